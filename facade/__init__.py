@@ -1,4 +1,4 @@
-"""The HTTP surface: checks shapes, translates, calls the services, translates back.
+"""HTTP API: validates requests, translates them, calls the services and translates replies.
 
-It holds no rule and no state, and imports no service.
+It holds no business rules and no state, and imports no service.
 """

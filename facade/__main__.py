@@ -8,7 +8,7 @@ from services.common.imports import import_without_tls
 
 
 def main() -> None:
-    """Serve HTTP until told to stop."""
+    """Serve HTTP until stopped by a signal."""
     parser = argparse.ArgumentParser(prog="facade", description=__doc__)
     parser.add_argument(
         "--services",
@@ -24,8 +24,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here, so that --help and a wrong option answer at once. Whoever speaks TLS
-        # to callers stands before the facade.
+        # Imported here, so that --help and invalid options respond at once. TLS is terminated by a
+        # proxy.
         import_without_tls("aiohttp.web")
         from facade.server import Facade
         from services.common.channels import open_channel

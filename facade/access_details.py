@@ -1,19 +1,19 @@
-"""Fields of an access log line beside route, status and time."""
+"""Additional fields of an access log line."""
 
 import re
 
 from facade.http.exchange import Exchange
 from services.common.texts import cut, printable
 
-_MAX_PATH = 256  # characters
+_MAX_PATH = 256  # characters. Truncated, as a misconfigured client may have its key in the path.
 # A client that is set up wrongly may have its key in the path.
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]+", re.ASCII)
 
 
 def details_of(exchange: Exchange, status: int) -> dict[str, object]:
-    """Return the caller, the model, what served it with how many tokens, and the error code.
+    """Return the caller, model, provider, token counts and error code.
 
-    Unknown fields are left out. The path is there for 404 alone, without its query.
+    Unknown fields are left out. The path is included only for 404, without its query.
     """
     details: dict[str, object] = {}
     if (caller := exchange.caller) is not None:

@@ -1,7 +1,7 @@
-"""The access log: a line for a request, and under load for some of them.
+"""The access log: a line per request, sampled under load.
 
-A line costs more than the rest of the gateway's bookkeeping. Up to a bound every request of a
-second has one, beyond it only server errors have. Lines are buffered and written a moment later.
+Writing a line is expensive. Up to a limit per second every request is logged, beyond it only server
+errors. Lines are buffered and written a moment later.
 """
 
 import logging
@@ -12,17 +12,17 @@ from services.common import logs
 log = logging.getLogger("facade.access")
 
 _SERVER_ERRORS = 500
-# Seconds after which buffered lines are written; server errors are written at once.
+# Seconds until buffered lines are written; server errors are written at once.
 _DELAY_S = 0.2
 
 
 class AccessLog:
-    """Writes the lines of one process.
+    """Writes the access log of one process.
 
     Args:
-        lines_per_s: how many requests of a second have one; server errors always do.
-        monotonic: seconds of a clock that never goes back.
-        later: calls back after so many seconds.
+        lines_per_s: maximum lines per second, apart from server errors.
+        monotonic: monotonic clock in seconds.
+        later: schedules a callback after a delay in seconds.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class AccessLog:
         seconds: float,
         details: Callable[[], dict[str, object]],
     ) -> None:
-        """Log a request that was answered `seconds` after it came.
+        """Log a request that took `seconds`.
 
-        `details` returns further fields; it is called only for requests that have a line. The
-        first line after some were left out has their number, as `left_out`.
+        `details` returns further fields; it is called only for logged requests. The first line
+        after skipped ones has their number, as `left_out`.
         """
         second = int(self._monotonic())
         if second != self._second:
@@ -78,7 +78,7 @@ class AccessLog:
             self._later(_DELAY_S, self.write)
 
     def write(self) -> None:
-        """Write the buffered lines; call this before the process ends, too."""
+        """Write the buffered lines; also call this before the process ends."""
         lines, self._buffered = self._buffered, []
         for line in lines:
             log.info("request", extra=line)

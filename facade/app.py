@@ -14,7 +14,7 @@ from facade.middlewares import Endpoint, as_handler
 from facade.request_context import authenticate, request_context
 from facade.routes import articles, chat, files, memory, messages, models, operations
 
-# Where a POST that is plain is served without aiohttp.
+# Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
     "/beta/v1/messages": messages.create,
@@ -80,7 +80,7 @@ def create_app(context: Context) -> web.Application:
 
 
 def create_operations_app(context: Context) -> web.Application:
-    """Build the application of the listener for whoever runs the gateway."""
+    """Build the application of the operators' listener."""
     app = web.Application(middlewares=[middlewares.in_request_context])
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_response)

@@ -1,10 +1,8 @@
-"""Readers for request bodies, with bounds on time and memory.
+"""Readers of request bodies, with limits of time and memory.
 
-A body that has come by the time its request is handled is returned as it is. Any other is
-bounded in time (`limits.body_idle_s`, `limits.min_body_rate`) and, where it is kept as a
-whole, in the bytes that bodies may have together (`BodyBudget`). A client that expects
-`100 Continue` is sent it when the body is first waited for, after everything that the
-request's head alone decides.
+A body that was received with the head is returned directly. Any other is limited in time
+(`limits.body_idle_s`, `limits.min_body_rate`) and, if buffered, in the total size of bodies
+(`BodyBudget`). `100 Continue` is sent when the body is first read, after all checks of the head.
 """
 
 import asyncio
@@ -21,13 +19,13 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class PieceReader:
-    """Reads a body piece by piece, within bounds of time.
+    """Reads a body piece by piece, with time limits.
 
     Only time spent waiting for the client counts.
     """
 
     def __init__(self, exchange: Exchange) -> None:
-        """Initialize a reader; the body has not come with the head."""
+        """Create a reader of a body that has not been received with the head."""
         assert exchange.content is not None
         self._exchange = exchange
         self._content = exchange.content
@@ -38,7 +36,7 @@ class PieceReader:
         self._is_expected = exchange.expect is not None
 
     async def next(self, size: int = -1) -> bytes:
-        """Return the next bytes, at most `size` where it is given, and none at the end.
+        """Return the next bytes, at most `size` if given, and b"" at the end.
 
         Raises:
             GatewayError: the client sends nothing, or too slowly (408); the framing is broken.
@@ -79,12 +77,12 @@ class PieceReader:
 def complete_body(
     exchange: Exchange, max_size: int, setting: str = "limits.max_body_bytes"
 ) -> bytes | None:
-    """Return the body of a request where all of it has come, else None.
+    """Return the body of a request if it has been received completely, else None.
 
     Args:
-        exchange: whose body nothing has read yet.
-        max_size: bytes that it may have.
-        setting: the bound's name.
+        exchange: an exchange with an unread body.
+        max_size: maximum size in bytes.
+        setting: the name of that limit.
 
     Raises:
         GatewayError: too_large; invalid, the framing is broken.
@@ -105,16 +103,16 @@ def complete_body(
 
 
 class ReceivedBody:
-    """An async context manager that returns a whole body, as the one item of a list.
+    """An async context manager that reads a whole body, returned as the only item of a list.
 
-    Whoever pops the item frees its memory as early as possible. The bytes count in the budget
-    of the process until the block ends.
+    Popping the item frees its memory as early as possible. The bytes are reserved in the process's
+    budget until the block ends.
     """
 
     def __init__(
         self, exchange: Exchange, max_size: int, setting: str = "limits.max_body_bytes"
     ) -> None:
-        """Initialize a reader for at most `max_size` bytes; `setting` is the name of that bound."""
+        """Create a reader for at most `max_size` bytes; `setting` is the name of that limit."""
         self._exchange = exchange
         self._max_size = max_size
         self._setting = setting
@@ -140,7 +138,7 @@ class ReceivedBody:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        """Release the bytes to the budget."""
+        """Release the bytes in the budget."""
         self._release()
 
     async def _read(self) -> bytes:
@@ -148,7 +146,7 @@ class ReceivedBody:
         self._user_id = self._exchange.caller.user_id
         self._reserve(self._exchange.content_length)
         reader = PieceReader(self._exchange)
-        # Not pieces joined, which would be there twice.
+        # Preallocated: joining pieces would need twice the memory.
         body = BytesIO()
         while piece := await reader.next():
             size = body.tell() + len(piece)

@@ -1,21 +1,20 @@
-"""Bounds on the bytes of request bodies that a process buffers at once."""
+"""Limits on the request bodies that a process buffers at once."""
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
-# Seconds after which a caller may try again; most bodies are read and sent on sooner.
+# Retry-After in seconds; most bodies are read and sent on sooner.
 _RETRY_AFTER_S = 1
 
 
 class BodyBudget:
-    """Counts the bytes of bodies that are being read or translated, by user and in all.
+    """Counts the bytes of buffered bodies, per user and in total.
 
-    A single body always has room, whatever its size: what one body may have is bounded
-    elsewhere.
+    A single body is always admitted; its size is limited elsewhere.
     """
 
     def __init__(self, total: int, per_user: int) -> None:
-        """Return a budget of `total` bytes, of which one user gets at most `per_user`."""
+        """Create a budget of `total` bytes, of which one user gets at most `per_user`."""
         self._total = total
         self._per_user = per_user
         self._held = 0
@@ -27,7 +26,7 @@ class BodyBudget:
         return self._held
 
     def reserve(self, user_id: str, size: int, own: int) -> None:
-        """Reserve `size` more bytes for a body that has `own` bytes reserved already.
+        """Reserve `size` more bytes for a body with `own` reserved bytes.
 
         Raises:
             GatewayError: rate_limited, the user's other bodies leave no room; unavailable,

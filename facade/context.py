@@ -30,20 +30,20 @@ class Context:
 
     Attributes:
         settings: the settings of the gateway.
-        channel: carries every call to the services.
+        channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
         files: the stub of the FileStoreService on it.
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
-        identify: looks an API key up, through AccountsService, and remembers.
+        identify: looks up API keys through AccountsService, with a cache.
         parser: parses bodies of chat completions and messages.
-        body_budget: bounds the bytes of bodies that are held at once.
+        body_budget: limits the total size of buffered bodies.
         access_log: the access log of this process.
         metrics: the metrics of this process.
-        registry: the metrics that /metrics shows.
+        registry: the metrics exported by /metrics.
         source: identifiers and clocks.
         drain: the requests in progress.
-        cors: the headers for pages of other origins; None where no origin is allowed.
+        cors: CORS headers; None if no origin is allowed.
     """
 
     settings: Settings
@@ -64,9 +64,9 @@ class Context:
 
 
 class ServedAnswer(NamedTuple):
-    """The model and provider that served an answer, and the tokens read and written.
+    """The model and provider that served an answer, and the token counts.
 
-    Plain values: part of a message would keep all of it, and an answer may have megabytes.
+    Plain values: a reference to a part of a message would keep all of it, which may be megabytes.
     """
 
     model: str
@@ -76,7 +76,7 @@ class ServedAnswer(NamedTuple):
 
     @classmethod
     def of(cls, served: Served, usage: Usage) -> Self:
-        """Make it of the two messages; tokens of a provider's cache count as read."""
+        """Create it from both messages; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(served.model, served.provider, read, usage.output_tokens)

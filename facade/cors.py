@@ -1,7 +1,7 @@
-"""Headers for pages of other origins (CORS, the Fetch standard, section 3.3).
+"""CORS headers, for web pages of other origins (the Fetch standard, section 3.3).
 
-Off unless the operator names origins. The gateway knows no cookies: a page sends an API key of
-its own, and is never told that it may send credentials of the browser's.
+Disabled unless the operator configures origins. The gateway uses no cookies: pages send an API key,
+and credentials of the browser are not allowed.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from aiohttp import hdrs
 
 _METHODS = "GET, HEAD, POST, DELETE"
-# What pages may send beside what browsers let pass by themselves.
+# Request headers allowed for pages, beside those that are always allowed.
 _ALLOWED = frozenset(
     {
         *("accept", "authorization", "cache-control", "compat-version", "content-type"),
@@ -20,24 +20,24 @@ _ALLOWED = frozenset(
 )
 _ALLOWED_FAMILIES = ("anthropic-", "openai-", "x-stainless-")
 _LIMITS = ("limit", "remaining", "reset")
-# What pages may read beside what browsers let them read by themselves.
+# Response headers readable by pages, beside those that are always readable.
 EXPOSED = (
     *("x-request-id", "request-id", "retry-after", "x-should-retry", "x-gateway-model"),
     *("x-gateway-provider", "x-gateway-step", "x-gateway-attempts", "x-gateway-dropped"),
     "x-gateway-adapted",
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
     *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
-    # The rate limits that most providers tell; there are more.
+    # Rate limit headers sent by most providers.
     *(f"x-ratelimit-{what}-{of}" for what in _LIMITS for of in ("requests", "tokens")),
     *(f"anthropic-ratelimit-{of}-{what}" for what in _LIMITS for of in ("requests", "tokens")),
 )
-_MAX_AGE_S = 7200  # more is not remembered by any browser but one
+_MAX_AGE_S = 7200  # seconds; the longest time that browsers cache
 _TOKEN = re.compile(r"[a-z0-9_.-]{1,100}", re.ASCII)
-_MAX_ASKED = 100  # names of headers in a preflight that are looked at
+_MAX_ASKED = 100  # maximum header names in a preflight
 
 
 class Cors:
-    """The headers by which pages of some origins may read answers.
+    """Builds the headers that let pages of the allowed origins read responses.
 
     Args:
         origins: as browsers send them, such as `https://app.example`; `*` is any.
@@ -46,7 +46,7 @@ class Cors:
     def __init__(self, origins: Collection[str]) -> None:
         self._any = "*" in origins
         exposed: dict[str, str] = {hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: ", ".join(EXPOSED)}
-        # A cache that holds the answer to one origin must not give it to another.
+        # A cached response for one origin must not be used for another.
         vary: dict[str, str] = {} if self._any else {hdrs.VARY: hdrs.ORIGIN}
         self._of_origin: dict[str, dict[str, str]] = {
             origin: {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin, **exposed, **vary}
@@ -55,15 +55,17 @@ class Cors:
         self._others: dict[str, str] = self._of_origin["*"] if self._any else vary
 
     def headers(self, origin: str) -> dict[str, str]:
-        """Return what stands in every answer to a page of `origin`, or to no page if it is ""."""
+        """Return the headers of a response to a page of `origin`, or to any other client if it is
+        "".
+        """
         return self._others if self._any else self._of_origin.get(origin, self._others)
 
     def preflight(self, origin: str, asked: str) -> dict[str, str] | None:
-        """Return the headers that answer a preflight, None where the origin is not allowed.
+        """Return the headers of a preflight response, None if the origin is not allowed.
 
         Args:
-            origin: of the page.
-            asked: names of the headers that the page wants to send.
+            origin: the page's origin.
+            asked: names of the headers to be sent.
         """
         if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN not in self.headers(origin):
             return None
@@ -75,7 +77,7 @@ class Cors:
 
 
 def _allowed(asked: str) -> list[str]:
-    """Return the headers that a page may send, those of a family as far as it asks for them."""
+    """Return the allowed headers; those of a family only if requested."""
     names = (name.strip().lower() for name in asked.split(",")[:_MAX_ASKED])
     more = {name for name in names if name.startswith(_ALLOWED_FAMILIES) and _TOKEN.fullmatch(name)}
     return sorted(_ALLOWED | more)

@@ -20,25 +20,25 @@ COMPAT_VERSION = "2023-06-01"
 
 
 class ApiFormat(Enum):
-    """The form of answers and errors."""
+    """The format of responses and errors."""
 
     OPENAI = "OpenAI's"
     ANTHROPIC = "Anthropic's"
     ENVELOPE = "document editing's"
 
 
-# The shapes of endpoints that answer in the caller's own.
+# Formats of endpoints with a fixed format.
 Format = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
-# Number of a missing key in document editing; other endpoints don't show it.
+# Error number of a missing key in document editing; not shown by other endpoints.
 _KEY_MISSING = 40101
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an endpoint requires of a request's headers.
+    """An endpoint's requirements on request headers.
 
     Attributes:
-        shape: the shape it always answers in, or None where the credential decides.
+        shape: the fixed response format, or None if the credential decides.
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
         takes_both: whether the same key may come in both headers.
@@ -59,12 +59,12 @@ ARTICLES = Rules(shape=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
 def shape_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
-    """Return the shape of the answer, also of one that refuses the request."""
+    """Return the response format, also for an error response."""
     return format_of(headers, rules) if rules.shape is None else rules.shape
 
 
 def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
-    """Return the shape of an answer that the credential decides."""
+    """Return the response format of a credential."""
     if "authorization" in headers:
         if "x-api-key" in headers and not rules.takes_both:
             return ApiFormat.OPENAI
@@ -73,12 +73,11 @@ def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Forma
 
 
 def key_of(headers: Mapping[str, str], rules: Rules) -> str:
-    """Return the API key of a request, of the right form but not yet looked up.
+    """Return the API key of a request; its format is checked, its validity is not.
 
     Raises:
-        GatewayError: invalid when both headers are there and the endpoint does not take both,
-            or they carry different keys; invalid_api_key when none is there, or when what it
-            holds cannot be a key.
+        GatewayError: invalid if both headers are sent to an endpoint that does not accept both, or
+            with different keys; invalid_api_key if the key is missing or malformed.
     """
     authorization = headers.get("authorization")
     api_key = headers.get("x-api-key")
@@ -113,7 +112,7 @@ def _key_of_both(authorization: str, api_key: str, rules: Rules) -> str:
 
 
 def check_version(headers: Mapping[str, str], rules: Rules) -> None:
-    """Refuse a wrong `compat-version`, and a missing one where it is needed.
+    """Check `compat-version`: reject a wrong value, and a missing one if it is required.
 
     A request with `anthropic-version` comes from that provider's own client, which
     has no `compat-version` to send.
@@ -133,7 +132,7 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
         raise invalid("compat-version", f"compat-version: is needed, and takes {COMPAT_VERSION}")
 
 
-# Rules by the beginning of the path, the first that fits; unknown paths have them too.
+# Rules by path prefix, the first match wins; unknown paths have rules too.
 _RULES = (
     ("/beta/v1/chat/", CHAT),
     ("/beta/v1/messages", MESSAGES),

@@ -12,14 +12,14 @@ from gateway.files.v1.files_pb2 import File, ReadFileRequest
 
 _RANGE = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII | re.IGNORECASE)
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"|\*')
-# Characters of RFC 8187 that need no percent encoding, beside letters and digits.
+# Unescaped characters of RFC 8187, beside letters and digits.
 _ATTRIBUTE = "!#$&+-.^_`|~"
-# Where no file begins to have bytes.
+# An offset beyond the end of any file.
 _BEHIND_ALL = (1 << 63) - 1
 
 
 def headers(file: File) -> dict[str, str]:
-    """Return the headers that stand on every answer with the content of a file."""
+    """Return the headers of every response with the content of a file."""
     return {
         "Content-Type": file.mime_type,
         "Content-Disposition": disposition(file.filename),
@@ -35,7 +35,7 @@ def etag(file: File) -> str:
 
 
 def disposition(filename: str) -> str:
-    """Return the Content-Disposition that saves a file under its name, whatever the name holds."""
+    """Return the Content-Disposition that saves a file under its name."""
     plain = "".join(
         character if " " <= character <= "~" and character not in '"\\%' else "_"
         for character in filename
@@ -46,20 +46,20 @@ def disposition(filename: str) -> str:
 
 
 def is_unchanged(request: Mapping[str, str], file: File) -> bool:
-    """Return whether the caller has the file already, by If-None-Match."""
+    """Return whether the caller's copy is current, by If-None-Match."""
     tags = _TAG.findall(request.get("If-None-Match", ""))
     return "*" in tags or etag(file) in (tag.removeprefix("W/") for tag in tags)
 
 
 def may_be_partial(request: Mapping[str, str], file: File) -> bool:
-    """Return whether a range is meant for this version of the file, by If-Range."""
+    """Return whether a range applies to this version of the file, by If-Range."""
     return request.get("If-Range", etag(file)) == etag(file)
 
 
 def read_request(file_id: str, wanted: str) -> ReadFileRequest:
-    """Return the call that reads what a Range header asks for, the whole file when it is "".
+    """Return the RPC request for a Range header, for the whole file if it is "".
 
-    Several ranges, another unit, and what is no range at all ask for the whole file too.
+    Multiple ranges, other units and malformed ranges request the whole file too.
     """
     call = ReadFileRequest(id=file_id)
     found = _RANGE.fullmatch(wanted)
@@ -69,7 +69,7 @@ def read_request(file_id: str, wanted: str) -> ReadFileRequest:
         if int(found[2]):
             call.suffix = int(found[2])
         else:
-            # The last no bytes: understood, and never satisfied.
+            # An empty suffix range is valid but never satisfiable.
             call.first = _BEHIND_ALL
         return call
     if found[2] and int(found[2]) < int(found[1]):

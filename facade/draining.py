@@ -1,9 +1,8 @@
-"""Graceful shutdown of a facade: requests in progress end, or are answered 503.
+"""Graceful shutdown of a facade: requests in progress finish or fail with 503.
 
-1. Idle connections are closed at once, and every response closes its own.
-2. Requests, also those whose body is still coming, have `limits.drain_s` to end.
-3. Those left then are answered 503; a stream that has begun ends with an error event, and
-   anything else that has begun is cut off.
+1. Idle connections are closed at once, and every response closes its own. 2. Requests, including
+those whose body is still being received, have `limits.drain_s` to finish. 3. The remaining ones
+fail with 503; a started stream ends with an error event, and any other started response is cut off.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from aiohttp.web_protocol import RequestHandler
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
-# Seconds that cancelled requests have to send their last bytes, and clients to read them.
+# Seconds for cancelled requests to send their last bytes, and for clients to read them.
 _CANCELLED_S = 0.5
 _READING_S = 0.2
 
@@ -35,10 +34,10 @@ class Drain:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def enter(self, connection: object) -> "asyncio.Task[object]":
-        """Note that the current task serves a request of a connection, and return the task."""
+        """Register the current task as serving a request of a connection, and return the task."""
         loop = self._loop
         if loop is None:
-            # Of the first request and of all others: to ask for it takes a system call.
+            # Queried at the first request: it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
@@ -46,11 +45,11 @@ class Drain:
         return task
 
     def leave(self, task: "asyncio.Task[object]") -> None:
-        """Note that a request has been served."""
+        """Unregister a task."""
         del self._in_progress[task]
 
     def uncancel(self) -> bool:
-        """Return whether the current task was cancelled by a drain, and uncancel it if so."""
+        """Return whether a drain cancelled the current task, and uncancel it if so."""
         task = asyncio.current_task()
         if task is None or task not in self._cancelled:
             return False
@@ -59,9 +58,9 @@ class Drain:
         return True
 
     async def finish(self, drain_s: float, connections: Connections) -> None:
-        """Wait for the requests in progress to end, and cancel those that do not."""
+        """Wait for the requests in progress to finish; cancel the rest."""
         self.is_draining = True
-        # Data that has been read from sockets becomes requests.
+        # Let data already read from sockets become requests.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         busy = set(self._in_progress.values())
@@ -74,11 +73,11 @@ class Drain:
         for task in self._cancelled:
             task.cancel()
         await self._ended(_CANCELLED_S)
-        # A connection that is closed while its client still sends loses the response.
+        # Closing a connection while its client is sending would discard the response.
         await asyncio.sleep(_READING_S)
 
     async def _ended(self, within_s: float) -> bool:
-        """Wait until no request is in progress; return whether that came in time."""
+        """Wait until no request is in progress; return False on timeout."""
         loop = asyncio.get_running_loop()
         end = loop.time() + within_s
         while self._in_progress and (left := end - loop.time()) > 0:
@@ -87,7 +86,7 @@ class Drain:
 
 
 def stopping() -> GatewayError:
-    """Return the error for requests that a stopping gateway could not finish: 503."""
+    """Return the error for requests interrupted by shutdown: 503."""
     return GatewayError(
         errors_pb2.REASON_UNAVAILABLE,
         "the gateway is stopping; try again",

@@ -1,4 +1,4 @@
-"""Failures of requests: the error that a caller is told of, and the response that tells of it."""
+"""Error handling of requests: conversion of exceptions, and error responses."""
 
 import logging
 from http import HTTPStatus
@@ -16,21 +16,21 @@ from services.common.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
-# Below 500 these pass by themselves.
+# Reasons below 500 that are transient.
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
-# The operator has to mend a provider's key or address first.
+# The operator has to fix a provider's key or URL first.
 _FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
 
 
 def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
-    """Return the error that a caller is told of for any exception; an unforeseen one is logged."""
+    """Return the caller's error for any exception; unexpected ones are logged."""
     if isinstance(error, GatewayError):
         return error
     if isinstance(error, grpc.aio.AioRpcError):
         failure = errors.from_rpc_error(error)
-        # Only of a parsed body are the caller's names of fields other than the services'.
+        # Canonical field paths are translated only if the body was parsed.
         paths = exchange.caller_paths
         return failure if paths is None else paths.translate(failure)
     if isinstance(error, web.RequestPayloadError):
@@ -42,7 +42,7 @@ def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
 
 
 def failed(exchange: Exchange, error: GatewayError) -> JsonResponse:
-    """Return the response that tells of an error, noted for the log and counted by its limit."""
+    """Return an error response; store its code for the log and count its limit."""
     exchange.failure = error.code
     if error.limit:
         exchange.context.metrics.limits_reached.labels(error.limit).inc()
@@ -50,7 +50,7 @@ def failed(exchange: Exchange, error: GatewayError) -> JsonResponse:
 
 
 def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
-    """Return the response that tells of an error, in the format of the endpoint."""
+    """Return an error response in the format of the endpoint."""
     shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
     status, body = dialects.render_error(shape, error, exchange.request_id)
     headers = dict(error.headers)
@@ -59,14 +59,14 @@ def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if not _may_retry(error, status):
-        headers["x-should-retry"] = "false"  # which the official SDKs follow
+        headers["x-should-retry"] = "false"  # respected by the official SDKs
     return JsonResponse(body, headers, status)
 
 
 def _may_retry(error: GatewayError, status: int) -> bool:
-    """Return whether the same request may be answered when it is sent again."""
+    """Return whether a retry of the same request may succeed."""
     if len(error.attempts) > 1:
-        return False  # the gateway has retried already; retries of clients would multiply that
+        return False  # the gateway has retried already, and clients' retries would multiply that
     if error.reason in _FOR_THE_OPERATOR:
         return False
     return status in _RETRYABLE or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)

@@ -16,18 +16,18 @@ from gateway.files.v1.files_pb2 import (
 from services.common.errors import unavailable
 from services.common.terminal_status import TerminalStatus
 
-# Bytes that go in one message: each costs the same however little it holds.
+# Bytes per message, as each message has a constant cost.
 CHUNK = 256 << 10
 
 
 class FileUpload:
-    """An upload call: the file's header, its bytes in chunks, its trailer.
+    """A client-streaming upload: the file's header, its content in chunks, its trailer.
 
-    Use it as a context manager: a call that has not ended by then is cancelled, and keeps nothing.
+    A context manager: it cancels an unfinished call, which then stores nothing.
     """
 
     def __init__(self, create_file: Callable[[], Any]) -> None:
-        """Initialize an upload; `create_file` opens the call when there is something to send."""
+        """Create an upload; `create_file` starts the call with the first message."""
         self._create_file = create_file
         self._call: Any = None
         self._buffered: list[bytes] = []
@@ -35,11 +35,11 @@ class FileUpload:
         self._ending: TerminalStatus | None = None
 
     async def add(self, piece: FileHeader | bytes) -> None:
-        """Take the file's header, then its bytes, at most `CHUNK` at a time.
+        """Add the file's header, then its content in pieces of at most `CHUNK` bytes.
 
         Raises:
-            grpc.aio.AioRpcError: the service refuses the file; also from `finish`.
-            GatewayError: unavailable, the service went away; also from `finish`.
+            grpc.aio.AioRpcError: the service rejects the file; also from `finish`.
+            GatewayError: unavailable, the connection to the service is lost; also from `finish`.
         """
         if isinstance(piece, FileHeader):
             self._call = self._create_file()
@@ -52,7 +52,7 @@ class FileUpload:
             await self._flush()
 
     async def finish(self, trailer: FileTrailer) -> File:
-        """Send what is buffered and return the stored file."""
+        """Send buffered data and return the stored file."""
         if self._size:
             await self._flush()
         await self._write(CreateFileRequest(trailer=trailer))
@@ -83,9 +83,9 @@ class FileUpload:
             raise await self._failure(error) from None
 
     async def _failure(self, error: Exception) -> Exception:
-        """Return the error with which the service ended the call, or unavailable."""
+        """Return the service's error that ended the call, or unavailable."""
         try:
-            await self._call  # its end may be on the way
+            await self._call  # its status may be on the way
         except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as ended:
             error = ended
         if self._ending is not None and self._ending.refusal is not None:
@@ -94,5 +94,5 @@ class FileUpload:
             error.trailing_metadata() or error.code() != grpc.StatusCode.INTERNAL
         ):
             return error
-        # An error of gRPC's own: the connection broke under what was being sent.
+        # gRPC's own error: the connection broke while sending.
         return unavailable("the file store went away during the upload; try again")

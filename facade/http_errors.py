@@ -6,11 +6,11 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.texts import cut, quoted
 
-_SHOWN_PATH = 128  # characters of a path that a message repeats
+_SHOWN_PATH = 128  # maximum length of a path in a message
 
 
 class HttpError(GatewayError):
-    """A failure of the HTTP exchange itself, with its status and stable code."""
+    """Error of the HTTP exchange itself, with its status and stable code."""
 
     def __init__(
         self,
@@ -27,17 +27,17 @@ class HttpError(GatewayError):
 
     @property
     def http_status(self) -> int:
-        """The status to answer."""
+        """The HTTP status of the response."""
         return self._status
 
     @property
     def code(self) -> str:
-        """The stable reason."""
+        """The stable error code."""
         return self._code
 
 
 def from_http_exception(error: web.HTTPException, method: str, path: str) -> GatewayError:
-    """Return the failure that an exception of aiohttp's stands for."""
+    """Return the error for an exception of aiohttp."""
     path = cut(path, _SHOWN_PATH)
     if error.status == 404:
         return HttpError(
@@ -52,7 +52,7 @@ def from_http_exception(error: web.HTTPException, method: str, path: str) -> Gat
 
 
 def unsupported_media_type(found: str, takes: str = "application/json") -> GatewayError:
-    """Return the failure of a body that is something else by its own header."""
+    """Return the error for an unsupported Content-Type."""
     return HttpError(
         415,
         "unsupported_media_type",

@@ -1,4 +1,4 @@
-"""A stub of the inference service that takes serialized requests too."""
+"""A stub of the inference service that accepts serialized requests too."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -11,7 +11,7 @@ from gateway.inference.v1 import inference_pb2_grpc
 def inference_stub(
     channel: grpc.aio.Channel,
 ) -> "inference_pb2_grpc.InferenceServiceAsyncStub":
-    """Return a stub whose calls take a request, a lazy one or the bytes of one."""
+    """Return a stub whose calls accept a request, a lazy request or its bytes."""
     return inference_pb2_grpc.InferenceServiceStub(cast(grpc.aio.Channel, _Channel(channel)))
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a facade, shown by /metrics."""
+"""Metrics of a facade, exported by /metrics."""
 
 from prometheus_client import CollectorRegistry
 
@@ -42,11 +42,11 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
-        # Looking a counter up by its labels costs more than counting.
+        # Labelled counters are cached, as lookups cost more than counting.
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a finished request."""
         found = self._answered.get((route, status))
         if found is None:
             found = self.requests.labels(route, status), self.seconds.labels(route)

@@ -1,4 +1,4 @@
-"""Requests that aiohttp reads: their exchanges, and its responses."""
+"""Middlewares for requests that aiohttp parses, and its responses."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -20,7 +20,7 @@ Endpoint = Callable[[Exchange], Awaitable[JsonResponse | StreamedResponse]]
 
 # Of a request.
 EXCHANGE = web.RequestKey("exchange", Exchange)
-# Addresses that clients are given; some ask for their head before anything else.
+# URLs given to clients; some send HEAD before anything else.
 BASE_PATHS = tuple(
     f"{path}{slash}"
     for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
@@ -31,7 +31,7 @@ PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS
 
 @web.middleware
 async def in_request_context(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Serve a request in its context."""
+    """Handle a request in its context."""
     request[EXCHANGE] = exchange = _exchange_of(request)
 
     async def serve(_: Exchange) -> web.StreamResponse:
@@ -47,10 +47,10 @@ async def in_request_context(request: web.Request, handler: Handler) -> web.Stre
 
 @web.middleware
 async def answer_preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer a preflight of a browser (the Fetch standard, section 3.3).
+    """Answer a CORS preflight (the Fetch standard, section 3.3).
 
-    A preflight carries no key, and is answered for any path: the response to the request itself,
-    a 404 among them, is to be read by the page.
+    A preflight carries no key and is answered for any path, so that the page can read the response
+    to the request itself, even a 404.
     """
     cors = request[EXCHANGE].context.cors
     asked = request.headers
@@ -68,7 +68,7 @@ async def answer_preflights(request: web.Request, handler: Handler) -> web.Strea
 
 @web.middleware
 async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a request without a valid API key, unless its path needs none."""
+    """Reject a request without a valid API key, unless its path needs none."""
     exchange = request[EXCHANGE]
     check_head(request)
     if request.path not in PUBLIC and request.match_info.http_exception is None:
@@ -77,9 +77,9 @@ async def authenticated(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def name_response(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the request's id on its response, under the name either kind of client looks for.
+    """Add the request id to the response, under the names used by both kinds of clients.
 
-    The response does not name the server. One that comes before the end of its request closes
+    The response does not name the server software. A response before the end of its request closes
     the connection.
     """
     exchange = request[EXCHANGE]
@@ -94,7 +94,7 @@ async def name_response(request: web.Request, response: web.StreamResponse) -> N
 
 
 def as_handler(endpoint: Endpoint) -> Handler:
-    """Return an aiohttp handler that answers as an endpoint does."""
+    """Return an aiohttp handler for an endpoint."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         exchange = request[EXCHANGE]
@@ -106,7 +106,7 @@ def as_handler(endpoint: Endpoint) -> Handler:
 def to_web_response(
     exchange: Exchange, response: JsonResponse | StreamedResponse
 ) -> web.StreamResponse:
-    """Return a response for aiohttp's loop; one that has been streamed is not written again."""
+    """Return a response for aiohttp; a streamed response is not written again."""
     if isinstance(response, StreamedResponse):
         return RawResponse(response.status, bytes, exchange)
     return RawResponse(response.status, partial(response.encode, exchange), exchange)

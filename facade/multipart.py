@@ -1,9 +1,8 @@
-"""An incremental parser of multipart/form-data: it takes bytes in any pieces, and returns events.
+"""An incremental multipart/form-data parser: it is fed bytes and returns events.
 
-The parser does no I/O and holds no part's content: the bytes of a part come out as they
-came in, but for the few that could be the beginning of a boundary. It is strict where
-leniency would let two readers see two different forms (RFC 2046 section 5.1.1, RFC 7578),
-and bounded in everything but the length of a part, which is for its reader to bound.
+The parser does no I/O and buffers no content, except for bytes that may be the beginning of a
+boundary. It is strict where lenient parsers could disagree about a form (RFC 2046 section 5.1.1,
+RFC 7578). Everything is limited except for the length of a part, which the caller limits.
 
 It is no library's because `multipart` 2.0.1 and `python-multipart` 0.0.34 read the part behind
 an empty part without a line end as that part's content, where RFC 2046, aiohttp and the standard
@@ -23,7 +22,7 @@ from services.common.errors import invalid
 
 MAX_PARTS = 32
 MAX_PART_HEADERS = 8 << 10
-# Bytes before the first boundary and after the last, which mean nothing.
+# Limit of the preamble and the epilogue, which are ignored.
 MAX_AROUND = 16 << 10
 MAX_BOUNDARY = 70
 
@@ -32,12 +31,12 @@ _PLAIN_ENCODINGS = frozenset({"", "7bit", "8bit", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part begins.
+    """The start of a part.
 
     Attributes:
         name: the field.
-        filename: the file's name as the client wrote it, or None for a field that is text.
-        content_type: what the client says it is, as written, or "".
+        filename: the file name as sent, or None for a text field.
+        content_type: the media type as sent, or "".
     """
 
     name: str
@@ -46,13 +45,13 @@ class Part:
 
 
 class Mark(Enum):
-    """What ends."""
+    """The end of a part or of the form."""
 
     PART = "the part"
     FORM = "the form"
 
 
-# Bytes belong to the part that began last.
+# Content of the current part.
 Event = Part | bytes | Mark
 
 
@@ -65,10 +64,10 @@ class _State(Enum):
 
 
 def boundary_of(content_type: str) -> bytes:
-    """Return the boundary that a Content-Type header of multipart/form-data names.
+    """Return the boundary of a multipart/form-data Content-Type.
 
     Raises:
-        GatewayError: invalid, when it names none, or one that cannot be.
+        GatewayError: invalid, if the boundary is missing or malformed.
     """
     header = Message()
     header["Content-Type"] = content_type
@@ -96,8 +95,8 @@ class Parser:
     def __init__(self, boundary: bytes) -> None:
         self._delimiter = b"\r\n--" + boundary
         self._state = _State.PREAMBLE
-        # A boundary may stand at the very beginning of the form, or of a part's content; the
-        # line end that belongs to it is then that many bytes which are no content.
+        # A boundary may be at the very beginning of the form or of a part's content; the line end
+        # before it is then a virtual prefix, which is not content.
         self._held = b"\r\n"
         self._lead = 2
         self._around = 0
@@ -105,11 +104,11 @@ class Parser:
         self._field = "body"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return what they tell.
+        """Feed bytes; return events.
 
         Raises:
-            GatewayError: invalid, naming the part, or `body` outside of any. The parser
-                is of no use afterwards.
+            GatewayError: invalid, naming the part, or `body` outside of any. The parser cannot be
+                used afterwards.
         """
         events: list[Event] = []
         rest: bytes | None = self._held + data if self._held else data
@@ -132,16 +131,16 @@ class Parser:
         return events
 
     def close(self) -> None:
-        """Say that no bytes follow.
+        """Check that the form is complete.
 
         Raises:
-            GatewayError: invalid, when the form has not ended.
+            GatewayError: invalid, if the form is incomplete.
         """
         if self._state is not _State.EPILOGUE:
             self._refuse("the form ends before its closing boundary")
 
     def _content(self, data: bytes, events: list[Event]) -> bytes | None:
-        """Emit content up to the next boundary; return what lies behind it."""
+        """Emit content up to the next boundary; return the bytes after it."""
         lead, self._lead = self._lead, 0
         end = data.find(self._delimiter)
         if end >= 0:
@@ -152,7 +151,7 @@ class Parser:
             self._state = _State.BOUNDARY
             return data[end + len(self._delimiter) :]
         end = len(data)
-        # A boundary holds one carriage return, at its beginning: only the last can start one.
+        # A boundary has one carriage return, at its beginning: only the last one can start it.
         start = data.rfind(b"\r", max(0, end - len(self._delimiter) + 1))
         if start >= 0 and self._delimiter.startswith(data[start:]):
             self._held = data[start:]
@@ -163,13 +162,13 @@ class Parser:
         return None
 
     def _boundary(self, data: bytes, events: list[Event]) -> bytes | None:
-        """Read whether a boundary is between parts or ends the form."""
+        """Parse whether a boundary separates parts or ends the form."""
         if data.startswith(b"--"):
             self._state = _State.EPILOGUE
             self._field = "body"
             events.append(Mark.FORM)
             return data[2:]
-        # White space may follow a boundary, up to the end of its line.
+        # White space may follow a boundary on its line.
         line = data.lstrip(b" \t")
         if line.startswith(b"\r\n"):
             self._parts += 1
@@ -177,7 +176,7 @@ class Parser:
                 self._refuse(f"holds more than {MAX_PARTS} parts")
             self._state = _State.HEADERS
             self._field = "body"
-            # The line end stays: together with the next one it ends an empty list of headers.
+            # The line end is kept: with the next one it ends an empty list of headers.
             return line
         if len(data) - len(line) > MAX_BOUNDARY or (line not in (b"", b"\r") and data != b"-"):
             self._refuse("a boundary is followed by something else than the end of its line")
@@ -241,9 +240,9 @@ class Parser:
 
 
 def _parameters(value: str) -> tuple[str, dict[str, str]]:
-    """Split a header such as `form-data; name="a"; filename="b"`.
+    """Parse a header such as `form-data; name="a"; filename="b"`.
 
-    A parameter that is there twice leaves none at all: readers disagree about which counts.
+    A duplicate parameter invalidates all parameters, as parsers disagree about which one counts.
     """
     kind, _, rest = value.partition(";")
     parameters: dict[str, str] = {}
@@ -266,11 +265,10 @@ def _parameters(value: str) -> tuple[str, dict[str, str]]:
 
 
 def _quoted(text: str) -> tuple[str, str]:
-    r"""Read a quoted string at the beginning of `text`; give it and what follows.
+    r"""Parse a quoted string at the beginning of `text`; return it and the rest.
 
-    Clients write a quote inside as `%22` (browsers, and what follows the HTML standard,
-    which writes line ends so too) or as `\"`. Other backslashes stand for themselves:
-    some clients send a whole Windows path.
+    Clients escape quotes as `%22` (browsers and the HTML standard, which escapes line ends
+    alike) or as `\"`. Other backslashes are literal, as some clients send a Windows path.
     """
     start = position = 1
     pieces: list[str] = []
@@ -294,7 +292,7 @@ def _quoted(text: str) -> tuple[str, str]:
 
 
 def _extended(value: str) -> str | None:
-    """Read a parameter in the form of RFC 8187, or give None."""
+    """Parse a parameter in the form of RFC 8187; return None if it is malformed."""
     charset, _, rest = value.partition("'")
     _, quote, encoded = rest.partition("'")
     if charset.lower() != "utf-8" or not quote:

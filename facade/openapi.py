@@ -1,6 +1,6 @@
-"""The OpenAPI document, from the same types that check requests.
+"""The OpenAPI document, generated from the wire types.
 
-`document` is built once a process; `/docs` shows it without anything from elsewhere.
+`document` is built once per process; `/docs` shows it without external resources.
 """
 
 import html

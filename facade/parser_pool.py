@@ -1,9 +1,8 @@
 """A parser for request bodies that does not block the event loop.
 
-Reading a body takes up to a second, in calls of C that let no other thread run. A small body
-is parsed where it is; one that takes no longer than 20 ms in a thread, whose calls of C are
-shorter than that; any other by a process of its own. Such a process is started when one is
-needed, and ended when none was for `IDLE_S`.
+Parsing a body takes up to a second, in C calls that hold the GIL. A small body is parsed directly;
+one that takes at most 20 ms, in a thread; a larger one in a separate process. Processes start on
+demand and end after `IDLE_S` without work.
 """
 
 import asyncio
@@ -21,35 +20,35 @@ from services.common.json_scan import upper_bound
 
 IDLE_S = 60.0
 
-# What is parsed within 20 ms: at most 0.35 µs for each sign of punctuation, and 5 ns for each
-# byte. The smallest bodies take 3 ms.
+# Bounds of a body that is parsed within 20 ms: at most 0.35 µs per punctuation character and 5 ns
+# per byte. The smallest bodies take 3 ms.
 _SMALL = 128 << 10
 _QUICK_BYTES = 3 << 20
 _QUICK_VALUES = 20_000
-# Large buffers are given back to the system, as `services.common.process` has it.
+# Return large buffers to the system, as `services.common.process` does.
 _ALLOCATOR = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
 }
-# -P keeps a folder of that name in the working directory out.
+# -P keeps the working directory out of the module search path.
 _COMMAND = (sys.executable, "-P", "-m", "facade.parser_process")
 
 
 class ParserPool:
-    """Parses bodies: small ones at once, the largest in at most `most` processes."""
+    """Parses bodies: small ones directly, the largest in at most `most` processes."""
 
     def __init__(self, most: int, max_values: int) -> None:
-        """Return a pool without processes; a body has at most `max_values` values."""
+        """Create a pool without processes; a body has at most `max_values` values."""
         self._max_values = max_values
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="parse")
-        # Processes without work. Only those of them are ended that nobody has taken.
+        # Idle processes. Only a process that nobody has taken is ended.
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     async def parse(self, kind: Kind, held: list[bytes], **options: Option) -> Parsed:
-        """Read the body of a request; see `facade.parsing.parse`.
+        """Parse the body of a request; see `facade.parsing.parse`.
 
         Raises:
             GatewayError: too_large, invalid; unavailable, the process was killed.
@@ -72,13 +71,13 @@ class ParserPool:
             self._end_later()
 
     def expect(self, size: int) -> None:
-        """Start a process for a body of `size` bytes that has begun to come."""
+        """Start a process for a body of `size` bytes that is being received."""
         if size > _QUICK_BYTES and not self._idle:
             self._loop.run_in_executor(self._threads, self._start)
             self._end_later()
 
     async def close(self) -> None:
-        """End the processes; a body that is being parsed ends first."""
+        """Stop the processes, after the bodies that are being parsed."""
         if self._timer is not None:
             self._timer.cancel()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
@@ -127,12 +126,12 @@ class ParserPool:
 def _parse_if_quick(
     kind: Kind, held: list[bytes], options: Options, max_values: int, lazily: bool
 ) -> Parsed | None:
-    """Read a body, unless it takes a process."""
+    """Parse a body, unless it needs a process."""
     return parse(kind, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
 
 
 def is_quick(body: bytes) -> bool:
-    """Return whether a body is parsed so fast that it takes no process."""
+    """Return whether a body is fast enough to parse without a process."""
     size = len(body)
     return size <= _SMALL or (size <= _QUICK_BYTES and upper_bound(body) <= _QUICK_VALUES)
 
@@ -147,11 +146,11 @@ def _start_process() -> "subprocess.Popen[bytes]":
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Close the pipes of a process, which leaves then, and wait for it."""
+    """Close the pipes of a process, which makes it exit, and wait for it."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             try:
                 pipe.close()
             except OSError:
-                pass  # bytes that it no longer takes
+                pass  # bytes that the process no longer reads
     process.wait()

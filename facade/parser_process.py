@@ -1,8 +1,7 @@
 """A process that parses bodies for a facade: `python -m facade.parser_process`.
 
-It takes one body after the other on standard input and answers each on standard output,
-in frames of a JSON head and bytes. It leaves when standard input closes, and so with the
-facade, however that went.
+It reads one body after the other from standard input and writes each result to standard output, in
+frames of a JSON head and bytes. It exits when standard input closes, and so with the facade.
 """
 
 import gc
@@ -18,7 +17,7 @@ from services.common.frames import read_frame, write_frame
 
 
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], bytes]:
-    """Parse one body; return the frame that tells what came of it."""
+    """Parse one body; return the frame with its result."""
     try:
         parsed = parse(head["kind"], held, head["options"], head["max_values"])
         content: bytes = parsed.request.SerializeToString()
@@ -43,9 +42,9 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
 
 def main() -> None:
     """Parse bodies until standard input closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, meant for the facade
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the facade
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # What else is written to standard output must not come between.
+    # Redirect other output, which must not corrupt the frames.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     gc.freeze()
     gc.disable()

@@ -12,9 +12,9 @@ from services.common.errors import GatewayError
 
 Kind = Literal["chat", "messages", "count_tokens"]
 Option = bool | list[str] | dict[str, str]
-# Arguments of a dialect's parser beside the body, and the caller's `headers` where there are any.
+# Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
-# What callers of an endpoint call the fields of the canonical request.
+# Field names of the canonical request, by endpoint.
 FIELD_NAMES: Mapping[Kind, FieldNames] = {
     "chat": openai.FIELD_NAMES,
     "messages": anthropic.FIELD_NAMES,
@@ -24,15 +24,15 @@ FIELD_NAMES: Mapping[Kind, FieldNames] = {
 
 @dataclass(slots=True)
 class Parsed:
-    """What a caller asks for.
+    """A parsed request.
 
     Attributes:
-        request: what to generate, a `GenerateRequest` or `LazyRequest`, or the bytes of one
-            where another process has read the body; `facade.inference_stub` sends each of them.
+        request: a `GenerateRequest` or `LazyRequest`, or the bytes of one if another process has
+            parsed the body; `facade.inference_stub` accepts all of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
-        origins: where its messages and blocks stood in the body.
-        include_usage: whether a chat's stream ends with a chunk that tells the usage.
+        origins: positions of its messages and blocks in the body.
+        include_usage: whether a chat's stream ends with a usage chunk.
     """
 
     request: Any
@@ -45,21 +45,21 @@ class Parsed:
 def parse(
     kind: Kind, held: list[bytes], options: Options, max_values: int, *, lazily: bool = False
 ) -> Parsed:
-    """Read the body of a request.
+    """Parse the body of a request.
 
     Args:
-        kind: of which endpoint.
-        held: the body alone, which is taken out, so that its memory can go before the end.
-        options: of the dialect.
-        max_values: how many JSON values it may have.
-        lazily: whether its conversation need not be translated yet.
+        kind: the endpoint.
+        held: a list with the body, which is removed so that its memory can be freed early.
+        options: options of the dialect's parser.
+        max_values: maximum number of JSON values.
+        lazily: whether the conversation may be translated later.
 
     Raises:
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
     include_usage = False
-    # Called by name: arguments that are unpacked are held until the call returns.
+    # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
         request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
@@ -72,7 +72,7 @@ def parse(
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
-    # A whole answer in the caller's own dialect goes as it came.
+    # A whole answer in the caller's dialect is passed through.
     request.takes_passthrough = not stream
     if "headers" in options:
         request.headers.update(options["headers"])

@@ -1,8 +1,8 @@
-"""The rules around every request: its id, failures, metrics, log line and API key.
+"""Common handling of all requests: id, errors, metrics, log line and API key.
 
-`request_context` gives a request its id, turns every failure into a response in the format of
-the endpoint, counts and logs. `authenticate` refuses a request without a valid API key before its
-body is read. Both serve plain requests and those that aiohttp reads.
+`request_context` gives a request its id, turns errors into responses in the format of the endpoint,
+counts and logs. `authenticate` rejects a request without a valid API key before its body is read.
+Both serve plain requests and those that aiohttp parses.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResp
 async def request_context(
     exchange: Exchange, handler: Callable[[Exchange], Awaitable[ResponseT]]
 ) -> ResponseT | JsonResponse:
-    """Serve a request: give it an id, answer its failures, count and log it.
+    """Handle a request: set its id, turn errors into responses, count and log it.
 
     Raises:
         ConnectionError: the client has left, or has part of a response that cannot be completed.
@@ -57,8 +57,8 @@ async def request_context(
         except ConnectionError:
             raise  # the client left while the response was written
         except Exception as error:
-            # The failure has no name here: its trace refers to this frame, and such a cycle
-            # would keep the body that was refused until the garbage is collected.
+            # Without a local name for the exception: its traceback refers to this frame, and the
+            # cycle would keep the rejected body until garbage collection.
             response = failed(exchange, to_gateway_error(error, exchange))
             if exchange.has_begun:
                 status = response.status
@@ -82,7 +82,7 @@ async def request_context(
 
 
 async def authenticate(exchange: Exchange) -> None:
-    """Refuse a request without a valid API key, or with a wrong version.
+    """Reject a request without a valid API key, or with a wrong version.
 
     Raises:
         GatewayError: as `credentials.key_of`, `Context.identify` and

@@ -1,4 +1,4 @@
-"""Response headers that name what served an answer."""
+"""Response headers that identify the serving model."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -8,31 +8,30 @@ from facade.dialects.paths import CallerPaths
 from gateway.inference.v1.inference_pb2 import Served
 from services.common.texts import MAX_NAME
 
-# Names come from callers too, and a header holds no other characters safely.
+# Names may come from callers; other characters are not safe in a header.
 _SAFE = "/:@!$&'()*+;=~[]._-"
-# Clients refuse lines that are much longer.
+# Clients reject much longer lines.
 _LONGEST_LIST = 4000
 
 
-# The provider's id of the request.
+# The provider's request id.
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
 def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
-    `x-gateway-adapted` lists media that were converted for the model, as many as a header holds:
-    the path of each part, and what was made of it.
+    `x-gateway-adapted` lists converted media, as many as fit: the path of each part, and its
+    conversion.
 
-    `x-upstream-request-id` is the provider's id of the request; those headers of its answer
-    that are of the caller's dialect stand beside it as they came.
-    `x-memory-truncated` tells how many turns of a memory the model could not be sent.
-    What is no plain ASCII in a name is percent-encoded. Of the fields that were left out
-    as many are named as a header holds.
+    `x-upstream-request-id` is the provider's id of the request; headers of its response that belong
+    to the caller's dialect are passed through. `x-memory-truncated` is the number of turns of a
+    memory that did not fit into the model's context. Non-ASCII characters of names are
+    percent-encoded. Dropped fields are listed as far as they fit.
 
     Args:
-        served: what the service says.
-        paths: translates its names of fields into the caller's; None where they are the same.
+        served: the service's `RouteInfo`.
+        paths: translates canonical field paths into the caller's; None if they are the same.
     """
     headers = {
         "x-gateway-model": _safe(served.model[:MAX_NAME]),
@@ -68,7 +67,7 @@ def _listed(names: Iterable[str]) -> str:
     return listed
 
 
-# The same few names are told again and again.
+# Cached, as the same few names repeat.
 @lru_cache(maxsize=1024)
 def _safe(name: str) -> str:
     return quote(name, safe=_SAFE)

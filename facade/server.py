@@ -35,9 +35,9 @@ from services.common.ids import Source
 from services.common.settings import Settings
 
 _BACKLOG = 2048
-# What aiohttp gets to close connections, twice, after their requests have been drained.
+# Seconds that aiohttp gets to close connections, twice, after the drain.
 _CLOSE_S = 0.1
-# Bytes of a connection that the kernel takes beyond those on their way.
+# Kernel send buffer per connection, in bytes.
 _UNSENT = 32 << 10
 
 
@@ -46,7 +46,7 @@ class Facade:
 
     Attributes:
         port: the port it listens on.
-        metrics_port: the port of the listener for whoever runs the gateway.
+        metrics_port: the port of the operators' listener.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class Facade:
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
-        Other facades may share both ports; 0 is any free one. `channel` leads to the services,
-        `identify` finds the owner of a key; without it the services are asked.
+        Facades may share both ports; 0 selects a free port. `channel` connects to the services.
+        `identify` returns the owner of a key; by default the services are called.
         """
         registry = CollectorRegistry()
         later = asyncio.get_running_loop().call_later
@@ -134,7 +134,7 @@ class Facade:
         )
 
     async def stop(self) -> None:
-        """Stop listening, let requests in progress end (`limits.drain_s`), close."""
+        """Stop listening, let requests in progress finish (`limits.drain_s`), and close."""
         for listener in self._listeners:
             listener.close()
         server = self._runner.server
@@ -171,7 +171,7 @@ async def _listen(
     context: Context,
     plain: Mapping[bytes, PlainEndpoint],
 ) -> asyncio.Server:
-    """Serve the application of `runner` on a socket that is bound, plain requests without it."""
+    """Serve the application of `runner` on a bound socket, and plain requests without aiohttp."""
     server = runner.server
     assert server is not None
     server.request_factory = without_expect(server.request_factory)
@@ -188,8 +188,8 @@ def _bound_socket(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        # Connections inherit it. Without it the kernel takes megabytes for a caller that reads
-        # nothing, and an answer runs that far ahead, in memory, of what its caller has read.
+        # Connections inherit it. Otherwise the kernel buffers megabytes for a client that reads
+        # nothing, and the answer is generated that far ahead of its reader.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     bound.bind((host, port))
     bound.setblocking(False)

@@ -1,8 +1,8 @@
 """Streamed responses: events of a gRPC call as server-sent events.
 
-Headers wait for the first content, so that a failure before it has its HTTP status, but no longer
-than `hold_headers_s`; after them a keepalive follows whenever nothing came for `keepalive_s`. One
-message from the service becomes one write.
+Headers are held until the first content, so that an earlier failure gets its HTTP status, but no
+longer than `hold_headers_s`. After that a keepalive is sent after each `keepalive_s` without
+events. One message from the service becomes one write.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from services.common.idle import IdleTimer
 
 
 class Encoder(Protocol):
-    """Turns events into the bytes of a dialect's stream.
+    """Encodes events as the stream of a dialect.
 
     Attributes:
-        served: who serves the answer, once that is known.
-        usage: the tokens so far.
+        served: the model that serves the answer, once known.
+        usage: token usage so far.
     """
 
     served: Served
@@ -52,7 +52,7 @@ class Encoder(Protocol):
 
 
 async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResponse:
-    """Answer a request with the events of `call`, a StreamGenerate that has begun.
+    """Respond with the events of `call`, a started StreamGenerate.
 
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
@@ -63,7 +63,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
             while (message := await call.read()) is not grpc.aio.EOF:
                 await stream.write_batch(message.events)
         except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
-            # Also of events that no service of ours sends.
+            # Also handles events from other services.
             if not exchange.has_begun:
                 raise
             failure = to_gateway_error(error, exchange)
@@ -85,7 +85,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
 
 
 class _EventStream:
-    """Headers when they are due, events as they come, and keepalives while nothing comes."""
+    """Writes held headers, events, and keepalives."""
 
     def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
         limits = exchange.context.settings.limits
@@ -99,9 +99,9 @@ class _EventStream:
         self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
 
     async def write_batch(self, events: Sequence[Event]) -> None:
-        """Write events in one go, and wait while the caller does not read.
+        """Write a batch of events, and wait while the client does not read.
 
-        What comes before the first content waits for it.
+        Events before the first content are held.
         """
         data = self._encoder.encode(events)
         response = self._response
@@ -117,7 +117,7 @@ class _EventStream:
             await self._connection.drain()
 
     async def end(self, data: bytes) -> StreamedResponse:
-        """Write the last data, and wait while the caller does not read."""
+        """Write the last data, and wait while the client does not read."""
         response = self._response or self._begin()
         self._timer.stop()
         response.write_eof(self._take_held() + data)
@@ -130,7 +130,7 @@ class _EventStream:
         self._timer.stop()
 
     def _are_headers_due(self, events: Sequence[Event]) -> bool:
-        """Return whether content has come; note the headers that tell what serves it."""
+        """Return whether content has arrived; store the headers that name the serving model."""
         for event in events:
             if event.WhichOneof("kind") == "start":
                 self._headers |= served_headers(event.start.served, self._exchange.caller_paths)
@@ -150,20 +150,20 @@ class _EventStream:
         return held
 
     def _on_silence(self) -> None:
-        # A caller who has something to read needs no keepalive.
+        # Not needed while the client still has data to read.
         if self._connection.writing_paused:
             return
         response = self._response or self._begin()
         try:
             response.write(self._take_held() or self._encoder.keepalive())
         except ConnectionError:
-            pass  # the task of the request learns of it too
+            pass  # the task of the request handles it
 
 
 def _is_content(event: Event) -> bool:
     kind = event.WhichOneof("kind")
     if kind == "block_start":
-        # Providers announce a block of text before they have any.
+        # Providers start a text block before they have text.
         return event.block_start.WhichOneof("kind") not in ("text", "thinking") or bool(
             event.block_start.text or event.block_start.thinking.text
         )

@@ -1,9 +1,8 @@
 """A streaming parser for the multipart form of a file upload.
 
-The words of the form are the same in both formats: `file`; `purpose`;
-`expires_after` as JSON, or `expires_after[anchor]` and `expires_after[seconds]`; and
-`expires_in_seconds`, which is how Anthropic's own clients say it. Fields may come in any
-order, so what the form means is known for certain when it has ended.
+The fields of the form are the same in both formats: `file`; `purpose`; `expires_after` as JSON, or
+`expires_after[anchor]` and `expires_after[seconds]`; and `expires_in_seconds`, as in Anthropic's
+own clients. Fields may come in any order, so the form is only validated completely at its end.
 """
 
 import re
@@ -24,7 +23,7 @@ MAX_FIELD = 8 << 10
 _ANCHOR = "expires_after[anchor]"
 _SECONDS = "expires_after[seconds]"
 _IN_SECONDS = "expires_in_seconds"
-# What a file without a name is called, where it may have none.
+# Default file name, for clients that need none.
 _UNNAMED = "unnamed"
 _TEXTS = frozenset({"purpose", "expires_after", _ANCHOR, _SECONDS, _IN_SECONDS})
 
@@ -32,15 +31,17 @@ _MIME_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re
 
 
 class UploadForm:
-    """One form: its bytes go in, the file's header and bytes come out, and at the end the rest."""
+    """An incremental form parser: returns the file's header and content, and the trailer at the
+    end.
+    """
 
     def __init__(self, boundary: bytes, *, max_file_bytes: int, anthropic_client: bool) -> None:
-        """Begin a form.
+        """Create a parser.
 
         Args:
-            boundary: what stands between its parts.
-            max_file_bytes: bytes the file may have.
-            anthropic_client: whether the client is Anthropic's own, which knows no purpose.
+            boundary: the boundary between parts.
+            max_file_bytes: maximum size of the file.
+            anthropic_client: whether the client is Anthropic's own, which sends no purpose.
         """
         self._parser = multipart.Parser(boundary)
         self._max_file = max_file_bytes
@@ -52,7 +53,7 @@ class UploadForm:
         self._texts: dict[str, str] = {}
 
     def feed(self, data: bytes) -> Iterator[FileHeader | bytes]:
-        """Take bytes of the body; return the header of the file once, then its bytes.
+        """Feed bytes of the body; return the file's header once, then its content.
 
         Raises:
             GatewayError: invalid, naming the field; too_large.
@@ -66,7 +67,7 @@ class UploadForm:
                 else:
                     self._begin_text(event.name)
             elif self._part is None:
-                continue  # Only the end of the form stands outside of its parts.
+                continue  # Only the end of the form is outside of its parts.
             elif isinstance(event, bytes):
                 if self._in_file:
                     yield self._count(event)
@@ -76,10 +77,10 @@ class UploadForm:
                 self._end_text(self._part.name)
 
     def close(self) -> FileTrailer:
-        """Return what the form said around its file, now that no bytes follow.
+        """Return the trailer of the file, after the last bytes.
 
         Raises:
-            GatewayError: invalid, naming what is missing.
+            GatewayError: invalid, naming the missing field.
         """
         self._parser.close()
         if self._file_bytes < 0:
@@ -93,7 +94,7 @@ class UploadForm:
         return trailer
 
     def _is_file(self, part: Part) -> bool:
-        # Anthropic's own clients give bytes without a name no filename at all.
+        # For bytes without a name, Anthropic's own clients send no filename.
         return part.filename is not None or (self._anthropic_client and part.name == "file")
 
     def _begin_file(self, part: Part) -> FileHeader:
@@ -128,7 +129,7 @@ class UploadForm:
             raise invalid(name, f"{name}: takes at most {MAX_FIELD:,} bytes")
 
     def _end_text(self, name: str) -> None:
-        """Keep a field that has a meaning here; what is wrong by itself is told at once."""
+        """Store a known field; invalid values are reported at once."""
         if name not in _TEXTS:
             return
         try:
@@ -147,7 +148,7 @@ class UploadForm:
                 _number(name, text)
 
     def _seconds(self) -> int | None:
-        """Return the seconds until the file expires, however they were written."""
+        """Return the seconds until expiry, from either field."""
         given = self._texts.keys() & {"expires_after", _IN_SECONDS}
         if self._texts.keys() & {_ANCHOR, _SECONDS}:
             given = given | {_SECONDS}
@@ -166,14 +167,14 @@ class UploadForm:
 
 
 def too_large(max_file_bytes: int) -> GatewayError:
-    """A file is larger than allowed: 413."""
+    """Return the error for a file that is too large: 413."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE, f"file: takes at most {max_file_bytes:,} bytes", param="file"
     )
 
 
 def _policy(text: str) -> int:
-    """Read `{"anchor": "created_at", "seconds": …}`; return the seconds."""
+    """Parse `{"anchor": "created_at", "seconds": …}`; return the seconds."""
     try:
         policy = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -199,7 +200,7 @@ def _check_anchor(name: str, value: object) -> None:
 
 
 def _number(name: str, text: str) -> int:
-    # Nine digits are enough to be out of range, and int() of very many is slow.
+    # Nine digits already exceed the range, and int() of many digits is slow.
     return _in_range(name, int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0)
 
 

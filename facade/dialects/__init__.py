@@ -1,4 +1,4 @@
-"""The callers' dialects: JSON to the canonical model and back, each in its own package."""
+"""Callers' dialects: translation between their JSON and the canonical model, one package each."""
 
 from facade.credentials import ApiFormat
 from facade.dialects import anthropic, articles, openai
@@ -6,7 +6,7 @@ from services.common.errors import GatewayError
 
 
 def render_error(shape: ApiFormat, error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Return the HTTP status and the body that tell of a failure in a shape."""
+    """Return the HTTP status and the body of an error in a format."""
     match shape:
         case ApiFormat.OPENAI:
             return openai.render_error(error, request_id)

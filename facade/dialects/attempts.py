@@ -1,10 +1,10 @@
-"""JSON of the attempts behind a failure, the same in both formats."""
+"""JSON of provider attempts in error responses, shared by both formats."""
 
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 
 
 def attempt_object(attempt: Attempt) -> dict[str, object]:
-    """Return step, model, HTTP status (null where none came), reason and milliseconds."""
+    """Return step, model, HTTP status (null without a response), reason and milliseconds."""
     return {
         "step": attempt.step,
         "model": attempt.model,

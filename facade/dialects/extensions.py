@@ -1,8 +1,8 @@
-"""The fields that the gateway adds to both dialects, and what they become.
+"""Extension fields of the gateway, shared by both dialects, and their translation.
 
 `multimodal`, `fallback`, `fallback_config`, `memory_id` and `memory_config` (contract,
-Chat-completions extensions). A body's wire type inherits `ExtensionFields`; once it is
-checked, `set_extensions` puts them into the request.
+Chat-completions extensions). The wire types of bodies inherit from `ExtensionFields`; after
+validation, `set_extensions` adds them to the request.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from services.common.errors import invalid
 
 UINT32_MAX = 2**32 - 1
 
-# Items of the lists of a body, in both dialects.
+# Paths of list items, in both dialects.
 MAX_MESSAGES = 100_000
 MAX_BLOCKS = 100_000  # of a message
 MAX_TOOL_CALLS = 10_000  # of a message
@@ -36,9 +36,8 @@ Positive = Annotated[int, Field(ge=1, le=UINT32_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 _LANGUAGE = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$"
 
-# Reads what a step's `parameters` (the mapping) at a path override: a request in which
-# the overridden fields alone are set. Where its messages stood is added to the origins. Raises
-# GatewayError.
+# Parses a step's `parameters` at a path into a request in which only the overridden fields are set,
+# and adds its messages to the origins. Raises GatewayError.
 ReadParameters = Callable[[Mapping[str, object], str, Origins], pb.GenerateRequest]
 
 
@@ -237,7 +236,7 @@ _PDF_OCR = {
 
 
 def is_plain(fields: ExtensionFields) -> bool:
-    """Return whether no extension has to see the conversation, unless its model fails."""
+    """Return whether no extension needs the conversation unless the model fails."""
     if EXTENSION_FIELDS.isdisjoint(fields.model_fields_set):
         return True
     return (
@@ -252,7 +251,7 @@ def is_plain(fields: ExtensionFields) -> bool:
 
 
 def _may_set_parameters(config: object) -> bool:
-    """Return whether a chain, which nobody has checked yet, may have steps with parameters."""
+    """Return whether a fallback config, not validated yet, may have steps with parameters."""
     steps = config.get("steps") if isinstance(config, dict) else None
     return not isinstance(steps, list) or any(
         not isinstance(step, dict) or step.get("parameters") for step in steps
@@ -265,13 +264,13 @@ def set_extensions(
     read_parameters: ReadParameters,
     origins: Origins,
 ) -> None:
-    """Put the extension fields of a checked body into `request`.
+    """Add the extension fields of a validated body to `request`.
 
     Args:
-        request: what they are set in.
+        request: modified in place.
         fields: the body.
-        read_parameters: reads what a fallback step overrides, in the body's dialect.
-        origins: of the request; those of the steps' messages are added to it.
+        read_parameters: parses a fallback step's parameters, in the body's dialect.
+        origins: positions of the request's messages; those of fallback steps are added.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -294,7 +293,7 @@ def set_extensions(
 
 
 def _set_multimodal(target: pb.Multimodal, given: Multimodal) -> None:
-    """Copy what was given; what was left out stays absent, since absence has a meaning."""
+    """Copy the given fields; absent fields stay absent, as absence has a meaning."""
     target.SetInParent()
     if "enabled" in given.model_fields_set:
         target.enabled = given.enabled
@@ -353,7 +352,7 @@ def _set_step(target: pb.FallbackStep, given: FallbackStep) -> None:
 
 
 def check_memory_id(name: str) -> None:
-    """Refuse a name that no memory can have, though it is not too long.
+    """Validate the characters of a memory id; its length is checked elsewhere.
 
     Raises:
         GatewayError: invalid.
@@ -380,7 +379,7 @@ def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
     if "memory_mode" in given:
         request.memory.mode = _MEMORY_MODES[config.memory_mode]
     if "history_window" in given:
-        # Nobody has as many turns, so that what is beyond means the same.
+        # No memory has that many turns, so larger values are equivalent.
         request.memory.history_window = min(config.history_window, UINT32_MAX)
     if "summary_window" in given:
         request.memory.summary_window = min(config.summary_window, UINT32_MAX)

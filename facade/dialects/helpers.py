@@ -1,7 +1,7 @@
-"""JSON of the usage of models that converted media of a request, the same in both dialects.
+"""JSON of helper models' usage, shared by both dialects.
 
-Neither dialect has a place for it: it stands in `usage.gateway.helpers`, which clients keep
-beside the fields that they know.
+Neither dialect has a field for it: it is sent as `usage.gateway.helpers`, which clients preserve
+beside known fields.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import HelperUsage
 
 
 def helpers_json(helpers: Iterable[HelperUsage]) -> list[dict[str, Any]]:
-    """Return one object a call."""
+    """Return one object per call."""
     return [_helper(one) for one in helpers]
 
 

@@ -1,10 +1,9 @@
-"""Paths of the canonical request as those of a caller's body.
+"""Translate field paths of the canonical request into paths of the caller's body.
 
 The services name fields of the request message: `messages[3].blocks[1].tool_result.blocks[0]`. A
-dialect translates such paths by a table of names (`FieldNames`), and by where its translator
-found each message and block (`Origins`). Nothing is worked out before a field is refused or
-dropped; until then there are the places at which messages and blocks do not simply follow each
-other.
+dialect translates such paths by a table of names (`FieldNames`), and by the positions of messages
+and blocks in the body (`Origins`). Paths are only computed when a field is rejected or dropped;
+until then only the discontinuities in the order of messages and blocks are stored.
 """
 
 import re
@@ -21,7 +20,7 @@ _BLOCK = re.compile(
     r"messages\[(\d*)\](?:\.blocks\[(\d*)\](?:\.tool_result\.blocks\[(\d*)\])?)?(?:\.(.+))?",
     re.DOTALL,
 )
-# What stands between a block and the fields that callers write beside each other.
+# Fields of a block that callers write directly in the block.
 _KINDS = frozenset(
     (
         *("text", "media", "thinking", "redacted_thinking", "tool_use", "tool_result"),
@@ -29,42 +28,41 @@ _KINDS = frozenset(
     )
 )
 _EXTRA = re.compile(r"\.extra(?=\.|$)")
-# Lists of which a path names an item; of other fields it names the field.
+# Lists whose items are named in a path; of other lists only the field is named.
 _COUNTED = frozenset(("content", "tool_calls"))
-# In place of a message's index: the field `system`, which stands beside the messages.
+# Message index of the field `system`, which is outside of the messages.
 SYSTEM = -1
 
 
 @dataclass(slots=True)
 class Origins:
-    """Where the messages and blocks of one request stood in its caller's body.
+    """The positions of messages and blocks in the caller's body.
 
-    A mark is noted where the next block is not the next element of the caller's: at a message
-    that was left out, at two that became one, at a list of another name. Between two marks
-    messages and blocks count on.
+    A mark is stored if the next block is not the next element in the caller's body: after a dropped
+    message, at merged messages, at another list. Between two marks, positions are consecutive.
 
     Attributes:
         marks: five numbers a mark, in order; see `mark`.
-        steps: those of the conversations of fallback steps, by the step's index.
+        steps: the origins of fallback steps' conversations, by step index.
     """
 
     marks: "array[int]" = field(default_factory=partial(array, "i"))
     steps: dict[int, "Origins"] = field(default_factory=dict)
 
     def mark(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
-        """Note where a canonical block, and those after it, stood.
+        """Store the position of a canonical block and those after it.
 
         Args:
             message: index of the canonical message.
             block: index of the block in it.
             index: index of the caller's message, or SYSTEM.
             place: index in a list of that message.
-            name: which list, an index of `FieldNames.lists`.
+            name: index of the list in `FieldNames.lists`.
         """
         self.marks.extend((message, block, index, place, name))
 
     def find(self, message: int, block: int) -> tuple[int, int, int]:
-        """Return the caller's message, the place in its list, and which list, of a block."""
+        """Return the caller's message index, list index, and list of a block."""
         marks = self.marks
         for at in range(len(marks) - 5, -1, -5):
             if (marks[at], marks[at + 1]) <= (message, block):
@@ -75,17 +73,17 @@ class Origins:
         return message, block, 0
 
     def of_step(self, index: int) -> "Origins":
-        """Return those of a fallback step's conversation, to be filled."""
+        """Return the origins of a fallback step's conversation, empty at first."""
         return self.steps.setdefault(index, Origins())
 
     def dump(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Serialize the origins as JSON."""
         steps = {str(index): step.dump() for index, step in self.steps.items()}
         return {"marks": self.marks.tolist(), "steps": steps}
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "Origins":
-        """Return what `dump` wrote."""
+        """Load the origins from JSON."""
         origins = cls(array("i", dumped["marks"]))
         origins.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
         return origins
@@ -93,20 +91,20 @@ class Origins:
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
-    """What a dialect calls the fields of the canonical request.
+    """A dialect's names of canonical request fields.
 
     Attributes:
-        names: the caller's path by the canonical one, where they differ; `[]` stands for an index
-            in both, and what lies below a path follows it.
+        names: the caller's path by the canonical one, if they differ; `[]` stands for an index in
+            both, and a name also applies to paths below it.
         lists: fields of a message that become blocks, the usual one first; "" for a message that
-            is one block by itself.
+            becomes a single block.
     """
 
     names: Mapping[str, str]
     lists: Sequence[str] = ("content",)
 
     def translate(self, path: str, origins: Origins) -> str:
-        """Return the path in the caller's body of a field of the canonical request."""
+        """Return the caller's path of a canonical field."""
         if step := _STEP.fullmatch(path):
             below = origins.steps.get(int(step[2]), Origins())
             return f"{step[1]}.{self.translate(step[3], below)}"
@@ -117,7 +115,7 @@ class FieldNames:
         return _EXTRA.sub("", self._renamed(path)).removeprefix("extra.")
 
     def _renamed(self, path: str) -> str:
-        """Return a path with the longest part of it that has another name renamed."""
+        """Return a path with its longest renamed prefix replaced."""
         for known in sorted(self.names, key=len, reverse=True):
             pattern = re.escape(known).replace(r"\[\]", r"\[(\d*)\]")
             if match := re.match(rf"{pattern}(?=[.\[]|$)", path):
@@ -130,14 +128,14 @@ class FieldNames:
     def _in_messages(
         self, origins: Origins, message: str, block: str | None, inner: str | None, rest: str | None
     ) -> str:
-        """Return the path of a message, of a block of it, or of a field of either.
+        """Return the caller's path of a message, a block, or a field of either.
 
         Args:
-            origins: of the request.
+            origins: the origins of the request.
             message: index of the message, "" for any.
             block: index of the block, "" for any, None for the message itself.
-            inner: index of a block in the block's result, likewise.
-            rest: path of a field below.
+            inner: index of a block in the block's tool result, likewise.
+            rest: the remaining path.
         """
         name = 0
         if message:
@@ -159,7 +157,7 @@ class FieldNames:
 
 
 class CallerPaths:
-    """Translates what services say of one request into the words of its caller."""
+    """Translates canonical paths in services' replies into the caller's."""
 
     __slots__ = ("_names", "_origins")
 
@@ -168,21 +166,21 @@ class CallerPaths:
         self._origins = origins
 
     def path(self, path: str) -> str:
-        """Return the path in the caller's body of a field of the canonical request."""
+        """Return the caller's path of a canonical field."""
         return self._names.translate(path, self._origins)
 
     def dropped(self, paths: Iterable[str]) -> Iterable[str]:
-        """Return the paths in the caller's body of dropped fields, each once."""
+        """Return the caller's paths of dropped fields, without duplicates."""
         return dict.fromkeys(map(self.path, paths))
 
     def adapted(self, adapted: Iterable[str]) -> Iterator[str]:
-        """Return what `Served.adapted` says, with paths in the caller's body."""
+        """Return the entries of `RouteInfo.adapted` with the caller's paths."""
         for one in adapted:
             path, _, what = one.rpartition(":")
             yield f"{self.path(path)}:{what}"
 
     def translate(self, error: GatewayError) -> GatewayError:
-        """Put the caller's name of the offending field into an error of a service."""
+        """Replace the path in a service's error by the caller's."""
         if error.param:
             given, error.param = error.param, self.path(error.param)
             if error.message.startswith(given):

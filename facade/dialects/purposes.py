@@ -1,4 +1,4 @@
-"""Purposes of files, as callers write them in either format."""
+"""Purposes of files, as named in both formats."""
 
 from gateway.files.v1 import files_pb2
 from gateway.files.v1.files_pb2 import Purpose
@@ -17,7 +17,7 @@ TAKES = f"takes one of {', '.join(PURPOSES)}"
 
 
 def parse_purpose(text: str) -> Purpose.ValueType:
-    """Return the purpose that a caller wrote.
+    """Parse a purpose.
 
     Raises:
         GatewayError: invalid.

@@ -1,4 +1,4 @@
-"""Query parameters that several lists have."""
+"""Query parameters shared by several list endpoints."""
 
 from collections.abc import Mapping
 
@@ -6,15 +6,15 @@ from services.common.errors import invalid
 
 
 def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
-    """Return the `limit` of a list.
+    """Parse the `limit` of a list.
 
     Raises:
-        GatewayError: invalid, when it is not a whole number from 1 to `largest`.
+        GatewayError: invalid, if it is not a whole number from 1 to `largest`.
     """
     text = query.get("limit")
     if text is None:
         return default
-    # Nine digits are enough to be out of range, and int() of very many is slow.
+    # Nine digits already exceed the range, and int() of many digits is slow.
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not 1 <= number <= largest:
         raise invalid("limit", f"limit: must be an integer from 1 to {largest}")
@@ -22,10 +22,10 @@ def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
 
 
 def parse_cursor(query: Mapping[str, str], name: str) -> str | None:
-    """Return the id that a page lies beside, or None where no `name` is given.
+    """Parse the id of a page cursor; return None if the parameter is missing.
 
     Raises:
-        GatewayError: invalid, for one that is no id.
+        GatewayError: invalid, if it is not an id.
     """
     cursor = query.get(name)
     if cursor is not None and not (cursor and cursor.isascii()):

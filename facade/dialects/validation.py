@@ -1,8 +1,8 @@
-"""Validation of bodies by their wire types; pydantic's errors as the one error of a response.
+"""Validate bodies by their wire types; translate pydantic's errors into one error.
 
-Wire types follow one convention: each member of a union carries a `Tag` whose name
-begins with `#` (`Annotated[str, Tag("#string")]`). Such names never reach a caller,
-so a path is that of the caller's own JSON: `messages[3].content[0].source.data`.
+Wire types follow one convention: each member of a union carries a `Tag` whose name begins with `#`
+(`Annotated[str, Tag("#string")]`). These tags are removed from paths, which are those of the
+caller's JSON: `messages[3].content[0].source.data`.
 """
 
 import json
@@ -17,21 +17,21 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
 from services.common.errors import GatewayError, invalid
 from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 
-# Marks names of union members in the places that pydantic reports.
+# Prefix of union member names in pydantic's error locations.
 TAG = "#"
 
-# The tag of an object that has no `type` to choose a union's member by.
+# Tag of an object without a `type`, which selects no union member.
 UNTYPED = "#untyped"
 
-# Fields of an object whose every field is checked: each one at fault is an error in memory.
+# Maximum fields of an object whose fields are all validated: each error takes memory.
 MAX_CHECKED_FIELDS = 10_000
 
-# Characters of a name of the caller's making that an error repeats.
+# Maximum length of a caller-defined name in an error.
 _LONGEST_NAME = 128
 
-# Bytes of a body up to which it may be read twice.
+# Maximum size of a body that may be parsed twice.
 _QUICK_BYTES = 1 << 20
-# What may stand before a number, and digits: of each kind one sign.
+# Characters before a number, and digits, each reduced to one character.
 _NUMBERS = bytes.maketrans(b",[ -\t\r\n" + b"123456789", b":" * 7 + b"0" * 9)
 _LARGE_NUMBER = b":" + b"0" * 19
 
@@ -67,10 +67,11 @@ _WORDS_WITH_LIMIT = {
 
 
 def read(adapter: TypeAdapter[_T], body: bytes) -> _T:
-    """Check a request body against its wire type.
+    """Validate a request body by its wire type.
 
     Raises:
-        GatewayError: invalid, naming the first field at fault, or where the JSON breaks off.
+        GatewayError: invalid, naming the first invalid field, or the position of a JSON syntax
+            error.
     """
     try:
         return adapter.validate_json(body)
@@ -79,40 +80,42 @@ def read(adapter: TypeAdapter[_T], body: bytes) -> _T:
 
 
 def read_quickly(adapter: TypeAdapter[_T], body: bytes) -> tuple[_T, bool]:
-    """Check a request body as `read` does, in two thirds of the time where a function tells unions.
+    """Validate a request body as `read` does, in two thirds of the time if unions have
+    discriminator functions.
 
-    Such a function is called with Python values, which pydantic makes of the JSON anew for each
-    union around them. Here they are made once, of bodies in which nothing is lost by that; what
-    else is to be known of their numbers is known then too.
+    Pydantic converts JSON to Python values anew for each union around a discriminator function.
+    Here the body is converted once, unless that would lose information; its numbers are checked on
+    the way.
 
     Returns:
-        What was read, and whether each number in it is one that JSON can say, of 64 bits.
+        The validated body, and whether all of its numbers are finite and fit into 64 bits.
     """
-    # orjson makes floats of larger integers, and takes none that are infinite.
+    # orjson converts larger integers to floats, and rejects infinite numbers.
     if len(body) <= _QUICK_BYTES and _LARGE_NUMBER not in body.translate(_NUMBERS):
         try:
             return adapter.validate_python(orjson.loads(body)), True
         except (orjson.JSONDecodeError, ValidationError):
-            pass  # what is wrong with it is told as of every body
+            pass  # `read` reports the error
     return read(adapter, body), False
 
 
 def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
-    """Check a part of a body that was read already and stands at `path`.
+    """Validate a parsed part of a body at `path`.
 
     Raises:
-        GatewayError: invalid, naming the first field at fault.
+        GatewayError: invalid, naming the first invalid field.
     """
     try:
-        # By way of JSON, since strict checks of Python values refuse what JSON has no type for.
+        # Validated as JSON, as strict validation of Python values rejects types that JSON does not
+        # have.
         return adapter.validate_json(_write(value, path))
     except ValidationError as error:
         raise to_gateway_error(error, path) from None
 
 
 def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
-    """Return the error for what pydantic found wrong in the value at `prefix`."""
-    # Without inputs, which may have megabytes.
+    """Return the error for a validation error of the value at `prefix`."""
+    # Without inputs, which may be large.
     details = _chosen(error.errors(include_url=False, include_input=False))
     first = details[0]
     if first["type"] == "json_invalid":
@@ -122,7 +125,7 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
         location.append("type")
     path = to_path(location, prefix)
     if first["type"] == "extra_forbidden":
-        # The caller's own name comes last, whatever it begins with and however long it is.
+        # The last item is the caller's own name, whatever its prefix and length.
         path = to_path(location[:-1], prefix)
         name = str(location[-1])[:_LONGEST_NAME]
         path = f"{path}.{name}" if path else name
@@ -131,7 +134,7 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
 
 
 def few_fields(value: object) -> object:
-    """Return `value`, unless it is an object with very many fields.
+    """Return `value`, unless it is an object with too many fields.
 
     Raises:
         ValueError: it has more than `MAX_CHECKED_FIELDS`.
@@ -141,13 +144,13 @@ def few_fields(value: object) -> object:
     return value
 
 
-# For types of objects whose errors have no bound of their own: pydantic stops at the first
-# wrong item of a list, and reports every wrong field of an object.
+# For object types with unlimited errors: pydantic stops at the first invalid item of a list, but
+# reports every invalid field of an object.
 FewFields = BeforeValidator(few_fields)
 
 
 def to_path(location: Location, prefix: str = "") -> str:
-    """Write a place as callers do: `messages[3].content[0]`."""
+    """Return a location as a path: `messages[3].content[0]`."""
     path = prefix
     for step in location:
         if isinstance(step, int):
@@ -158,11 +161,11 @@ def to_path(location: Location, prefix: str = "") -> str:
 
 
 def to_json(value: object, path: str) -> bytes:
-    """Write a value that came from JSON as JSON again, to be passed on as it is.
+    """Serialize a parsed JSON value, to be passed on unchanged.
 
     Raises:
-        GatewayError: invalid, when a number in it is infinite or none, or when it holds more
-            than `MAX_OPAQUE_VALUES` values: providers' adapters parse it in one go.
+        GatewayError: invalid, if a number is infinite or NaN, or if there are more than
+            `MAX_OPAQUE_VALUES` values, as providers' adapters parse it at once.
     """
     written = _write(value, path)
     if exceeds(written, MAX_OPAQUE_VALUES):
@@ -175,16 +178,16 @@ def to_json(value: object, path: str) -> bytes:
 
 
 def _write(value: object, path: str) -> bytes:
-    """Write a value that came from JSON as JSON again, numbers of any size included.
+    """Serialize a parsed JSON value with numbers of any size.
 
     Raises:
-        GatewayError: invalid, when a number in it is infinite or none, or an integer is larger
-            than any double, which no other reader of it would take.
+        GatewayError: invalid, if a number is infinite or NaN, or an integer exceeds the range of
+            doubles, which other parsers would reject.
     """
     is_large = False
     try:
         written = orjson.dumps(value)
-        # orjson writes numbers that JSON cannot say as null.
+        # orjson writes NaN and infinity as null.
         if b"null" not in written:
             return written
     except TypeError:
@@ -199,7 +202,7 @@ def _write(value: object, path: str) -> bytes:
 
 
 def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
-    """Keep a value that the canonical model has no name for.
+    """Keep an unnamed value as JSON.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -208,10 +211,10 @@ def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
 
 
 def _chosen(details: Sequence[ErrorDetails]) -> Sequence[ErrorDetails]:
-    """Pick the first error; where it is a union's, those of the member that was meant.
+    """Return the first error; for a union, that of the intended member.
 
-    Each member of a union reports on its own. The one that was meant is the one whose
-    errors lie deepest; where all refuse the value itself, all of them tell what it takes.
+    Each member of a union reports its own errors. The intended member is the one with the deepest
+    error location; if all reject the value itself, their expectations are combined.
     """
     told, start = details, 0
     while (union := _first_tag(told[0]["loc"], start)) is not None:
@@ -239,7 +242,7 @@ def _is_untyped(detail: ErrorDetails) -> bool:
 
 
 def words(detail: ErrorDetails) -> str:
-    """Say what a value must be, of one thing that pydantic found wrong."""
+    """Describe the expected value of a validation error."""
     kind = detail["type"]
     context = detail.get("ctx", {})
     if _is_untyped(detail):

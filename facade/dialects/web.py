@@ -1,20 +1,20 @@
-"""Parts of web search options that both dialects have: the user's location, and domains."""
+"""Web search options shared by both dialects: the user's location and domains."""
 
 from collections.abc import Sequence
 
 from services.common.errors import invalid
 
 _PARTS = ("city", "region", "country", "timezone")
-_MAX_PART = 100  # characters of each part of a location
+_MAX_PART = 100  # maximum length of each part of a location
 _MAX_DOMAINS = 1_000
 
 
 def location_in_words(given: object, path: str) -> str:
-    """Return where the user is, in words for a model; "" where it is not said.
+    """Return the user's location as text for a model, "" if it is not given.
 
     Args:
         given: an object with city, region, country and timezone, each optional, or None.
-        path: where it stands.
+        path: path of the object.
 
     Raises:
         GatewayError: invalid.
@@ -36,7 +36,7 @@ def location_in_words(given: object, path: str) -> str:
 
 
 def domains(given: object, path: str) -> Sequence[str]:
-    """Return a list of domains; none where nothing is given.
+    """Return a list of domains, empty if none are given.
 
     Raises:
         GatewayError: invalid.

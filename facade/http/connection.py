@@ -191,7 +191,7 @@ class Connection(web.RequestHandler):
             await self._drain_helper()
 
     def force_close(self) -> None:
-        """Close the connection at once, whatever is being served."""
+        """Close the connection at once, even while a request is being served."""
         super().force_close()
         if self._plain is not None:
             self._plain.cancel()
@@ -208,7 +208,7 @@ class Connection(web.RequestHandler):
         super().resume_writing()
 
     def check(self, now: float) -> float:
-        """Close the connection where a head or a reader takes too long.
+        """Close the connection if a head or a reader takes too long.
 
         Returns:
             The seconds for which the client has read nothing of what is buffered for it.
@@ -306,7 +306,7 @@ class Connection(web.RequestHandler):
             else:
                 is_open = exchange.keep_alive and not self._close
         except ConnectionError:
-            pass  # the client has left, or has part of a response that cannot be completed
+            pass  # the client has left, or the response cannot be completed
         finally:
             self._plain = None
             if not is_open:
@@ -344,12 +344,12 @@ class Connection(web.RequestHandler):
             self._keepalive_handle = None
 
     def _finish(self, *, is_received: bool) -> bool:
-        """Note that a request has been answered; return whether the connection is to linger."""
+        """Finish a request; return whether the connection must linger."""
         read = self._input
         read.answered += 1
         if read.began is not None:
             read.began = self._loop.time()
-        # After a request that was refused by the parser none is served.
+        # No request is served after one that the parser rejected.
         return not is_received or (read.discards and self.is_idle)
 
     async def _linger(self) -> None:
@@ -372,7 +372,7 @@ class Connection(web.RequestHandler):
             self.transport.pause_reading()
 
     def _refuse(self, failure: GatewayError) -> None:
-        """Close the connection, with a response where part of a request has come."""
+        """Close the connection, with a response if part of a request has been received."""
         if self._input.has_begun and self.transport is not None:
             self.transport.write(self._response(failure, self._input.path))
         elif failure.limit:

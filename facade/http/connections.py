@@ -1,9 +1,9 @@
-"""All connections of a process: how many there may be, and which are closed for others.
+"""All connections of a process: their limits, and eviction.
 
-A connection is unauthenticated until a request on it came with a valid API key. Unauthenticated
-connections may take those that are not reserved; where they have taken all, the oldest one
-without a request in progress is closed for the next. So a client that holds connections without
-a key cannot keep out one that sends a request at once.
+A connection is unauthenticated until a request on it had a valid API key. Unauthenticated
+connections may use all connections that are not reserved; beyond that, the oldest one without a
+request in progress is evicted for the next. So a client that holds connections without a key cannot
+lock out clients that send requests at once.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 
 _MAX_CONNECTIONS = 10_000
 _MIN_CONNECTIONS = 16
-# Unauthenticated connections that are searched for one without a request in progress.
+# Unauthenticated connections that are searched for an idle one.
 _MAX_SEARCHED = 64
-# Seconds between two lines of the log about the bound.
+# Minimum seconds between log lines about the limit.
 _LOG_EVERY_S = 10.0
 _SWEEP_S = 1.0
 _FREQUENT_SWEEP_S = 0.1
-# Connections that are aborted in one sweep; each takes time that other clients wait for.
+# Maximum connections aborted per sweep, as each delays other clients.
 _MAX_ABORTS = 20
-# Seconds after which a client that reads nothing is stalled.
+# Seconds after which a client that reads nothing counts as stalled.
 _STALLED_S = 1.0
 
 
@@ -67,7 +67,7 @@ class Connections:
             1, int(self.max_connections * (1 - limits.reserved_connections))
         )
         self._loop = asyncio.get_running_loop()
-        # In the order in which they came.
+        # In order of arrival.
         self._unauthenticated: dict[Connection, None] = {}
         self._authenticated: set[Connection] = set()
         self._sweep_every_s = min(_SWEEP_S, limits.head_timeout_s / 4, limits.stalled_reader_s / 4)
@@ -81,7 +81,7 @@ class Connections:
         return len(self._unauthenticated) + len(self._authenticated)
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection; return False where there is no room for it."""
+        """Register a new connection; return False if there is no room for it."""
         if (
             len(self._unauthenticated) >= self._max_unauthenticated
             or len(self) >= self.max_connections
@@ -105,31 +105,31 @@ class Connections:
             self._authenticated.add(connection)
 
     def remove(self, connection: Connection) -> None:
-        """Drop a connection that has ended."""
+        """Remove a closed connection."""
         self._unauthenticated.pop(connection, None)
         self._authenticated.discard(connection)
         self.metrics.connections.dec()
 
     def writing_paused(self) -> None:
-        """Note that a client reads more slowly than it is answered."""
+        """Record that a client reads too slowly."""
         self._waiting += 1
         if self._waiting > self.limits.max_stalled_readers and not self._sweeps_frequently:
             self._sweeps_frequently = True
             self._schedule()
 
     def writing_resumed(self) -> None:
-        """Note that a client has caught up, or has left."""
+        """Record that a client has caught up or left."""
         self._waiting -= 1
 
     def _schedule(self) -> None:
-        """Schedule the next sweep, sooner where many clients do not read."""
+        """Schedule the next sweep, sooner if many clients do not read."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         delay = _FREQUENT_SWEEP_S if self._sweeps_frequently else self._sweep_every_s
         self._sweeping = self._loop.call_later(min(delay, self._sweep_every_s), self._sweep)
 
     def _oldest_unauthenticated(self) -> Connection | None:
-        """Return the connection to close: the oldest one without a request, else the oldest."""
+        """Return the connection to evict: the oldest idle one, else the oldest."""
         oldest: Connection | None = None
         for number, connection in enumerate(self._unauthenticated):
             if connection.is_idle:
@@ -174,9 +174,9 @@ class Connections:
 
 
 def default_max_connections() -> int:
-    """Return how many connections the process's file descriptors allow.
+    """Return the number of connections that the limit of file descriptors allows.
 
-    Each may need as many descriptors again, for a provider and for files.
+    Each connection may need another descriptor, for a provider or a file.
     """
     if sys.platform == "win32":
         return _MAX_CONNECTIONS

@@ -1,4 +1,4 @@
-"""One HTTP exchange: a request, however it was read, and what is known of its response."""
+"""One HTTP exchange: a request and the state of its response."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -20,11 +20,11 @@ class ClientConnection(Protocol):
 
     @property
     def writing_paused(self) -> bool:
-        """Whether the caller reads more slowly than it is answered."""
+        """Whether the client reads more slowly than data is written."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Write bytes that are framed already.
+        """Write framed bytes.
 
         Raises:
             ConnectionError: the caller has left.
@@ -54,21 +54,21 @@ class Exchange:
         path: without the query.
         route: name of the endpoint, for the log and the metrics.
         headers: of the request; to be looked up by names in lower case.
-        body: the whole body where it came with the head, until it is taken.
-        content: what reads the body otherwise.
-        is_http_1_1: whether the client understands chunks.
-        keep_alive: whether the connection may be used again after the response.
-        expect: value of `Expect` in lower case, None where the header is not there.
+        body: the whole body if it was received with the head, until it is taken.
+        content: reader of the body otherwise.
+        is_http_1_1: whether the client supports chunked encoding.
+        keep_alive: whether the connection may be reused.
+        expect: value of `Expect` in lower case, or None.
         request_id: identifier of the request.
-        api_key: the API key of the caller, once it has been checked.
+        api_key: the API key, once it has been verified.
         caller: the owner of the key.
         cors_headers: headers for pages of other origins.
         has_begun: whether part of the response has been written.
         model: the model that the request names.
-        caller_paths: translates services' names of fields into the caller's; None before the
-            body has been parsed.
-        served: who served the answer, with how many tokens.
-        failure: the code of the error that the request was answered with.
+        caller_paths: translates canonical field paths into the caller's; None until the body is
+            parsed.
+        served: the model that served the answer, with token counts.
+        failure: the error code of the response.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Exchange:
 
     @property
     def is_received(self) -> bool:
-        """Whether the body has come to its end."""
+        """Whether the body has been received completely."""
         return self.content is None or self.content.is_eof()
 
     def header_lines(self, name: str) -> list[str]:

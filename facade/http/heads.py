@@ -17,7 +17,7 @@ _CREDENTIALS = (hdrs.AUTHORIZATION, istr("x-api-key"))
 
 
 class _Make(Protocol):
-    """Makes a request, as `web.Server.request_factory` does."""
+    """Creates a request, as `web.Server.request_factory` does."""
 
     def __call__(
         self,
@@ -33,8 +33,8 @@ class _Make(Protocol):
 def without_expect(make: _Make) -> _Make:
     """Return a request factory that hides the `Expect` header from aiohttp.
 
-    aiohttp tells a client to continue before its key has been checked, and answers other
-    expectations in plain text that quotes them.
+    aiohttp sends 100 Continue before the key is verified, and quotes other expectations in plain
+    text responses.
     """
 
     def make_request(
@@ -57,7 +57,7 @@ def without_expect(make: _Make) -> _Make:
 
 
 def check_head(request: web.BaseRequest) -> None:
-    """Refuse a request whose head the gateway does not support; plain heads need no check.
+    """Reject a request whose head the gateway does not support; plain heads need no check.
 
     Raises:
         GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,

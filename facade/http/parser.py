@@ -22,11 +22,11 @@ from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 
-# Bytes that are read and dropped of a request that has been answered or refused.
+# Bytes of a finished or rejected request that are read and dropped.
 LINGER_BYTES: Final = 64 << 10
-# Bytes of all unfinished heads of a process together.
+# Total size of all unfinished heads of a process, in bytes.
 _ALL_HEADS: Final = 16 << 20
-# Bytes of a head that are kept for its path.
+# Bytes of a head that are kept to determine its path.
 _KEPT: Final = 1024
 
 _Message = tuple[RawRequestMessage, StreamReader]
@@ -35,7 +35,7 @@ _NOTHING: Final[_Result] = ((), False, b"")
 
 
 class UnfinishedHeads:
-    """The bytes of all heads of a process that are not complete yet."""
+    """Counts the bytes of all unfinished heads of a process."""
 
     def __init__(self) -> None:
         self.size = 0

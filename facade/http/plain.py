@@ -23,7 +23,7 @@ from facade.context import Context
 from facade.http.exchange import ClientConnection, Exchange
 from facade.http.responses import Response
 
-# Nothing here can be matched in two ways, and nothing is tried twice.
+# The pattern is unambiguous and does not backtrack.
 _HEAD = re.compile(
     rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[!-~]*+) HTTP/1\.1\r\n"
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
@@ -36,7 +36,7 @@ _NOT_PLAIN = frozenset(
     }
 )
 _KEEP_ALIVE = frozenset({"keep-alive", "Keep-Alive"})
-# Value of `PlainReader.bytes_ahead` where the begin of the next request is not known.
+# Value of `PlainReader.bytes_ahead` if the start of the next request is unknown.
 _UNKNOWN: Final = -1
 
 
@@ -97,7 +97,7 @@ class PlainReader:
         self._loop = asyncio.get_running_loop()
 
     def read(self, data: bytes) -> PlainRequest | None:
-        """Return the plain request that `data` begins, None where aiohttp is to read `data`.
+        """Return the plain request at the start of `data`, or None if aiohttp must parse `data`.
 
         Call this only while `bytes_ahead` is 0.
         """
@@ -108,7 +108,7 @@ class PlainReader:
             return None
         method, path, lines = head.groups()
         fields = lines.decode().split("\r\n")
-        fields.pop()  # the empty string behind the last line
+        fields.pop()  # the empty string after the last line
         headers = {}
         for field in fields:
             name, _, value = field.partition(":")
@@ -142,7 +142,7 @@ class PlainReader:
         )
 
     def read_body(self, data: bytes) -> bytes:
-        """Feed the body that is being read; return the bytes behind it."""
+        """Feed the current body; return the bytes after it."""
         body = self.body
         assert body is not None
         piece = data[: self.bytes_ahead]
@@ -154,9 +154,9 @@ class PlainReader:
         return data[len(piece) :]
 
     def skip(self, size: int) -> None:
-        """Count bytes that aiohttp's parser reads."""
+        """Count bytes parsed by aiohttp's parser."""
         if self.bytes_ahead > 0:
-            # With more than the rest of its request, another one has begun.
+            # More bytes than the rest of its request: another one has started.
             self.bytes_ahead = max(self.bytes_ahead - size, _UNKNOWN)
         else:
             self.bytes_ahead = _UNKNOWN

@@ -1,4 +1,4 @@
-"""Responses whose head and body are written as they are by aiohttp's loop."""
+"""Responses whose head and body are written unchanged by aiohttp's loop."""
 
 from collections.abc import Callable
 
@@ -18,9 +18,8 @@ class RawResponse(web.StreamResponse):
 
         Args:
             status: HTTP status code.
-            encode: returns head and body, or nothing where they have been written.
-            exchange: what knows whether the connection may be used again; without it the
-                connection closes.
+            encode: returns head and body, or nothing if they have been written.
+            exchange: its connection may be reused; without an exchange the connection closes.
         """
         super().__init__(status=status)
         self._encode = encode

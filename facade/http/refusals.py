@@ -1,8 +1,7 @@
 """Responses to malformed, oversized and unfinished heads, for which no request is made.
 
-They are complete HTTP responses in the format that the path decides, or in OpenAI's where no path
-could be read. They quote nothing of the request: a malformed head may hold a whole API key, a
-malformed body a prompt.
+They are complete HTTP responses in the format of the path, or in OpenAI's if there is no path. They
+quote nothing of the request: a malformed head may hold a whole API key, a malformed body a prompt.
 """
 
 from email.utils import formatdate
@@ -16,12 +15,12 @@ from facade.http_errors import HttpError
 from services.common.errors import GatewayError, unavailable
 from services.common.settings import Limits
 
-# Beginning of aiohttp's message for a head with too many fields; it has no type of its own.
+# Prefix of aiohttp's message for too many header fields, which has no exception type.
 _TOO_MANY_FIELDS = "Too many headers"
 
 
 class BadHeadError(HttpProcessingError):
-    """Error raised by the parser for a request that is refused before it is one.
+    """Error raised by the parser for a rejected head.
 
     Attributes:
         failure: the error for the client.
@@ -102,14 +101,14 @@ def too_many_heads() -> GatewayError:
 
 
 def path_of(begun: bytes) -> str:
-    """Return the path in the beginning of a request, or "" where there is none."""
+    """Return the path in the beginning of a request, or ""."""
     line = begun.lstrip(b"\r\n").partition(b"\n")[0]
     target = line.partition(b" ")[2].partition(b" ")[0]
     return target.partition(b"?")[0].decode("latin-1") if target.startswith(b"/") else ""
 
 
 def response_to(failure: GatewayError, path: str, request_id: str, now: float) -> bytes:
-    """Return the response for a failure, which closes the connection.
+    """Return the response for a failure, with `Connection: close`.
 
     Args:
         failure: the failure.

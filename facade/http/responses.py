@@ -1,8 +1,4 @@
-"""Responses that are written without aiohttp: whole ones in JSON, and streams of events.
-
-They do without what `web.Response` does about codings, cookies and other kinds of body: none of
-that ever applies here, and each response would pay for it.
-"""
+"""Responses written without aiohttp: complete JSON responses, and event streams."""
 
 from collections.abc import Mapping
 from email.utils import formatdate
@@ -20,12 +16,12 @@ _EVENT_STREAM = (
 
 
 class JsonResponse:
-    """A whole response in JSON.
+    """A complete JSON response.
 
     Attributes:
         status: HTTP status code.
         body: JSON.
-        headers: beside those of every response; names and values are safe to send.
+        headers: additional headers; names and values must be valid.
     """
 
     __slots__ = ("body", "headers", "status")
@@ -38,7 +34,7 @@ class JsonResponse:
     def encode(self, exchange: Exchange) -> bytes:
         """Return head and body.
 
-        A response that comes before the end of its request closes the connection.
+        A response before the end of its request closes the connection.
         """
         if not exchange.is_received:
             exchange.keep_alive = False
@@ -48,7 +44,7 @@ class JsonResponse:
 
 
 class StreamedResponse:
-    """A response with server-sent events, in chunks where the client understands them.
+    """A response with server-sent events, chunked if the client supports it.
 
     Attributes:
         status: HTTP status code.
@@ -57,7 +53,7 @@ class StreamedResponse:
     __slots__ = ("_connection", "_exchange", "_head", "status")
 
     def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
-        """Make the head, which is written with the first data."""
+        """Build the head, which is written with the first data."""
         self.status = 200
         exchange.has_begun = True
         fields = _EVENT_STREAM
@@ -70,12 +66,12 @@ class StreamedResponse:
         self._head = _head(exchange, self.status, fields, headers)
 
     def write(self, data: bytes) -> None:
-        """Write data in one go with the head, where that has not been written.
+        """Write data, together with the head at the first call.
 
         Raises:
             ConnectionError: the caller has left.
         """
-        if data and self._exchange.is_http_1_1:  # an empty chunk would be the last
+        if data and self._exchange.is_http_1_1:  # an empty chunk would end the body
             data = b"%x\r\n%b\r\n" % (len(data), data)
         self._write(data)
 
@@ -101,7 +97,7 @@ Response = JsonResponse | StreamedResponse
 
 
 def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of a response, with the fields that every response has."""
+    """Return the head of a response, with the fields common to all responses."""
     own = _lines(headers)
     if exchange.cors_headers:
         own += _lines(exchange.cors_headers)
@@ -109,7 +105,7 @@ def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, st
     if not exchange.keep_alive:
         last = "Connection: close\r\n"
     elif not exchange.is_http_1_1:
-        last = "Connection: keep-alive\r\n"  # which goes without saying since
+        last = "Connection: keep-alive\r\n"  # the default since HTTP/1.1
     request_id = exchange.request_id
     return (
         f"{status_line(status)}\r\n{fields}"

@@ -1,1 +1,1 @@
-"""The endpoints, one file an area."""
+"""The endpoints, one module per area."""

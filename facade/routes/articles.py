@@ -23,9 +23,9 @@ from services.common.texts import quoted
 
 MAX_BODY = 2 << 20
 
-# Bytes from which on a body is read in a thread: most of that is Python, which shares its time.
+# Bodies of at least this size are parsed in a thread.
 _LARGE = 128 << 10
-# Blocks from which on a document is rendered in a thread: 10,000 take 20 ms.
+# Documents of at least this many blocks are rendered in a thread: 10,000 take 20 ms.
 _MANY_BLOCKS = 500
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ def routes() -> list[web.RouteDef]:
 
 
 async def _handle(endpoint: Endpoint, request: web.Request) -> web.Response:
-    """Parse a request, call the service, return its answer."""
+    """Parse a request, call the service, return its response."""
     _check_json(request)
     async with ReceivedBody(request[EXCHANGE], MAX_BODY, "") as held:
         content = held.pop()
@@ -81,10 +81,11 @@ def _render(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
 
 
 async def _keep_session_alive(request: web.Request, session_id: object) -> None:
-    """Keep the session alive that a refused request names, as the service does.
+    """Keep the session of a rejected request alive, as the service does.
 
     Raises:
-        GatewayError: the session is over or not the caller's: the caller is told that instead.
+        GatewayError: the session has ended or is not the caller's; this error replaces the original
+            one.
     """
     if not isinstance(session_id, str):
         return

@@ -11,7 +11,7 @@ from facade.routes.generation import generate, parse, stream
 
 
 async def create(exchange: Exchange) -> Response:
-    """Answer a chat."""
+    """Generate a chat completion."""
     return await _begin(exchange, await parse(exchange, "chat"))
 
 

@@ -32,12 +32,12 @@ from services.common.errors import from_rpc_error, invalid
 
 log = logging.getLogger(__name__)
 
-# Bytes that a form may have beside its file.
+# Bytes of a form beside its file.
 _FORM = 1 << 20
 
 
 async def create(request: web.Request) -> web.Response:
-    """Store the file of a form; its bytes are sent on as they come."""
+    """Store the file of a form, streaming its content."""
     form = _form(request)
     reader = PieceReader(request[EXCHANGE])
     files = request.app[CONTEXT].files
@@ -49,7 +49,7 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def list_files(request: web.Request) -> web.Response:
-    """List the caller's files, a page at a time."""
+    """Return a page of the caller's files."""
     if _shape(request) is ApiFormat.OPENAI:
         page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
         return _json(openai.render_file_list(page))
@@ -61,7 +61,7 @@ async def list_files(request: web.Request) -> web.Response:
 
 
 async def get_file(request: web.Request) -> web.Response:
-    """Describe a file."""
+    """Return the metadata of a file."""
     return _file(request, await _get(request))
 
 
@@ -79,7 +79,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def content(request: web.Request) -> web.StreamResponse:
-    """Send the bytes of a file, or the range of them that was asked for."""
+    """Return the content of a file, or a range of it."""
     asked = request.headers
     if request.method == "HEAD" or "If-None-Match" in asked or "If-Range" in asked:
         file = await _get(request)
@@ -106,7 +106,7 @@ async def content(request: web.Request) -> web.StreamResponse:
 
 
 async def _relay(request: web.Request, call: Any, *, partial: bool) -> web.StreamResponse:
-    """Answer with what a ReadFile gives.
+    """Respond with the content of a ReadFile call.
 
     Raises:
         grpc.aio.AioRpcError: it failed before anything was sent.
@@ -124,7 +124,7 @@ async def _relay(request: web.Request, call: Any, *, partial: bool) -> web.Strea
         while (message := await call.read()) is not grpc.aio.EOF:
             await response.write(message.chunk)
     except grpc.aio.AioRpcError as error:
-        # All that can be told now is that the content is not whole, by ending before its length.
+        # After the headers, a failure can only be signalled by ending before Content-Length.
         log.warning("a download broke off", extra={"reason": from_rpc_error(error).code})
         response.force_close()
     return response
@@ -137,11 +137,11 @@ def _opened(file: File, length: int) -> web.StreamResponse:
 
 
 def _form(request: web.Request) -> UploadForm:
-    """Begin to read the form of a request.
+    """Start parsing the form of a request.
 
     Raises:
-        GatewayError: 415 for another content type, 400 without a boundary, 413 when the
-            body's length says already that it is too large.
+        GatewayError: 415 for another content type, 400 without a boundary, 413 if Content-Length is
+            too large.
     """
     if request.content_type != "multipart/form-data":
         raise unsupported_media_type(request.content_type, takes="multipart/form-data")
@@ -163,7 +163,7 @@ async def _get(request: web.Request) -> File:
 async def _list(
     request: web.Request, wanted: ListFilesRequest, cursors: Mapping[str, str]
 ) -> ListFilesResponse:
-    """Ask for a page; `cursors` says what the caller calls the service's cursors."""
+    """Call ListFiles; `cursors` maps the service's cursor names to the caller's."""
     try:
         return await request.app[CONTEXT].files.ListFiles(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:

@@ -1,7 +1,7 @@
 """Common parts of chat completions and messages: parse, call the service, respond.
 
-A conversation may have many megabytes, and an answer take minutes: nothing keeps the body after
-it has been parsed, nor the request after it has been sent.
+A conversation may be many megabytes and an answer may take minutes, so the body is freed after
+parsing, and the request after sending.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,9 +40,9 @@ def check_json(exchange: Exchange) -> None:
     """Check that the content type of a request is JSON.
 
     Raises:
-        GatewayError: 415 for another content type.
+        GatewayError: 415 for any other.
     """
-    # Parsing the value takes longer than all else here.
+    # Fast path: parsing the value takes longer than the rest.
     if exchange.headers.get("content-type") == _JSON:
         return
     if exchange.content_type != _JSON:
@@ -63,7 +63,7 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
     body = complete_body(exchange, max_body_bytes)
     if body is not None:
         held = [body]
-        del body  # so that the memory of a large one can go as soon as it has been read
+        del body  # so that a large body can be freed after parsing
         parsed = await context.parser.parse(kind, held, **options)
     else:
         context.parser.expect(exchange.content_length)
@@ -75,19 +75,19 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
 
 
 def rpc_metadata(exchange: Exchange) -> Metadata:
-    """Return the metadata that every call made for a request carries."""
+    """Return the metadata of every RPC for a request."""
     carried = call_metadata(exchange.api_key, exchange.request_id)
     passed = exchange.headers.get(HOPS_KEY)
     return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))
 
 
 def metadata(request: web.Request) -> Metadata:
-    """Return the metadata that every call made for a request of aiohttp's carries."""
+    """Return the metadata of every RPC for an aiohttp request."""
     return rpc_metadata(request[EXCHANGE])
 
 
 def stream(exchange: Exchange, parsed: Parsed, encoder: Encoder) -> Awaitable[Response]:
-    """Start a streamed call; return the coroutine that answers the request with it."""
+    """Start a streamed call; return the coroutine that writes the response."""
     inference = exchange.context.inference
     call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
     return relay(exchange, call, encoder)
@@ -98,9 +98,9 @@ def generate(
     parsed: Parsed,
     render: Callable[[GenerateResponse], bytes],
 ) -> Awaitable[Response]:
-    """Start a unary call; return the coroutine that answers the request with it.
+    """Start a unary call; return the coroutine that writes the response.
 
-    An answer that needs no translation goes as it came.
+    An answer that needs no translation is passed through.
     """
     inference = exchange.context.inference
     call = inference.Generate(parsed.request, metadata=rpc_metadata(exchange))

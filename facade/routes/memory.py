@@ -20,7 +20,7 @@ from gateway.memory.v1.memory_pb2 import (
 )
 from services.common.errors import from_rpc_error, invalid
 
-# Bytes of the body of a search, whose query has 10,000 characters, each escaped in 12.
+# Maximum size of a search body: 10,000 characters, each escaped in 12 bytes.
 _MAX_SEARCH = 128 << 10
 
 

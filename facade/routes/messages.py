@@ -1,4 +1,4 @@
-"""The messages endpoint under /beta/v1, and its sibling for coding agents under /coding/v1."""
+"""The messages endpoints under /beta/v1, and under /coding/v1 for coding agents."""
 
 from collections.abc import Awaitable
 
@@ -14,28 +14,28 @@ from services.common.errors import invalid
 
 
 async def create(exchange: Exchange) -> Response:
-    """Answer a conversation."""
+    """Generate a message."""
     return await _create(exchange, coding=False)
 
 
 async def create_coding(exchange: Exchange) -> Response:
-    """Answer a coding agent's conversation."""
+    """Generate a message for a coding agent."""
     return await _create(exchange, coding=True)
 
 
 async def count_tokens(exchange: Exchange) -> Response:
-    """Count what a conversation would read."""
+    """Count the input tokens of a conversation."""
     return await _count_tokens(exchange, coding=False)
 
 
 async def count_coding_tokens(exchange: Exchange) -> Response:
-    """Count what a coding agent's conversation would read."""
+    """Count the input tokens of a coding agent's conversation."""
     return await _count_tokens(exchange, coding=True)
 
 
 async def _create(exchange: Exchange, *, coding: bool) -> Response:
     betas = _betas(exchange)
-    # No name here for what is parsed: it may have megabytes, and an answer take minutes.
+    # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
     return await _begin(exchange, await parse(exchange, "messages", betas=betas, coding=coding))
 
 
@@ -59,10 +59,10 @@ async def _count_tokens(exchange: Exchange, *, coding: bool) -> Response:
 
 
 def _betas(exchange: Exchange) -> list[str]:
-    """Return the names in `anthropic-beta`, which may come in several headers.
+    """Return the names in the `anthropic-beta` headers.
 
     Raises:
-        GatewayError: invalid, when they are no words.
+        GatewayError: invalid, if a name is malformed.
     """
     lines = exchange.header_lines("anthropic-beta")
     for line in lines:

@@ -1,4 +1,4 @@
-"""The models a caller can name, in the format of the credential."""
+"""The available models, in the format of the credential."""
 
 from aiohttp import web
 
@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import GetModelRequest, ListModelsReques
 
 
 async def list_models(request: web.Request) -> web.Response:
-    """List them; Format B in pages."""
+    """Return the models; paginated in Format B."""
     inference = request.app[CONTEXT].inference
     listed = await inference.ListModels(ListModelsRequest(), metadata=metadata(request))
     match _shape(request):
@@ -23,7 +23,7 @@ async def list_models(request: web.Request) -> web.Response:
 
 
 async def get_model(request: web.Request) -> web.Response:
-    """Describe one, by any name a request could give."""
+    """Return a model, by any name that requests accept."""
     inference = request.app[CONTEXT].inference
     wanted = GetModelRequest(name=request.match_info["name"])
     found = await inference.GetModel(wanted, metadata=metadata(request))

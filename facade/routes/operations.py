@@ -14,26 +14,26 @@ _READY_TIMEOUT_S = 1.0
 
 
 async def healthz(request: web.Request) -> web.Response:
-    """Return 200: this process runs."""
+    """Return 200 while the process runs."""
     return web.json_response({"status": "ok"})
 
 
 async def base(request: web.Request) -> web.Response:
-    """Return an empty 200: clients check so whether they reach the base address."""
+    """Return an empty 200, for clients that test the base URL."""
     return web.Response()
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Return 200 where requests can be served, 503 while the services do not answer."""
+    """Return 200 if requests can be served, 503 while the services do not respond."""
     return _readiness(await _state_of_services(request), {})
 
 
 async def readyz_with_details(request: web.Request) -> web.Response:
     """Return whether requests can be served, on the operator's listener.
 
-    With `?verbose` it names the state of the services and of the disk, and the models that are
-    skipped because they keep failing. A disk that is almost full does not make the gateway
-    unready: chats without memory, reading and deleting go on.
+    With `?verbose` it includes the state of the services and the disk, and the models with an open
+    circuit breaker. A disk that is almost full does not make the gateway unready: chats without
+    memory, reading and deleting go on.
     """
     state = await _state_of_services(request)
     if "verbose" not in request.query:
@@ -44,8 +44,8 @@ async def readyz_with_details(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """Return the metrics of all processes, in Prometheus' text format."""
-    # Imported when it is first asked for: it brings an HTTP server of the standard library's.
+    """Return the metrics of all processes, in Prometheus's text format."""
+    # Imported on first use, as it imports an HTTP server of the standard library.
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     body = generate_latest(request.app[CONTEXT].registry)
@@ -58,12 +58,12 @@ async def openapi_document(request: web.Request) -> web.Response:
 
 
 async def docs(request: web.Request) -> web.Response:
-    """Return a page that shows the OpenAPI document."""
+    """Return an HTML page for the OpenAPI document."""
     return web.Response(text=openapi.page(), content_type="text/html")
 
 
 async def _state_of_services(request: web.Request) -> str:
-    """Return "serving", or why requests are not; it never waits for the services to come up."""
+    """Return "serving" or the state of the services, without waiting for them."""
     if request.app[CONTEXT].drain.is_draining:
         return "stopping"
     health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
@@ -83,7 +83,7 @@ def _readiness(state: str, details: Mapping[str, object]) -> web.Response:
 
 
 def _storage(registry: CollectorRegistry) -> str:
-    """Return `low` while the services refuse new writes for want of free space, else `ok`."""
+    """Return `low` while the services reject writes for lack of disk space, else `ok`."""
     is_low = any(
         sample.value
         for metric in registry.collect()
@@ -94,7 +94,7 @@ def _storage(registry: CollectorRegistry) -> str:
 
 
 def _breakers(registry: CollectorRegistry) -> dict[str, str]:
-    """Return the models whose breaker is not closed, as the services count them."""
+    """Return the models whose circuit breaker is not closed, from the services' metrics."""
     return {
         f"{sample.labels['provider']}/{sample.labels['model']}": (
             "open" if sample.value == 1 else "half_open"

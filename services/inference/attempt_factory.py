@@ -188,7 +188,7 @@ class RequestAttempts:
             request=request,
             dropped=[*prepared.dropped, *dict.fromkeys(adapted.dropped)],
             media=found_after(request.messages, prepared.media, adapted.replacements),
-            adapted=[*prepared.adapted, *adapted.told],
+            adapted=[*prepared.adapted, *adapted.entries],
         )
 
     def converts(self, step: Step, field: str) -> bool:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages, Files and Models APIs: their JSON to the canonical model and back."""
+"""Anthropic's Messages, Files and Models APIs: translation between JSON and the canonical model."""
 
 from facade.dialects.anthropic.errors import render_error
 from facade.dialects.anthropic.files import (

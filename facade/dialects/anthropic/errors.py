@@ -1,4 +1,4 @@
-"""Failures in Anthropic's shape (Format B)."""
+"""Errors in Anthropic's format (Format B)."""
 
 import orjson
 
@@ -20,15 +20,15 @@ _TYPES = {
 
 
 def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Return the HTTP status and the body that tell of a failure."""
+    """Return the HTTP status and the body of an error."""
     return error.http_status, orjson.dumps(error_body(error, request_id))
 
 
 def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
-    """Return the object that tells of a failure, for an answer or a stream.
+    """Return the error object for a response or a stream.
 
-    Beside Anthropic's own fields `error` holds the stable `code`, the `param` at fault
-    where there is one, and `attempts` where providers were tried.
+    Beside Anthropic's own fields, `error` has the stable `code`, the `param` if a field is invalid,
+    and `attempts` if providers were called.
     """
     status = error.http_status
     fallback = "invalid_request_error" if status < 500 else "api_error"

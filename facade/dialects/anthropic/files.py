@@ -1,7 +1,7 @@
-"""Files in Anthropic's shape (Format B), and its two ways of paging.
+"""Files in Anthropic's format (Format B), and its two kinds of pagination.
 
-Callers page with `after_id` and `before_id`. Anthropic's own clients, since they took
-the files endpoints out of beta, follow `next_page`, a token that means the same as `after_id`.
+Callers page with `after_id` and `before_id`. Anthropic's own clients, since the files endpoints
+left beta, follow `next_page`, a token equivalent to `after_id`.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _PAGE = "page_"
 
 
 def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesRequest:
-    """Read the query of a list: `limit` (1 to 1000; 20 when absent), `after_id` or `before_id`.
+    """Parse the query of a list: `limit` (1 to 1000; 20 when absent), `after_id` or `before_id`.
 
     With `pages` it may hold `page`, a token from an earlier list, in the place of either.
 
@@ -45,12 +45,12 @@ def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesReques
 
 
 def render_file(file: File) -> bytes:
-    """Write one file."""
+    """Return the JSON of a file."""
     return orjson.dumps(_file(file))
 
 
 def render_file_list(page: ListFilesResponse, *, pages: bool) -> bytes:
-    """Write a page of files; with `pages` also the token of the next one, null at the end."""
+    """Return the JSON of a page of files; with `pages` also the token of the next one, or null."""
     files = page.files
     written: dict[str, object] = {
         "data": [_file(file) for file in files],
@@ -64,7 +64,7 @@ def render_file_list(page: ListFilesResponse, *, pages: bool) -> bytes:
 
 
 def render_deleted_file(file_id: str) -> bytes:
-    """Write that a file is gone."""
+    """Return the JSON that confirms the deletion of a file."""
     return orjson.dumps({"id": file_id, "type": "file_deleted"})
 
 
@@ -77,7 +77,7 @@ def _file(file: File) -> dict[str, object]:
         "mime_type": file.mime_type,
         "size_bytes": file.size_bytes,
         "downloadable": True,
-        # Without it Anthropic's clients say that a file never expires.
+        # If it is missing, Anthropic's clients say that a file never expires.
         "expires_at": _time(file.expires_at),
     }
 

@@ -1,7 +1,7 @@
-"""Conversations: Anthropic's messages and blocks to the canonical ones.
+"""Translate conversations: Anthropic's messages and blocks to canonical ones.
 
-Neighbours of one role become one message, in order. Empty text goes, and with it a
-message that held nothing else. What has no name in the canonical model stays as JSON.
+Consecutive messages of one role are merged. Empty text is dropped, and messages that are empty
+then. Blocks and fields without a canonical name are kept as JSON.
 """
 
 import binascii
@@ -18,7 +18,7 @@ from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
 from services.common.ids import SERVER_CALL
 
-# Protobuf's names for lists of messages and blocks.
+# Protobuf's types of repeated messages and blocks.
 MessageList = RepeatedCompositeFieldContainer[pb.Message]
 BlockList = RepeatedCompositeFieldContainer[pb.Block]
 
@@ -27,7 +27,7 @@ _ROLES = {
     "assistant": pb.ROLE_ASSISTANT,
     "system": pb.ROLE_SYSTEM,
 }
-# The only role whose messages may hold blocks of these types.
+# The only role that may contain each type of block.
 _BELONGS_TO = {
     "thinking": "assistant",
     "redacted_thinking": "assistant",
@@ -46,11 +46,11 @@ _KINDS: dict[str, pb.MediaKind.ValueType] = {
 
 
 class _Place(NamedTuple):
-    """Where a message stands: in the caller's body, and in the canonical request."""
+    """The position of a message in the caller's body and in the canonical request."""
 
     path: str  # of the messages, or of the system prompt
     given: int  # index among the caller's messages
-    number: int  # index among the canonical ones
+    number: int  # index in the canonical request
     role: str
     origins: Origins
 
@@ -61,14 +61,14 @@ class _Place(NamedTuple):
         return f"{self.path}[{self.given}].content[{position}]"
 
     def mark(self, block: int, position: int) -> None:
-        """Note where a canonical block, and those after it, stood; see `Origins.mark`."""
+        """Store the position of a canonical block and those after it; see `Origins.mark`."""
         self.origins.mark(self.number, block, self.given, position)
 
 
 def add_system(
     target: MessageList, system: str | list[types.TextBlock], path: str, origins: Origins
 ) -> None:
-    """Add the system prompt that stands at `path`, unless it is empty.
+    """Add the system prompt at `path`, unless it is empty.
 
     Raises:
         GatewayError: invalid.
@@ -84,14 +84,14 @@ def add_system(
 def add_messages(
     target: MessageList, messages: list[types.Message], path: str, origins: Origins
 ) -> None:
-    """Add the conversation that stands at `path`.
+    """Add the conversation at `path`.
 
     Raises:
-        GatewayError: invalid, naming the block at fault; also when no message has content.
+        GatewayError: invalid, naming the invalid block; also if no message has content.
     """
     before = len(target)
-    number = before - 1  # of the message at hand
-    left_out = -before  # the caller's messages that are no messages of their own
+    number = before - 1  # of the current message
+    left_out = -before  # the caller's messages that were merged or dropped
     current: pb.Message | None = None
     for index, message in enumerate(messages):
         role = _ROLES[message["role"]]
@@ -153,7 +153,7 @@ def _check_role(kind: str, role: str, path: str) -> None:
 def _add_block(
     target: BlockList, block: Mapping[str, Any], path: str, *, is_said: bool = False
 ) -> None:
-    """Add one block of any type; `is_said` tells whether it is of an assistant's message."""
+    """Add one block of any type; `is_said` says whether it is in an assistant message."""
     kind = block["type"]
     if kind == "text" and not block["text"]:
         return
@@ -193,7 +193,7 @@ def _add_block(
 
 
 def _is_of_gateway(block: Mapping[str, Any], field: str) -> bool:
-    """Return whether a block is of a call that the gateway ran, by the id of the call."""
+    """Return whether a block belongs to a gateway tool, by the id of the call."""
     call_id = block.get(field)
     return isinstance(call_id, str) and call_id.startswith(SERVER_CALL)
 
@@ -209,7 +209,7 @@ def _server_call(block: Mapping[str, Any], path: str) -> types.ToolUseBlock:
 
 
 def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-    """Keep the fields of a block that its kind has no name for."""
+    """Keep the unnamed fields of a block."""
     rest = _without(block, ("type", "cache_control", *known))
     if cache_control := block.get("cache_control"):
         target.cache_control = to_json(cache_control, f"{path}.cache_control")
@@ -233,7 +233,7 @@ def _set_media(target: pb.Media, block: Mapping[str, Any], path: str) -> None:
                 where = f"{path}.source.media_type"
                 raise invalid(where, f"{where}: must be that of an image, such as image/png")
             if not is_image:
-                # The dialect has no blocks of other media.
+                # The dialect has no blocks for other media.
                 major = target.mime_type.lower().partition("/")[0]
                 target.kind = _KINDS.get(major, target.kind)
             target.data = _decoded(source["data"], f"{path}.source.data")

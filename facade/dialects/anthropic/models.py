@@ -1,4 +1,4 @@
-"""Models in Anthropic's shape (Format B), and its way of paging."""
+"""Models in Anthropic's format (Format B), and its pagination."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,15 +16,15 @@ MAX_LIMIT = 1000
 
 
 def render_model(model: Model) -> bytes:
-    """Return the answer that describes one model."""
+    """Return the JSON of a model."""
     return orjson.dumps(_model_info(model))
 
 
 def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> bytes:
-    """Return a page of `models`, which keep their order.
+    """Return the JSON of a page of `models`, in their order.
 
-    `query` may hold `limit` (1 to 1000; 20 when absent) and either `after_id` or
-    `before_id`, names of models that the page lies after or before.
+    `query` may hold `limit` (1 to 1000; 20 when absent) and either `after_id` or `before_id`, names
+    of models before or after the page.
 
     Raises:
         GatewayError: invalid, naming the query parameter.
@@ -74,7 +74,7 @@ def _model_info(model: Model) -> dict[str, object]:
 
 
 def _capabilities(model: Model) -> dict[str, object]:
-    """Return what is known to work; what nobody knows counts as not supported."""
+    """Return known capabilities; unknown ones count as not supported."""
     no = {"supported": False}
     thinking = {"supported": model.thinking}
     return {

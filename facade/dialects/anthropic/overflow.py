@@ -1,14 +1,15 @@
-"""The error message of a prompt that is too long, in the form that Anthropic's clients parse. Pure.
+"""The error message for a prompt that is too long, in the form that Anthropic's clients parse.
+Pure.
 
-Coding agents shorten a conversation by themselves when an error says "prompt is too long";
-some read the two numbers behind it.
+Coding agents shorten a conversation when an error says "prompt is too long"; some parse the two
+numbers after it.
 """
 
 import re
 
 _IS_TOLD = re.compile(
     r"prompt is too long: \d+ tokens > \d+ maximum"
-    # Another failure, which clients know too: with fewer `max_tokens` the same prompt fits.
+    # A different error known to clients: the prompt fits with a smaller `max_tokens`.
     r"|input length and `max_tokens` exceed context limit",
     re.IGNORECASE,
 )
@@ -22,10 +23,10 @@ _LIMIT = re.compile(
 
 
 def overflow_message(words: str) -> str:
-    """Return the message of a prompt that is too long, made of a provider's words.
+    """Return the error message for a prompt that is too long, from a provider's message.
 
-    It begins with "prompt is too long", and goes on with ": N tokens > M maximum" where the words
-    tell how many tokens the prompt has and how many there may be.
+    It starts with "prompt is too long", followed by ": N tokens > M maximum" if the provider's
+    message has both numbers.
     """
     if _IS_TOLD.search(words):
         return words

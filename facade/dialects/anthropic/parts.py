@@ -1,4 +1,4 @@
-"""The parts that whole answers and streams are made of."""
+"""Parts shared by whole and streamed answers."""
 
 import binascii
 import re
@@ -26,14 +26,14 @@ _ID_PREFIX = "msg_"
 
 
 def message_id(upstream: str) -> str:
-    """Return the id of an answer that a provider calls `upstream`."""
+    """Return the id of an answer, from the provider's id."""
     if upstream.startswith(_ID_PREFIX):
         return upstream
     return _ID_PREFIX + _UNSAFE.sub("_", upstream)
 
 
 def own_fields(extra: pb.Opaque) -> dict[str, Any]:
-    """Return the fields that are kept as JSON, where they are in this dialect."""
+    """Return unnamed fields of this dialect."""
     if extra.dialect != pb.DIALECT_ANTHROPIC:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
@@ -41,17 +41,17 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
 
 
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
-    """Return what is kept as JSON just as it is, on one line; None in another dialect."""
+    """Return unnamed JSON unchanged, on one line; None for another dialect."""
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None
-    # Line breaks can only be white space here: in JSON strings they are escaped.
+    # Line breaks are white space here, as JSON strings escape them.
     return orjson.Fragment(opaque.json.replace(b"\r", b" ").replace(b"\n", b" "))
 
 
 def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
-    """Return why an answer ended; `refused` tells whether it holds a refusal.
+    """Return the stop fields; `refused` says whether the answer contains a refusal.
 
-    A reason that has no name in the canonical model is among the fields kept as JSON.
+    A reason without a canonical name is among the unnamed fields.
     """
     reason = pb.FINISH_REASON_REFUSAL if refused else finish.reason
     matched = finish.stop_sequence if reason == pb.FINISH_REASON_STOP_SEQUENCE else ""
@@ -63,7 +63,7 @@ def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
 
 
 def usage_json(usage: pb.Usage) -> dict[str, Any]:
-    """Return the tokens of an answer."""
+    """Return the JSON of token usage."""
     details: dict[str, Any] = (
         {"output_tokens_details": {"thinking_tokens": usage.reasoning_tokens}}
         if usage.reasoning_tokens
@@ -82,7 +82,7 @@ def usage_json(usage: pb.Usage) -> dict[str, Any]:
 
 
 def _server_tools(usage: pb.Usage) -> dict[str, Any]:
-    """Return the provider's further figures, with the uses of the gateway's own tools."""
+    """Return the provider's server tool usage plus that of gateway tools."""
     fields = own_fields(usage.extra)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
@@ -97,7 +97,7 @@ def _server_tools(usage: pb.Usage) -> dict[str, Any]:
 
 
 def is_shown(block: pb.Block) -> bool:
-    """Return whether a block is part of an answer: neither empty text nor another dialect's."""
+    """Return whether a block is shown: neither empty text nor of another dialect."""
     match block.WhichOneof("kind"):
         case "text":
             return bool(block.text)
@@ -110,10 +110,10 @@ def is_shown(block: pb.Block) -> bool:
 
 
 def block_json(block: pb.Block) -> dict[str, Any]:
-    """Return a block of an answer that has a name in the canonical model.
+    """Return the JSON of a canonical block.
 
     Raises:
-        ValueError: no answer in this dialect can hold such a block.
+        ValueError: the dialect has no such block.
     """
     fields: dict[str, Any]
     match block.WhichOneof("kind"):
@@ -156,7 +156,7 @@ def block_json(block: pb.Block) -> dict[str, Any]:
 
 
 def _media_json(media: pb.Media) -> dict[str, Any]:
-    """Return a medium that a model made."""
+    """Return the JSON of a generated medium."""
     data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
     return {
         "type": "image" if media.kind == pb.MEDIA_KIND_IMAGE else "document",
@@ -165,10 +165,10 @@ def _media_json(media: pb.Media) -> dict[str, Any]:
 
 
 def _tool_input(text: str) -> object:
-    """Return the arguments of a call, which this dialect wants as an object.
+    """Return the arguments of a call as an object, as this dialect requires.
 
-    Models write malformed JSON at times, and a limit on tokens cuts it off. The wrapping
-    is the one that Anthropic's page on fine-grained tool streaming tells callers to use.
+    Models sometimes write malformed JSON, and token limits truncate it. The fallback is that of
+    Anthropic's documentation of fine-grained tool streaming.
     """
     if not text:
         return {}
@@ -176,5 +176,5 @@ def _tool_input(text: str) -> object:
         parsed = orjson.loads(text)
     except orjson.JSONDecodeError:
         parsed = None
-    # Written back as it came, for numbers beyond 64 bits or of many digits.
+    # Keep the original text, for numbers beyond 64 bits or of many digits.
     return orjson.Fragment(text) if isinstance(parsed, dict) else {"INVALID_JSON": text}

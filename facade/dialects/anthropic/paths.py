@@ -1,4 +1,4 @@
-"""What Anthropic's messages call the fields of the canonical request."""
+"""Field names of Anthropic's messages, by canonical field."""
 
 from facade.dialects.paths import FieldNames
 

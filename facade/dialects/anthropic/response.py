@@ -1,4 +1,4 @@
-"""Whole answers in Anthropic's shape."""
+"""Whole answers in Anthropic's format."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from gateway.inference.v1.inference_pb2 import CountTokensResponse, GenerateResp
 
 
 def render_message(response: GenerateResponse) -> bytes:
-    """Return the message that answers a request, in JSON."""
+    """Return the JSON of an answer."""
     choice = response.choices[0]
     refused = any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
     message: dict[str, Any] = {
@@ -38,5 +38,5 @@ def render_message(response: GenerateResponse) -> bytes:
 
 
 def render_count(response: CountTokensResponse) -> bytes:
-    """Return the answer to a count of tokens, in JSON."""
+    """Return the JSON of a token count."""
     return orjson.dumps({"input_tokens": response.input_tokens})

@@ -1,7 +1,7 @@
-"""Everything of a request but its conversation: tools, sampling, thinking, form.
+"""Request settings other than the conversation: tools, sampling, thinking, output format.
 
-Used for whole requests and for what a fallback step overrides: `names` tells which
-of the given fields are to be set, and the rules that span fields look at all of them.
+Used for whole requests and for parameters of fallback steps: `names` selects the fields to set,
+while rules across fields consider all of them.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -28,7 +28,7 @@ _THINKING_MODES = {
 _TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
 _CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
 _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
-# Fields without a canonical name that an answer would be another one without.
+# Unnamed fields that are required, as they change the answer.
 REQUIRED = ("container", "mcp_servers")
 _OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
 _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
@@ -37,7 +37,7 @@ _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 def set_settings(
     target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
 ) -> None:
-    """Set the fields called `names` from `given`, which stand at `path` ("" for the body).
+    """Set the fields `names` from `given` at `path` ("" for the body).
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -48,7 +48,7 @@ def set_settings(
     if names & {"tools", "tool_choice"} and given.tool_choice is not None:
         known = [tool.get("name") for tool in given.tools or ()]
         if isinstance(given, types.CountTokensBody) and given.use_built_in_tools:
-            known += BUILT_IN  # whether they are there is known later
+            known += BUILT_IN  # presence is checked later
         _check_tool_choice(given.tool_choice, known, names, path)
         if "tool_choice" in names:
             _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
@@ -82,10 +82,10 @@ def _set_sampling(target: pb.GenerateRequest, given: types.Parameters, names: Se
 
 
 def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str) -> None:
-    """Add the tools that stand at `path`.
+    """Add the tools at `path`.
 
     Raises:
-        GatewayError: invalid, naming the one at fault.
+        GatewayError: invalid, naming the invalid tool.
     """
     seen: dict[str, int] = {}
     for index, tool in enumerate(tools):
@@ -97,7 +97,7 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
                 f"{where}.name: must be unique, and {name!r} is {path}[{seen[name]}] already",
             )
         added = target.tools.add(name=name)
-        # Told from a tool of another type just as the wire type tells them.
+        # Distinguished in the same way as by the wire type.
         if tool.get("type") in (None, "custom"):
             _set_custom_tool(added, cast(types.CustomTool, tool), where)
         else:
@@ -130,7 +130,7 @@ def _check_tool_choice(
     name = choice.get("name", "")
     if not name:
         raise invalid(f"{where}.name", f"{where}.name: is required with type 'tool'")
-    # A tool without a name brings several of its own, which only the provider knows.
+    # A tool without a name is a provider's toolset, whose names are unknown.
     if name not in known and all(known):
         where = f"{where}.name" if "tool_choice" in names else _at(path, "tools")
         raise invalid(where, f"{where}: no tool in tools is called {name!r}, the one chosen")
@@ -198,10 +198,10 @@ def _set_output_format(
 def _set_extra(
     target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
 ) -> None:
-    """Keep the fields without a name.
+    """Keep the unnamed fields.
 
-    An object that is known in part stays here as a whole: put back over what a provider
-    of this dialect writes, it is just what the caller sent.
+    A partly known object is kept as a whole: merged over the output of a provider's adapter of this
+    dialect, it restores what the caller sent.
     """
     unknown = given.model_extra or {}
     if not names & ({"metadata", "output_config"} | unknown.keys()):
@@ -214,7 +214,7 @@ def _set_extra(
         config.keys() - _OUTPUT_FIELDS or (config.get("format") or {}).keys() - _FORMAT_FIELDS
     ):
         extra["output_config"] = config
-    # In a fallback step even an empty object counts, for it replaces the request's.
+    # In a fallback step, even an empty object replaces the request's.
     if extra or path:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, extra, path))
         target.extra.required.extend(name for name in REQUIRED if extra.get(name))

@@ -1,4 +1,4 @@
-"""Streamed answers in Anthropic's shape: server-sent events."""
+"""Streamed answers in Anthropic's format: server-sent events."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,17 +21,16 @@ from services.common.errors import GatewayError, internal
 Json = dict[str, Any]
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-# What `message_delta` tells in its `delta`; what else is known of the end stands beside it.
+# Fields in the `delta` of `message_delta`; other fields of the end are outside of it.
 _OF_DELTA = frozenset(("stop_reason", "stop_sequence", "stop_details", "container"))
-# Events that are written here. What comes without a name under one of these stands beside its
-# other fields.
+# Events written here. Unnamed fields of one of these events are added to it.
 _NAMED = frozenset(
     {
         *("message_start", "message_delta", "message_stop"),
         *("content_block_start", "content_block_delta", "content_block_stop"),
     }
 )
-# Of a delta: its event up to the block's index, what the value follows, and the end.
+# Of a delta: its event up to the block index, the text before the value, and the end.
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%s'
 _TEXT = b'{"type":"text_delta","text":'
 _THINKING = b'{"type":"thinking_delta","thinking":'
@@ -45,7 +44,7 @@ def _event(name: str, data: object) -> bytes:
 
 
 def _deltas(head: bytes, value: str, pieces: Sequence[bytes], end: bytes = _END) -> bytes:
-    """Return a value as an event, or as one for each of its pieces where there are several."""
+    """Return a value as one event, or as an event per piece if there are several."""
     if not pieces:
         return head + orjson.dumps(value) + end
     between = b'"' + _END + head + b'"'
@@ -53,15 +52,15 @@ def _deltas(head: bytes, value: str, pieces: Sequence[bytes], end: bytes = _END)
 
 
 class MessageStream:
-    """Turns the events of one answer into the bytes of its stream.
+    """Encodes the events of one answer as a stream.
 
-    One call of `encode` gives the bytes of one batch, to be sent in one write. Two
-    things wait: the opening event for tokens in the same batch, as it tells them; and
-    the closing events for the end of the stream, as tokens may come until then.
+    `encode` returns the bytes of one batch, for a single write. The opening event waits for usage
+    in the same batch, and the closing events for the end of the stream, as usage may follow until
+    then.
 
     Attributes:
-        served: who serves the answer, once that is known.
-        usage: the tokens so far.
+        served: the model that serves the answer, once known.
+        usage: token usage so far.
     """
 
     def __init__(self, request_id: str) -> None:
@@ -72,13 +71,13 @@ class MessageStream:
         self._finish: Finish | None = None
         self._refused = False
         self._index = 0
-        # The opening of a text block, until there is text: empty blocks are not shown.
+        # The start event of a text block, held until there is text: empty blocks are not shown.
         self._unopened = b""
-        # Whether the block is of another dialect, and not shown either.
+        # Whether the block is of another dialect and not shown.
         self._hidden = False
-        # Clients replace a signature by the next one, so that it has to come in one piece.
+        # Signatures are buffered, as clients replace a signature by the next delta.
         self._signature = ""
-        # Fields without a name, by the event that they wait for.
+        # Unnamed fields, by the event that they are added to.
         self._beside: dict[str, Json] = {}
         self._prepare_text()
 
@@ -110,7 +109,7 @@ class MessageStream:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """Return what ends a whole answer; an answer that never said why it ended is broken."""
+        """Return the end of a complete answer; an answer without a finish reason is broken."""
         if self._finish is None:
             return self.error(internal())
         told = stop_fields(self._finish, self._refused)
@@ -127,11 +126,11 @@ class MessageStream:
         return self._named("message_delta", ending) + self._named("message_stop", {})
 
     def keepalive(self) -> bytes:
-        """Return what a client reads past."""
+        """Return a ping event, which clients ignore."""
         return _PING
 
     def error(self, error: GatewayError) -> bytes:
-        """Return what ends an answer that broke off."""
+        """Return an error event, which ends an interrupted answer."""
         return _event("error", error_body(error, self._request_id))
 
     def _opening(self, start: Start) -> bytes:
@@ -150,7 +149,7 @@ class MessageStream:
         return self._named("message_start", {"message": message})
 
     def _other(self, kind: str | None, event: Event) -> bytes:
-        """Return the bytes of an event that is neither text nor tokens."""
+        """Return the bytes of an event that is neither text nor usage."""
         match kind:
             case "start":
                 self._start = event.start
@@ -190,13 +189,13 @@ class MessageStream:
         return self._open() + self._named("content_block_delta", event)
 
     def _waits(self, event: conversation_pb2.Opaque) -> bool:
-        """Keep fields that stand beside those of an event to come; return whether they do."""
+        """Hold unnamed fields of a later event; return whether they are held."""
         fields = own_fields(event)
         name = fields.pop("type", None)
         if name not in _NAMED:
             return False
         if name == "message_delta":
-            # Several of them are told as one.
+            # Several of them are merged.
             before = self._beside.get(name, {})
             inside = {**before.get("delta", {}), **fields.get("delta", {})}
             fields = {**before, **fields, "delta": inside}
@@ -204,7 +203,7 @@ class MessageStream:
         return True
 
     def _named(self, name: str, fields: Json) -> bytes:
-        """Return an event with what waits for it."""
+        """Return an event with its held fields."""
         return _event(name, {"type": name, **self._beside.pop(name, {}), **fields})
 
     def _unknown(self, event: conversation_pb2.Opaque) -> bytes:
@@ -213,7 +212,7 @@ class MessageStream:
         return _event(name, fields) if name and name.isprintable() else b""
 
     def _block_start(self, block: conversation_pb2.Block) -> bytes:
-        """Open a block empty, as clients expect, with what it holds as its first delta."""
+        """Start an empty block, as clients expect, with its content as the first delta."""
         kind = block.WhichOneof("kind")
         if kind == "opaque":
             content_block = raw_json(block.opaque)

@@ -1,9 +1,8 @@
-"""Results of the gateway's own tools as Anthropic's blocks, there and back.
+"""Translate results of gateway tools to and from Anthropic's blocks.
 
-Anthropic's clients keep what a search found as `encrypted_content`, which they send back and
-cannot read. Here it is the text itself, packed, and not signed: who sends it back may put any
-text into results of tools, so that changing it gains nothing. It stays readable when keys are
-changed, and by every gateway.
+Anthropic's clients treat the `encrypted_content` of search results as opaque and send it back. Here
+it is the compressed text, unsigned: callers may put any text into tool results, so forging it gains
+nothing. It can be read after a change of keys and by every gateway.
 """
 
 import base64
@@ -19,7 +18,7 @@ SEARCH_RESULT = "web_search_tool_result"
 FETCH_RESULT = "web_fetch_tool_result"
 
 _PREFIX = "gwt1."
-_MAX_TEXT = 1 << 20  # bytes of a text once it is unpacked
+_MAX_TEXT = 1 << 20  # maximum decompressed size in bytes
 _TOOLS = {SEARCH_RESULT: "web_search", FETCH_RESULT: "web_fetch"}
 
 
@@ -43,10 +42,10 @@ def result_json(result: pb.ServerToolResult) -> dict[str, Any]:
 
 
 def set_result(target: pb.ServerToolResult, block: Mapping[str, Any], path: str) -> None:
-    """Read a result that was sent back.
+    """Parse a result that the caller sent back.
 
     Raises:
-        GatewayError: invalid, naming what is not as the gateway wrote it.
+        GatewayError: invalid, naming the field that the gateway did not write so.
     """
     target.tool_use_id = block["tool_use_id"]
     target.name = _TOOLS[block["type"]]

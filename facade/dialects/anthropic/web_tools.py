@@ -1,4 +1,4 @@
-"""Anthropic's tools for the web, as tools that the gateway can run too."""
+"""Translate Anthropic's web tools into gateway tools."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from facade.dialects.web import domains, location_in_words
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
-# Names of the gateway's own tools.
+# Names of gateway tools.
 BUILT_IN = ("web_search", "web_fetch")
 
 _KINDS = {"web_search_": pb.WebTool.KIND_SEARCH, "web_fetch_": pb.WebTool.KIND_FETCH}
@@ -21,7 +21,7 @@ _UINT32_MAX = 2**32 - 1
 
 
 def web_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool | None:
-    """Return what a tool of Anthropic's does with the web; None for any other tool.
+    """Translate a web tool of Anthropic's; return None for any other tool.
 
     Raises:
         GatewayError: invalid, naming the field of a wrong type.

@@ -1,4 +1,4 @@
-"""The eighteen endpoints of document editing: what each takes, calls and answers."""
+"""The eighteen endpoints of document editing: request type, RPC and response type."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def _edit(
     answer: type[BaseModel] = answers.Edited,
     data: Callable[[Any, Any], answers.Data] = answers.edited,
 ) -> Endpoint:
-    """Return the endpoint of an edit; `edit` returns the edit that a body describes."""
+    """Return the endpoint of an edit; `edit` translates the body."""
     request = partial(_edit_request, edit)
     return Endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
 

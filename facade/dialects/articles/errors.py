@@ -1,8 +1,8 @@
 """Errors in the envelope of document editing, and their numbers.
 
-`{"code": …, "message": …, "data": {}}` with a true HTTP status; the code is the status
-times 100 and a number. The service numbers its own errors; here are those of requests
-that do not reach it.
+`{"code": …, "message": …, "data": {}}` with the matching HTTP status; the code is the status times
+100 plus a number. The service numbers its own errors; this module numbers errors of requests that
+do not reach it.
 """
 
 from enum import IntEnum
@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 
 
 class Code(IntEnum):
-    """Numbers of errors that are found without the document."""
+    """Error codes that need no document."""
 
     BODY = 40001
     PATH = 40002
@@ -22,8 +22,8 @@ class Code(IntEnum):
     FIELDS = 40004
 
 
-# Where a failure carries no number of its own. Status times 100 plus 1 but for two: 40101 is
-# a key that is missing, and 40401 a session that nobody has, which another 404 is not.
+# Default codes: the status times 100 plus 1, with two exceptions: 40101 is a missing key, and 40401
+# an unknown session.
 _BY_STATUS = {401: 40102, 404: 40400}
 
 
@@ -35,7 +35,7 @@ def render_error(error: GatewayError) -> tuple[int, bytes]:
 
 
 def request_error(code: Code, pointer: str, problem: str) -> GatewayError:
-    """Return the 400 of a request that is wrong at `pointer`."""
+    """Return a 400 error for the field at `pointer`."""
     message = f"{pointer or 'the body'}: {problem}"
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST, message, param=pointer, article_code=code

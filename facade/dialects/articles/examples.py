@@ -1,7 +1,7 @@
 """An example of each endpoint, in the order of one session with one document.
 
-Ids stand for those a server makes; a test plays the session against a gateway and
-compares the answers. The document is deleted at the end.
+Ids stand for server-generated ones. A test runs the session against a gateway and compares the
+responses. The document is deleted at the end.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class Example(NamedTuple):
     data: dict[str, Any]
 
 
-# In the order in which they work.
+# In the order of execution.
 EXAMPLES = {
     "doc/create": Example({"group": 0, "name": "On tides"}, {"article": _NODE, "group": 0}),
     "doc/list": Example(

@@ -1,4 +1,6 @@
-"""Document editing's part of the OpenAPI document, from the endpoints and their wire types."""
+"""The document editing part of the OpenAPI document, generated from the endpoints and their wire
+types.
+"""
 
 from typing import Any
 
@@ -8,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from facade.dialects.articles.endpoints import ENDPOINTS, PREFIX, Endpoint
 from facade.dialects.articles.examples import EXAMPLES, Example
 
-# A name of its own for every type, since other dialects have an image and a message too.
+# Prefix of schema names, as other dialects have types of the same name.
 _NAMES = "articles."
 _REF = f"#/components/schemas/{_NAMES}{{model}}"
 _ERROR = {
@@ -36,7 +38,7 @@ def paths() -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas that the paths name."""
+    """Return the schemas referenced by the paths."""
     models: list[tuple[type[BaseModel], Any]] = [
         (model, "validation")
         for endpoint in ENDPOINTS
@@ -85,7 +87,7 @@ def _answer(description: str, schema: dict[str, Any], example: Any = None) -> di
 
 
 def _tidy(schema: Any) -> Any:
-    """Take out defaults of null: they stand for a field that was left out."""
+    """Remove defaults of null, which stand for absent fields."""
     if isinstance(schema, dict):
         return {
             name: _tidy(value)

@@ -21,7 +21,7 @@ from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.validation import words
 from services.common.errors import GatewayError
 
-# Characters of a name of the caller's making that an error repeats.
+# Maximum length of a caller-defined name in an error.
 _LONGEST_NAME = 128
 _PATHS = ("path", "leafPath")
 
@@ -45,10 +45,10 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def read(model: type[_Body], found: dict[str, Any]) -> _Body:
-    """Check the fields of a request.
+    """Validate the fields of a request.
 
     Raises:
-        GatewayError: 40002, 40003 or 40004, naming the first field at fault.
+        GatewayError: 40002, 40003 or 40004, naming the first invalid field.
     """
     try:
         return model.model_validate(found)
@@ -57,10 +57,10 @@ def read(model: type[_Body], found: dict[str, Any]) -> _Body:
 
 
 def to_json(value: object, at: str) -> bytes:
-    """Return a value that came from JSON as JSON again.
+    """Serialize a parsed JSON value.
 
     Raises:
-        GatewayError: 40003, when it is nested beyond what JSON can be written of.
+        GatewayError: 40003, if it is nested too deeply to be serialized.
     """
     try:
         return orjson.dumps(value)
@@ -88,7 +88,7 @@ def _check_surrogates(body: bytes) -> None:
     """Check for half of a surrogate pair, which JSON can express and UTF-8 cannot.
 
     Raises:
-        GatewayError: 40003, when that is all that is wrong with the body.
+        GatewayError: 40003, if the body is otherwise valid.
     """
     try:
         place = _find_lone_surrogate(json.loads(body, parse_constant=_no_constant))

@@ -1,7 +1,7 @@
-"""From checked requests to the messages of the article service.
+"""Translate validated requests into messages of the article service.
 
-Where fields are themselves the change, those that were sent go on as they are: null is not
-absence. Whether they are enough, or too many, is checked by the service.
+Where the fields themselves are the change, the sent fields are passed on as they are, since null
+differs from absence. The service checks their number and combination.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from facade.dialects.articles.reading import pointer, to_json
 from gateway.articles.v1 import articles_pb2, edits_pb2
 from gateway.articles.v1.edits_pb2 import Edit
 
-# The fields of text/replace that say what the block is to hold.
+# Fields of text/replace with the new content of a block.
 _CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
 _BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision"})
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath"}
-# No document is as wide or as deep: indices beyond lead to nothing just the same.
+# Larger than any document: indices beyond it are clamped and not found either.
 _MAX_INDEX = 2**32 - 1
 _MAX_DEPTH = 64
 
@@ -60,7 +60,7 @@ def read_block(body: bodies.ReadBlock) -> articles_pb2.ReadBlockRequest:
 
 
 def apply_edit(body: bodies.EditBody, edit: Edit) -> articles_pb2.ApplyEditRequest:
-    """Return the request to apply an edit in the session that a body names."""
+    """Return the request to apply an edit in the body's session."""
     return articles_pb2.ApplyEditRequest(
         session_id=body.sessionId, if_revision=body.ifRevision, edit=edit
     )

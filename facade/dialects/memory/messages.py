@@ -1,6 +1,6 @@
 """JSON of the messages of a turn.
 
-They come in one shape, whichever dialect they were said in: a role, and a list of parts.
+The format does not depend on the dialect in which they were sent: a role, and a list of parts.
 """
 
 from collections.abc import Iterable, Mapping

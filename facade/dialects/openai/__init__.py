@@ -1,4 +1,6 @@
-"""OpenAI's chat completions, and Format A of errors, files and models: JSON ⇄ protobuf."""
+"""OpenAI's chat completions, errors, files and models (Format A): translation between JSON and
+protobuf.
+"""
 
 from facade.dialects.openai.errors import render_error
 from facade.dialects.openai.files import (

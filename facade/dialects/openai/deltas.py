@@ -13,13 +13,13 @@ def head_of(head: bytes, number: int) -> bytes:
 
 
 class Choice:
-    """What has been said of one choice.
+    """The state of one choice.
 
     Attributes:
-        head: what comes before a delta.
-        text: what comes before the string of a delta of text.
-        has_answered: whether the message has anything but thinking so far.
-        has_ended: whether its reason to end has been told.
+        head: JSON before a delta.
+        text: JSON before the string of a text delta.
+        has_answered: whether the message has content other than thinking.
+        has_ended: whether its finish reason has been sent.
     """
 
     __slots__ = (
@@ -32,21 +32,21 @@ class Choice:
         self.has_answered = self.has_ended = False
         self._thinking = Thinking()
         self._has_text = False
-        # Of each open block that is a call.
+        # Open tool calls by block.
         self._calls: dict[int, _Call] = {}
         self._number_of_calls = 0
 
     def begin_with(self, head: bytes) -> None:
-        """Write what comes before each delta otherwise from now on."""
+        """Set the JSON before deltas."""
         self.head = head
         self.text = head + b'{"content":'
 
     def start_block(self, number: int, block: Block) -> dict[str, Any]:
-        """Return the delta that a new block begins with, possibly an empty one."""
+        """Return the first delta of a block, possibly empty."""
         match block.WhichOneof("kind"):
             case "text":
                 delta = unnamed(block.extra)
-                # Before the first text, content is null, which an empty text is not.
+                # Before the first text, content is null rather than empty.
                 if block.text or not self._has_text:
                     delta["content"] = block.text
                 self._has_text = self.has_answered = True
@@ -68,11 +68,11 @@ class Choice:
                 self.has_answered = True
                 return {"content": [part]}
             case _:
-                # What only the provider can read.
+                # Encrypted thinking.
                 return {}
 
     def delta(self, kind: str, event: Event) -> dict[str, Any]:
-        """Return the delta for more of a block, or for its end, possibly an empty one."""
+        """Return the delta for more of a block or its end, possibly empty."""
         match kind:
             case "text":
                 return {"content": event.text}
@@ -89,7 +89,7 @@ class Choice:
                     return {"tool_calls": [call.further(fields)]}
                 return fields
             case _:
-                # Signatures, and arguments of a block of another dialect.
+                # Signatures, and arguments of blocks of another dialect.
                 return {}
 
 
@@ -101,15 +101,15 @@ class _Call:
     def __init__(self, index: int, use: ToolUse) -> None:
         self._index = index
         self._is_freeform = use.freeform
-        # Clients parse what has come by the end, so it must be an object at least.
+        # Clients parse the arguments at the end, so they must be at least an object.
         self.lacks_arguments = not use.input and not use.freeform
 
     def opening(self, block: Block) -> dict[str, Any]:
-        """Return the first delta of the call, the only one with id, type and name."""
+        """Return the first delta of the call, which alone has id, type and name."""
         return {"index": self._index, **tool_call(block, block.tool_use.input)}
 
     def further(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a delta with fields that have no name."""
+        """Return a delta with unnamed fields."""
         return {**fields, "index": self._index}
 
     def more(self, text: str) -> dict[str, Any]:

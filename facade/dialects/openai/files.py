@@ -1,4 +1,4 @@
-"""Files in Format A: OpenAI's objects, and how its clients page."""
+"""Files in OpenAI's format (Format A), and its pagination."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
 from services.common.errors import invalid
 
 MAX_LIMIT = 10_000
-# What the service calls a cursor, and what callers call it here.
+# Query parameters by the service's names of cursors.
 CURSORS = {"after_id": "after"}
 
 
 def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
-    """Read the query of a list.
+    """Parse the query of a list.
 
     It may hold `after`, `limit` (1 to 10,000; 10,000 when absent), `order` (newest first
     when absent) and `purpose`.
@@ -38,12 +38,12 @@ def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
 
 
 def render_file(file: File) -> bytes:
-    """Write one file."""
+    """Return the JSON of a file."""
     return orjson.dumps(_file(file))
 
 
 def render_file_list(page: ListFilesResponse) -> bytes:
-    """Write a page of files."""
+    """Return the JSON of a page of files."""
     files = page.files
     return orjson.dumps(
         {
@@ -57,7 +57,7 @@ def render_file_list(page: ListFilesResponse) -> bytes:
 
 
 def render_deleted_file(file_id: str) -> bytes:
-    """Write that a file is gone."""
+    """Return the JSON that confirms the deletion of a file."""
     return orjson.dumps({"object": "file", "id": file_id, "deleted": True})
 
 
@@ -70,6 +70,6 @@ def _file(file: File) -> dict[str, Any]:
         "expires_at": file.expires_at,
         "filename": file.filename,
         "purpose": NAMES[file.purpose],
-        # OpenAI's clients poll it until a file may be used, which here is at once.
+        # OpenAI's clients poll it until a file is ready, which it is at once.
         "status": "processed",
     }

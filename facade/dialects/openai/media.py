@@ -1,4 +1,4 @@
-"""Media in content parts: base64, data URLs, addresses and file ids."""
+"""Parse media in content parts: base64, data URLs, URLs and file ids."""
 
 import base64
 import binascii
@@ -33,7 +33,8 @@ _AUDIO_MIME_TYPES = {
     "webm": "audio/webm",
 }
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-# Of files that come as plain base64: what their names say. Others are told by their first bytes.
+# MIME types by file name extension, for files in plain base64. Others are detected by their first
+# bytes.
 _FILE_MIME_TYPES = {
     ".pdf": "application/pdf",
     ".docx": _DOCX,
@@ -51,10 +52,10 @@ _FILE_MIME_TYPES = {
 
 
 def read_image(image: ImageUrl, path: str) -> Media:
-    """Return the image of an `image_url` part; `path` is that of the object with `url`.
+    """Return the image of an `image_url` part; `path` is the path of its object.
 
     Raises:
-        GatewayError: invalid, when it is neither an address, an image in a data URL nor a file id.
+        GatewayError: invalid, if it is neither a URL, an image in a data URL nor a file id.
     """
     url, path = image["url"], f"{path}.url"
     media = Media(kind=conversation.MEDIA_KIND_IMAGE, detail=image.get("detail") or "")
@@ -74,10 +75,10 @@ def read_image(image: ImageUrl, path: str) -> Media:
 
 
 def read_audio(audio: InputAudio, path: str) -> Media:
-    """Return the recording of an `input_audio` part; `path` is that of the object with `data`.
+    """Return the recording of an `input_audio` part; `path` is the path of its object.
 
     Raises:
-        GatewayError: invalid, when `data` is not base64.
+        GatewayError: invalid, if `data` is not base64.
     """
     return Media(
         kind=conversation.MEDIA_KIND_AUDIO,
@@ -87,13 +88,13 @@ def read_audio(audio: InputAudio, path: str) -> Media:
 
 
 def read_file(file: File, path: str) -> Media:
-    """Return what a `file` part holds; `path` is that of the object with `file_id`.
+    """Return the medium of a `file` part; `path` is the path of its object.
 
-    The MIME type says what kind of medium it is. A stored file counts as a document
-    until the store tells its type.
+    The MIME type determines the kind of medium. A stored file counts as a document until the file
+    store returns its type.
 
     Raises:
-        GatewayError: invalid, unless there is either a `file_id` or valid `file_data`.
+        GatewayError: invalid, if there is not exactly one of `file_id` and valid `file_data`.
     """
     file_id, content = file.get("file_id"), file.get("file_data")
     name = file.get("filename") or ""

@@ -1,4 +1,4 @@
-"""Messages of a chat into those of the canonical model."""
+"""Translate chat messages into canonical messages."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _ROLES: dict[str, Role.ValueType] = {
     "developer": conversation.ROLE_DEVELOPER,
     "user": conversation.ROLE_USER,
     "assistant": conversation.ROLE_ASSISTANT,
-    # What a tool answers comes from the user's side, in a tool_result block.
+    # Tool results are tool_result blocks of the user role.
     "tool": conversation.ROLE_USER,
 }
 _MEDIA: dict[str, Callable[[Any, str], Media]] = {
@@ -28,7 +28,7 @@ _MEDIA: dict[str, Callable[[Any, str], Media]] = {
     "file": read_file,
 }
 _KNOWN_PARTS = frozenset({"text", "refusal", *_MEDIA})
-# Which of the known parts each role may send; parts of other types are not judged here.
+# Allowed part types by role; unknown types are not checked.
 _PARTS_OF_ROLE: dict[str, frozenset[str]] = {
     "system": frozenset({"text"}),
     "developer": frozenset({"text"}),
@@ -36,7 +36,7 @@ _PARTS_OF_ROLE: dict[str, frozenset[str]] = {
     "assistant": frozenset({"text", "refusal"}),
     "tool": frozenset({"text", *_MEDIA}),
 }
-# What only one role has, and which one that is.
+# Fields that are only allowed for one role.
 _FIELDS_OF_ROLE = {
     "tool_call_id": "tool",
     "tool_calls": "assistant",
@@ -51,33 +51,33 @@ _REASONING = "reasoning"
 
 
 class _Place(NamedTuple):
-    """Where a message stands: in the caller's body, and in the canonical request."""
+    """The position of a message in the caller's body and in the canonical request."""
 
     path: str
     given: int  # index among the caller's messages
-    number: int  # index among the canonical ones
+    number: int  # index in the canonical request
     origins: Origins
 
     def mark(self, block: int, place: int, name: int = CONTENT) -> None:
-        """Note where a block of the message, and those after it, stood; see `Origins.mark`."""
+        """Store the position of a block and those after it; see `Origins.mark`."""
         self.origins.mark(self.number, block, self.given, place, name)
 
 
 def add_messages(
     request: GenerateRequest, messages: Sequence[Message], path: str, origins: Origins
 ) -> None:
-    """Put the messages of a chat into the request, in order.
+    """Add chat messages to the request, in order.
 
-    Empty texts are left out, and messages in which nothing else is.
+    Empty texts are dropped, and messages that are empty then.
 
     Args:
-        request: has no messages.
+        request: a request without messages.
         messages: the messages.
         path: of the array.
-        origins: where the canonical messages stood is added to it.
+        origins: the positions of the messages are added.
 
     Raises:
-        GatewayError: invalid, naming the message and field at fault.
+        GatewayError: invalid, naming the invalid field.
     """
     add = request.messages.add
     number = skipped = 0
@@ -100,9 +100,9 @@ def add_messages(
 
 
 def _plain_texts(message: Message) -> list[str] | None:
-    """Return the texts of a message that has nothing else, or None.
+    """Return the texts of a message that has only text, or None.
 
-    Nearly all messages are like this, and there may be 100,000 of them.
+    Fast path: nearly all messages are like this, and there may be 100,000 of them.
     """
     if message["role"] == "tool" or message.keys() != _PLAIN:
         return None
@@ -121,7 +121,7 @@ def _plain_texts(message: Message) -> list[str] | None:
 
 
 def _add_message(request: GenerateRequest, message: Message, place: _Place) -> bool:
-    """Add a message; return whether anything is left of it."""
+    """Add a message; return False if it is empty."""
     role, path = message["role"], place.path
     for field, owner in _FIELDS_OF_ROLE.items():
         if role != owner and message.get(field) is not None:
@@ -161,7 +161,7 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     blocks: list[Block] = []
     thoughts = message.get("reasoning_content")
     other: Any = message.get(_REASONING)
-    # The name that OpenRouter, Groq and others have for the same.
+    # The name used by OpenRouter, Groq and others.
     is_named_so = isinstance(other, str) and thoughts in (None, "", other)
     if thoughts or (is_named_so and other):
         thinking = Block()
@@ -184,12 +184,12 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
 
 
 def _says_without_a_name(message: Message) -> bool:
-    """Return whether a message has a field that is not known here, such as a recording's id."""
+    """Return whether a message has unnamed fields, such as a recording's id."""
     return any(value and name not in _NAMED for name, value in message.items())
 
 
 def _content_blocks(message: Message, place: _Place, before: int = 0) -> list[Block]:
-    """Return the blocks of a message's content; `before` them the message has so many others."""
+    """Return the blocks of a message's content; the message has `before` other blocks."""
     content, role, path = message.get("content"), message["role"], f"{place.path}.content"
     if content is None:
         instead = " unless there are tool_calls or a refusal" if role == "assistant" else ""
@@ -206,7 +206,7 @@ def _content_blocks(message: Message, place: _Place, before: int = 0) -> list[Bl
 
 
 def _part(part: ContentPart, role: str, path: str) -> Block | None:
-    """Return the block of a content part, or None where its text is empty."""
+    """Return the block of a content part, or None if its text is empty."""
     kind = part["type"]
     if kind not in _KNOWN_PARTS:
         if role == "assistant" and (thinking := _hidden_thinking(part)):
@@ -231,10 +231,10 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
 
 
 def _hidden_thinking(part: Mapping[str, object]) -> Block | None:
-    """Return the block of thinking that this gateway hid in an answer to a caller of messages.
+    """Return the block of thinking that this gateway signed for a caller of messages.
 
-    LangChain puts it among the parts of a chat when it goes on with such an answer. That of
-    others is for whoever speaks this dialect and knows it.
+    LangChain sends it as a content part when it continues such an answer in a chat. Other parts of
+    this type are kept for providers of this dialect.
     """
     data = part.get("data")
     if part["type"] == "redacted_thinking" and isinstance(data, str) and data.startswith("gw1."):
@@ -248,7 +248,7 @@ def _call(call: ToolCall, path: str) -> Block:
     use = block.tool_use
     use.id = call["id"]
     if kind == "function" and (function := call.get("function")):
-        # Some models write nothing where a tool takes no arguments.
+        # Some models write no arguments for a tool without parameters.
         use.name, use.input = function["name"], function["arguments"] or "{}"
     elif kind == "custom" and (custom := call.get("custom")):
         use.name, use.input, use.freeform = custom["name"], custom["input"], True
@@ -264,5 +264,5 @@ def _call(call: ToolCall, path: str) -> Block:
 
 
 def _unnamed(wire: Mapping[str, object], named: Collection[str]) -> dict[str, object]:
-    """Return the fields that have no name in the canonical model; a null says nothing."""
+    """Return the unnamed fields that are not null."""
     return {key: value for key, value in wire.items() if key not in named and value is not None}

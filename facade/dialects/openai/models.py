@@ -1,4 +1,4 @@
-"""Models in Format A: OpenAI's objects, and beside their fields what the gateway knows."""
+"""Models in OpenAI's format (Format A), with the gateway's own fields."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,12 +18,12 @@ _MEDIA: dict[MediaKind.ValueType, str] = {
 
 
 def render_model(model: Model) -> bytes:
-    """Write one model."""
+    """Return the JSON of a model."""
     return orjson.dumps(_model(model))
 
 
 def render_model_list(models: Iterable[Model]) -> bytes:
-    """Write the list of models, in the order given."""
+    """Return the JSON of a list of models, in the given order."""
     return orjson.dumps({"object": "list", "data": [_model(model) for model in models]})
 
 
@@ -34,7 +34,7 @@ def _model(model: Model) -> dict[str, Any]:
         "created": model.created_at,
         "owned_by": model.provider,
         "display_name": model.display_name,
-        # What is not known is null, never a guess.
+        # Unknown values are null.
         "max_input_tokens": model.context_window or None,
         "max_output_tokens": model.max_output_tokens or None,
         "capabilities": {

@@ -1,4 +1,4 @@
-"""What chat completions call the fields of the canonical request."""
+"""Field names of chat completions, by canonical field."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ CONTENT: Final = 0
 TOOL_CALLS: Final = 1
 REASONING: Final = 2
 REFUSAL: Final = 3
-WHOLE: Final = 4  # the message itself, of the role `tool`
+WHOLE: Final = 4  # a message of the role `tool`
 
 FIELD_NAMES = FieldNames(
     {

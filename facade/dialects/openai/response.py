@@ -1,4 +1,4 @@
-"""Whole answers of the canonical model as chat completions, and the words streams share."""
+"""Whole answers as chat completions, and parts shared with streams."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
 
 ID_PREFIX = "chatcmpl-"
 
-# A pause has no word here. Sending the answer back continues it, as after any other stop.
+# The dialect has no reason for a pause; the caller can continue by sending the answer back.
 FINISH_REASONS: dict[FinishReason.ValueType, str] = {
     conversation.FINISH_REASON_END_TURN: "stop",
     conversation.FINISH_REASON_STOP_SEQUENCE: "stop",
@@ -24,11 +24,10 @@ FINISH_REASONS: dict[FinishReason.ValueType, str] = {
 
 
 def render_completion(response: GenerateResponse, created: int) -> bytes:
-    """Write a whole answer as a `chat.completion`; `created` is in Unix seconds.
+    """Return an answer as `chat.completion`; `created` is in Unix seconds.
 
-    Thinking is told as `reasoning_content`, as DeepSeek does, and under the provider's own
-    name for it too; thoughts that only a provider can read, and blocks of another dialect,
-    have no place here.
+    Thinking is sent as `reasoning_content`, as by DeepSeek, and also under the provider's own name;
+    encrypted thinking and blocks of another dialect are left out.
     """
     return orjson.dumps(
         {
@@ -44,12 +43,12 @@ def render_completion(response: GenerateResponse, created: int) -> bytes:
 
 
 def completion_id(upstream: str) -> str:
-    """Return an answer's id as clients of this dialect expect it; one that is so stays."""
+    """Return an answer's id with the prefix that clients of this dialect expect."""
     return upstream if upstream.startswith(ID_PREFIX) else ID_PREFIX + upstream
 
 
 def unnamed(extra: Opaque) -> dict[str, Any]:
-    """Return the fields without a name in the canonical model, where this dialect wrote them."""
+    """Return the unnamed fields of this dialect."""
     if extra.dialect != conversation.DIALECT_OPENAI or not extra.json:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
@@ -57,7 +56,7 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
 
 
 def tool_call(block: Block, arguments: str) -> dict[str, Any]:
-    """Return a tool call with the arguments, or the beginning of them, that are known."""
+    """Return a tool call with its arguments, or the beginning of them."""
     use, further = block.tool_use, unnamed(block.extra)
     kind, field = ("custom", "input") if use.freeform else ("function", "arguments")
     inner = further.get(kind)
@@ -66,7 +65,7 @@ def tool_call(block: Block, arguments: str) -> dict[str, Any]:
 
 
 def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
-    """Return the fields that tell a text of a thinking block."""
+    """Return the fields for a text of a thinking block."""
     told = {"reasoning_content": text}
     if thinking.field:
         told[thinking.field] = text
@@ -74,7 +73,7 @@ def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Return the usage; tokens read from a cache, or put into one, are part of the prompt's."""
+    """Return the usage; cache reads and writes count as prompt tokens."""
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     prompt = usage.input_tokens + cached + cache_writes
     further = unnamed(usage.extra)
@@ -141,7 +140,7 @@ def _message(choice: Choice) -> dict[str, Any]:
     message = {
         **further,
         "role": "assistant",
-        # Null says that something else was said instead.
+        # Content is null if there is other output.
         "content": content,
         "refusal": "".join(refusals) or None,
     }

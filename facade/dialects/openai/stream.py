@@ -1,4 +1,4 @@
-"""Answers that are still coming, as the chunks of a streamed chat completion."""
+"""Streamed answers as chunks of a chat completion."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,28 +20,27 @@ from services.common.errors import GatewayError
 _DONE = b"data: [DONE]\n\n"
 _KEEPALIVE = b": keep-alive\n\n"
 
-# The most that a request asks for (the contract's `n`).
+# Maximum number of choices (the contract's `n`).
 _MAX_CHOICES = 128
-# Bytes of further fields that every chunk repeats; more of them are told once.
+# Maximum size of unnamed fields repeated in every chunk; larger ones are sent once.
 _MAX_REPEATED = 2048
 _RUNNING_ON = b',"logprobs":null,"finish_reason":null}]'
 
 
 class ChatStream:
-    """Turns the events of one answer into server-sent events, a batch at a time.
+    """Encodes the events of one answer as server-sent events, a batch at a time.
 
-    Of each choice the first chunk tells the role, and the last one `finish_reason`.
-    Choices begin in the order of their indices, since the official client takes the
-    position of a choice for its index.
+    The first chunk of each choice has the role, and the last one `finish_reason`. Choices start in
+    the order of their indices, as the official client takes the position of a choice for its index.
 
     Args:
         created: Unix seconds, the same in every chunk.
-        include_usage: whether a last chunk without choices tells the usage, and all
-            others carry a null in its place.
+        include_usage: whether a last chunk without choices has the usage, which is null in all
+            others.
 
     Attributes:
-        served: who serves the answer, once that is known.
-        usage: the tokens so far.
+        served: the model that serves the answer, once known.
+        usage: token usage so far.
     """
 
     def __init__(self, created: int, include_usage: bool) -> None:
@@ -51,7 +50,7 @@ class ChatStream:
         self.usage = Usage()
         self._envelope: dict[str, Any] = {}
         self._head = b""
-        self._late: dict[str, Any] = {}  # of the answer, behind its end
+        self._late: dict[str, Any] = {}  # unnamed fields received after the end
         self._end = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._text_tail = b"}" + _RUNNING_ON + self._end
         self._choices: list[Choice] = []
@@ -62,7 +61,7 @@ class ChatStream:
         for event in events:
             kind = event.WhichOneof("kind")
             if kind == "text" and not event.logprobs:
-                # Nearly all events are like this.
+                # The common case.
                 head, tail = self._choices[event.choice].text, self._text_tail
                 if pieces := event.pieces:
                     _copy(pieces, head, tail, out)
@@ -83,22 +82,23 @@ class ChatStream:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """Return what ends a whole answer: the usage, where it is wanted, and the terminator."""
+        """Return the end of a complete answer: the usage, if requested, and the terminator."""
         head = _head(self._late | self._envelope) if self._late else self._head
         if self._include_usage:
             usage = orjson.dumps(usage_object(self.usage))
             return b'%s[],"usage":%s}\n\n%s' % (head, usage, _DONE)
         if not self._late:
             return _DONE
-        # With a choice: who wants no usage need not know chunks without.
+        # With a choice, as clients that did not request usage may not expect chunks without
+        # choices.
         return b'%s[{"index":0,"delta":{}%s%s%s' % (head, _RUNNING_ON, self._end, _DONE)
 
     def keepalive(self) -> bytes:
-        """Return a comment, which clients read past."""
+        """Return a comment, which clients ignore."""
         return _KEEPALIVE
 
     def error(self, error: GatewayError) -> bytes:
-        """Return what ends an answer that broke off: the failure, and no terminator."""
+        """Return the end of an interrupted answer: the error, without the terminator."""
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
     def _start(self, start: Start, out: list[bytes]) -> None:
@@ -111,14 +111,14 @@ class ChatStream:
         }
         if further := unnamed(start.extra):
             if len(start.extra.json) > _MAX_REPEATED:
-                # In a chunk of its own, as Azure tells what its filter found.
+                # In a chunk of its own, like Azure's content filter results.
                 out += (_head(further | envelope), b"[]", self._end)
             else:
                 envelope = further | envelope
         self._envelope, self._head = envelope, _head(envelope)
 
     def _further(self, event: Event, out: list[bytes]) -> None:
-        """Write fields without a name as a chunk of their own."""
+        """Write unnamed fields as a chunk of their own."""
         answer, message = unnamed(event.further.answer), unnamed(event.further.message)
         if answer.keys() & self._envelope.keys():
             self._change_head(answer)
@@ -139,10 +139,10 @@ class ChatStream:
         out.append(b"%s[%s]%s" % (head, orjson.dumps(told), self._end))
 
     def _change_head(self, answer: dict[str, Any]) -> None:
-        """Repeat what every chunk repeats with the values that it has now."""
+        """Update the fields that every chunk repeats."""
         named = ("id", "object", "created", "model")
         for name in answer.keys() & self._envelope.keys() - set(named):
-            # Told in this chunk, and no longer in each.
+            # Sent in this chunk, and no longer repeated.
             del self._envelope[name]
         self._head = _head(self._envelope)
         for number, choice in enumerate(self._choices):
@@ -158,7 +158,7 @@ class ChatStream:
         if not event.pieces:
             self._chunk(choice, choice.delta(kind, event), event.logprobs, out)
             return
-        # What would stand around no text stands around each piece.
+        # Fields around the text are repeated for each piece.
         empty = Event(block=event.block)
         setattr(empty, kind, "")
         around = orjson.dumps(choice.delta(kind, empty)).split(b'""')
@@ -166,7 +166,7 @@ class ChatStream:
         if len(around) == 2:
             _copy(event.pieces, choice.head + around[0], end, out)
         elif len(around) > 2:
-            # Thinking that is told under two names.
+            # Thinking is sent under two field names.
             for piece in event.pieces:
                 told = (b'"%b"' % piece).join(around[:-1])
                 out += (choice.head, told, b'"', piece, b'"', end)
@@ -186,7 +186,7 @@ class ChatStream:
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 
     def _begun(self, index: int, out: list[bytes]) -> tuple[Choice, dict[str, Any]]:
-        """Return a choice and the opening of its delta: the role, where the choice is new."""
+        """Return a choice and the start of its delta, with the role for a new choice."""
         known = len(self._choices)
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")
@@ -201,7 +201,7 @@ class ChatStream:
         self, choice: Choice, delta: dict[str, Any], logprobs: bytes, out: list[bytes]
     ) -> None:
         if logprobs:
-            # Written anew, so that no line break of a provider's gets into the event.
+            # Serialized again, so that a provider's line breaks cannot end the event.
             written = orjson.dumps(orjson.loads(logprobs))
             end = b',"logprobs":%s,"finish_reason":null}]' % written
         elif delta:
@@ -212,7 +212,7 @@ class ChatStream:
 
 
 def _copy(pieces: Iterable[bytes], head: bytes, tail: bytes, out: list[bytes]) -> None:
-    """Write a chunk for each of the insides of JSON strings."""
+    """Write a chunk for each escaped piece of text."""
     out += (head, b'"', (b'"' + tail + head + b'"').join(pieces), b'"', tail)
 
 

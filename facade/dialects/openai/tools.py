@@ -1,4 +1,4 @@
-"""Tools of a chat and the choice among them."""
+"""Translate tools of a chat and the tool choice."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ _MODES = {
 
 
 def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> None:
-    """Put the tools into the request; `path` is that of the array.
+    """Add tools to the request; `path` is the path of the array.
 
-    Tools other than functions stay as they are, for providers of this dialect.
+    Tools other than functions are kept as JSON for providers of this dialect.
 
     Raises:
-        GatewayError: invalid, when a definition is missing, or a name is malformed or taken.
+        GatewayError: invalid, if a definition is missing, or a name is malformed or duplicate.
     """
     seen: dict[str, int] = {}
     for index, tool in enumerate(tools):
@@ -50,15 +50,15 @@ def set_tool_choice(
     path: str,
     names: Collection[str],
 ) -> None:
-    """Put `tool_choice` (at `path`) and `parallel_tool_calls` into a request.
+    """Set `tool_choice` (at `path`) and `parallel_tool_calls` of a request.
 
-    `names` are those of its tools, "" for one that has none.
+    `names` are the names of its tools, "" for a tool without a name.
 
     Raises:
-        GatewayError: invalid, when a call is wanted and no such tool is there.
+        GatewayError: invalid, if the choice names an unknown tool.
     """
     if not names:
-        # Without tools `auto` and `none` say nothing, and some servers take offence at them.
+        # Without tools, `auto` and `none` have no effect, and some servers reject them.
         if choice not in (None, "auto", "none"):
             raise invalid(path, f"{path}: must be auto or none where there are no tools")
         return
@@ -73,7 +73,7 @@ def set_tool_choice(
 
 
 def is_name(name: str) -> bool:
-    """Return whether a tool may be called so."""
+    """Return whether a tool name is valid."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -111,7 +111,7 @@ def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
 
 
 def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
-    """Return what has no name of its own, at the place in the tool where it stood."""
+    """Return the unnamed fields, in their original position in the tool."""
     extra: dict[str, object] = {k: v for k, v in tool.items() if k not in ("type", "function")}
     if inner := {k: v for k, v in function.items() if k not in _FUNCTION_FIELDS}:
         extra["function"] = inner
@@ -133,7 +133,7 @@ def _named(choice: NamedToolChoice, names: Collection[str], path: str) -> ToolCh
         if len(choice) > 2 or len(choice["function"]) > 1:
             named.extra.CopyFrom(to_opaque(DIALECT_OPENAI, choice, path))
         return named
-    # Of custom tools, and of choices among several, only this dialect knows.
+    # Custom tools and allowed tools exist only in this dialect.
     return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))
 
 

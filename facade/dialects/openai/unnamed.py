@@ -1,7 +1,7 @@
-"""Fields of chat completions without a canonical name, kept as JSON for providers of the dialect.
+"""Unnamed fields of chat completions, kept as JSON for providers of the dialect.
 
-What a field of the canonical model says as well is listed in `Opaque.named`, what cannot be left
-out in `Opaque.required`.
+`Opaque.named` lists the fields that a canonical field also covers, and `Opaque.required` those that
+cannot be dropped.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,21 +16,21 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 
 _MARK = "cache_control"
 _FORM = "response_format"
-# Fields of a request that an answer would be another one without, and when.
+# Required request fields, which change the answer, with their conditions.
 _REQUIRED: Mapping[str, Callable[[Any], bool]] = {
     "audio": bool,
     "store": lambda value: value is True,
     "previous_response_id": bool,
     "conversation": bool,
 }
-# Fields of a message that stand for content.
+# Fields of a message that have content.
 _CONTENT = ("audio", "function_call")
 _FORM_FIELDS = tuple(name for name in ResponseFormat.__annotations__ if name != "json_schema")
 _SCHEMA_FIELDS = tuple(JsonSchema.__annotations__)
 
 
 def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: str) -> None:
-    """Keep fields of a request; the canonical ones of the same meaning are set before.
+    """Keep unnamed fields of a request; set their canonical equivalents before.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -49,7 +49,7 @@ def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: s
 
 
 def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> None:
-    """Keep fields of a message; a mark of the prompt's cache is its last block's.
+    """Keep unnamed fields of a message; a cache mark is moved to its last block.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -62,7 +62,7 @@ def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> N
 
 
 def keep_of_part(holder: Block | Tool, fields: Mapping[str, Any], path: str) -> None:
-    """Keep fields of a content part, of a tool call or of a tool.
+    """Keep unnamed fields of a content part, a tool call or a tool.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -72,10 +72,10 @@ def keep_of_part(holder: Block | Tool, fields: Mapping[str, Any], path: str) -> 
 
 
 def keep_stream_options(request: GenerateRequest, options: Mapping[str, Any]) -> None:
-    """Keep options of streams, such as `include_obfuscation`, beside what `extra` holds.
+    """Keep stream options, such as `include_obfuscation`, beside those in `extra`.
 
-    A provider of another dialect does not report them: how the answer is streamed to the caller
-    is the gateway's own.
+    Providers of other dialects do not report them as dropped, as the gateway streams the answer
+    itself.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -97,7 +97,7 @@ def _keep_modalities(request: GenerateRequest, given: object) -> None:
 
 
 def _name_form(request: GenerateRequest, extra: Opaque) -> None:
-    """List what the canonical form says of `response_format`, or that it cannot be left out."""
+    """List what the canonical format covers of `response_format`, or mark it as required."""
     if not request.HasField("output_format"):
         extra.required.append(_FORM)
         return
@@ -106,9 +106,10 @@ def _name_form(request: GenerateRequest, extra: Opaque) -> None:
 
 
 def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
-    """Return the `cache_control` that clients write for Anthropic's models, b"" for none.
+    """Remove the `cache_control` that clients write for Anthropic's models; return b"" if there is
+    none.
 
-    It is a field of a request, a message, a content part, a tool, or the `function` of one.
+    It is a field of a request, message, content part or tool, or of a tool's `function`.
     """
     function = fields.get("function")
     if isinstance(function, dict) and _MARK in function:

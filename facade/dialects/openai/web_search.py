@@ -1,4 +1,4 @@
-"""OpenAI's options for searching the web."""
+"""Translate OpenAI's web search options."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,15 +7,15 @@ from facade.dialects.web import domains, location_in_words
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
-# Results of a search, by `search_context_size`.
+# Number of results, by `search_context_size`.
 _RESULTS = {"low": 3, "medium": 5, "high": 10}
 _KNOWN = frozenset({"search_context_size", "user_location", "filters"})
 
 
 def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
-    """Return what `web_search_options` at `path` ask for.
+    """Translate `web_search_options` at `path`.
 
-    What has another shape than OpenAI's is a provider's own, and no mistake.
+    Options of another shape than OpenAI's belong to a provider and are accepted.
 
     Raises:
         GatewayError: invalid, naming the field of a wrong type.

@@ -1,6 +1,7 @@
-"""Media turned into what the target of a request reads.
+"""Convert media that the target of a request cannot read.
 
-`rules` decides what becomes of each medium, `session` does it for one request, `helpers` asks
-the models that describe and transcribe, `wording` writes what stands in a medium's place, and
-`cache` keeps what was made. Conversions themselves are in `services.inference.conversion`.
+`rules` selects a conversion for each medium, `session` runs the conversions of one request,
+`helpers` calls the models that describe and transcribe, `wording` writes the text blocks that
+replace media, and `cache` stores results. The conversions themselves are in
+`services.inference.conversion`.
 """

@@ -1,9 +1,9 @@
-"""What was made of media, kept for the next turns of a conversation.
+"""Cache of conversion results, for later turns of a conversation.
 
-Whoever sends the same bytes again gets the same conversion without the work. What is kept
-belongs to one user: an answer that came quicker would tell what others have sent. Keys are
-hashes of the user, the bytes, what was done with which parameters, the model, and the version
-of the conversions. A store that does not work costs the work, and fails nothing.
+The same bytes of the same user are converted once. Entries belong to one user: a shared cache would
+show by its response time what other users have sent. Keys are hashes of the user, the bytes, the
+conversion with its parameters, the model, and the version of the conversions. A failing store never
+fails a request; the conversion is done again.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from services.common.errors import GatewayError
 from services.inference.adaptation.codec import Made, dump, load
 from services.inference.metrics import Metrics
 
-# Goes up when what is kept would be made otherwise now.
+# Incremented when the format or content of cached results changes.
 VERSION = 1
-# Bytes of one conversion above which it is not kept.
+# Maximum size of a cached conversion, in bytes.
 _MOST_BYTES = 64 << 20
-# Bytes from which on hashing takes a while: others go on meanwhile.
+# Content of at least this many bytes is hashed in a thread, so that the event loop is not blocked.
 _MANY_BYTES = 256 << 10
 
 log = logging.getLogger(__name__)
@@ -33,16 +33,16 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-async def _aside(function: Callable[[A], B], given: A, *, is_much: bool) -> B:
-    """Return what a function returns, called in a thread where that takes a while."""
+async def _run(function: Callable[[A], B], given: A, *, is_much: bool) -> B:
+    """Call a function, in a thread if `is_much` is set."""
     return await asyncio.to_thread(function, given) if is_much else function(given)
 
 
 class Store(Protocol):
-    """Where bytes are kept under keys such as `owner/hash`."""
+    """A byte store whose keys have the form `owner/hash`."""
 
     async def get(self, key: str) -> bytes | None:
-        """Return what is under a key, None where nothing is.
+        """Return the content stored under a key, or None.
 
         Raises:
             GatewayError: storage_unavailable.
@@ -50,7 +50,7 @@ class Store(Protocol):
         ...
 
     async def put(self, key: str, content: bytes) -> None:
-        """Put bytes under a key, whole or not at all.
+        """Store content under a key, atomically.
 
         Raises:
             GatewayError: storage_unavailable; storage_full.
@@ -59,14 +59,14 @@ class Store(Protocol):
 
 
 class Cache:
-    """Conversions of the user whom the current task serves."""
+    """Cached conversions of the current task's user."""
 
     def __init__(self, store: Store, metrics: Metrics) -> None:
         self._store = store
         self._metrics = metrics
 
     async def key(self, content: bytes, what: str, *parameters: str | int) -> str:
-        """Return the key of a conversion: `what` was made of the bytes, with which parameters."""
+        """Return the cache key of a conversion `what` of content, with its parameters."""
         if len(content) > _MANY_BYTES:
             hashed = await asyncio.to_thread(hashlib.sha256, content)
         else:
@@ -74,35 +74,35 @@ class Cache:
         return self.key_of(hashed.digest(), what, *parameters)
 
     def key_of(self, digest: bytes, what: str, *parameters: str | int) -> str:
-        """Return the key of a conversion of bytes whose SHA-256 is known."""
+        """Return the cache key of a conversion of content whose SHA-256 is known."""
         known = caller.get(None)
         owner = "" if known is None else hashlib.sha256(known.user_id.encode()).hexdigest()[:32]
-        # The parts of a key are told apart by their JSON.
-        told = orjson.dumps([VERSION, owner, digest.hex(), what, parameters])
-        return f"{owner}/{hashlib.sha256(told).hexdigest()}"
+        # JSON keeps the parts of the key unambiguous.
+        parts = orjson.dumps([VERSION, owner, digest.hex(), what, parameters])
+        return f"{owner}/{hashlib.sha256(parts).hexdigest()}"
 
     async def get(self, key: str, kind: type[M]) -> M | None:
-        """Return what is kept under a key, None where nothing of that kind is."""
+        """Return the cached result under a key, or None if there is none of the given kind."""
         if key.startswith("/"):
-            return None  # nobody's
+            return None  # no user
         made: Made | None = None
         try:
             kept = await self._store.get(key)
             if kept is not None:
-                made = await _aside(load, kept, is_much=len(kept) > _MANY_BYTES)
+                made = await _run(load, kept, is_much=len(kept) > _MANY_BYTES)
         except GatewayError as error:
             log.warning("a conversion could not be read", extra={"error": error.message})
         except ValueError as error:
             log.warning("a conversion that was kept is damaged", extra={"error": str(error)})
-        found = made if isinstance(made, kind) else None
-        self._metrics.adaptation_cache.labels("miss" if found is None else "hit").inc()
-        return found
+        result = made if isinstance(made, kind) else None
+        self._metrics.adaptation_cache.labels("miss" if result is None else "hit").inc()
+        return result
 
     async def put(self, key: str, made: Made) -> None:
-        """Keep what was made, if that is possible now."""
+        """Store a result; a failing store is ignored."""
         if key.startswith("/"):
             return
-        content = await _aside(dump, made, is_much=not isinstance(made, str))
+        content = await _run(dump, made, is_much=not isinstance(made, str))
         if len(content) > _MOST_BYTES:
             return
         try:

@@ -1,6 +1,6 @@
-"""What conversions make, as bytes to keep and back. Pure.
+"""Serialize conversion results for the cache. Pure.
 
-A line of JSON, then the bytes of pictures and sound one after the other.
+A line of JSON, followed by the bytes of the pictures and the sound.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ Made = str | tuple[PageText, ...] | tuple[Picture, ...] | ImageFacts | Film
 
 
 def dump(made: Made) -> bytes:
-    """Return what was made as bytes."""
+    """Serialize a conversion result."""
     contents: list[bytes] = []
     match made:
         case str():
@@ -38,13 +38,13 @@ def dump(made: Made) -> bytes:
     return b"".join([orjson.dumps(head), b"\n", *contents])
 
 
-def load(kept: bytes) -> Made:
-    """Return what `dump` was given.
+def load(serialized: bytes) -> Made:
+    """Return the result that `dump` serialized.
 
     Raises:
-        ValueError: the bytes are damaged, or of another version.
+        ValueError: the bytes are damaged or were written by another version.
     """
-    line, _, contents = kept.partition(b"\n")
+    line, _, contents = serialized.partition(b"\n")
     try:
         head = orjson.loads(line)
         match head:
@@ -69,10 +69,10 @@ def _picture(picture: Picture) -> list[Any]:
     return [picture.number, picture.mime_type, picture.at_s, len(picture.content)]
 
 
-def _pictures(told: list[Any], contents: bytes) -> tuple[Picture, ...]:
+def _pictures(heads: list[Any], contents: bytes) -> tuple[Picture, ...]:
     start = 0
     pictures: list[Picture] = []
-    for number, mime_type, at_s, size in told:
+    for number, mime_type, at_s, size in heads:
         if len(contents) < start + size:
             raise ValueError("cut off")
         pictures.append(Picture(number, contents[start : start + size], mime_type, at_s))

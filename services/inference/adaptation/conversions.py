@@ -1,4 +1,4 @@
-"""Each way to convert a medium: what is done, what is kept of it, and what is said of it."""
+"""The conversions of media into blocks: conversion, caching and labelling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,7 @@ _OCR = {
     PdfAdaptation.OCR_NEVER: Ocr.NEVER,
 }
 _EMBEDDED_ENGINE = "the embedded engine"
-_AT_ONCE = 4  # conversions of one request
+_AT_ONCE = 4  # parallel conversions of one request
 # About as many as a model says of an image.
 _SOME_WORDS = "word " * 300
 
@@ -38,20 +38,20 @@ T = TypeVar("T")
 
 
 class Conversions:
-    """What is made of the media of one request; equal ones are made once.
+    """The conversions of one request; equal conversions run once.
 
     Every method raises AdaptationError, which names the part at `path`.
 
     Args:
-        converter: converts what needs no model.
-        cache: keeps what was made.
+        converter: runs conversions that need no model.
+        cache: stores results.
         helpers: the models that describe and transcribe.
-        multimodal: how the request wants it done.
-        counts: whether tokens are counted alone: no helper model is asked then, and where
-            nothing is kept of what one said before, some words stand for it.
+        multimodal: the request's conversion settings.
+        counts: whether tokens are only counted: no helper model is called, and placeholder text
+            stands for descriptions that are not cached.
 
     Attributes:
-        guesses: whether such words stand somewhere.
+        guesses: whether placeholder text was used.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Conversions:
     async def blocks(
         self, way: Way, media: Media, label: wording.Label, path: str, reader: Reader
     ) -> list[Block]:
-        """Return the blocks for the place of a medium, none where nothing is known of it.
+        """Return the blocks that replace a medium, none if nothing is known of it.
 
-        Its bytes are there, unless it is to be recalled.
+        The medium must have its content, except for a recall.
         """
         source = Source(media.data, media.mime_type, media.name)
         match way:
@@ -87,14 +87,14 @@ class Conversions:
                 return [await self._described(media, label, path)]
             case Way.PAGES:
                 pictures = await self._pictures(source, path)
-                # In a thread: they may have many megabytes.
+                # In a thread, as media may have many megabytes.
                 return await asyncio.to_thread(wording.page_pictures, label, pictures)
             case Way.DESCRIBED_PAGES:
                 return [await self._described_pages(source, label, path)]
             case Way.TEXT:
                 return [wording.pages(label, await self._pages(source, path))]
             case Way.TRANSCRIBE:
-                by, text = await self._heard(source, path)
+                by, text = await self._transcript(source, path)
                 return [wording.transcript(label, by, text)]
             case Way.FILM:
                 return await self._film(source, label, path, sees=reader.reads(IMAGE))
@@ -112,7 +112,7 @@ class Conversions:
         return wording.description(label, helper.by, text)
 
     async def _recalled(self, media: Media, label: wording.Label, path: str) -> list[Block]:
-        """Return what was said of an image before, if that is known."""
+        """Return the cached description of an image, if there is one."""
         image = self._multimodal.image
         helper = self._helpers.describer("multimodal.image.model", image.model, path)
         what = ("description", helper.key, image.prompt)
@@ -126,7 +126,7 @@ class Conversions:
     async def _description(
         self, helper: Helper, content: bytes, mime_type: str, prompt: str, path: str
     ) -> str:
-        """Return what a helper says of an image."""
+        """Return a helper model's description of an image."""
         if helper.target is None:
             facts = await self._facts(Source(content, mime_type), path)
             return facts.text
@@ -205,8 +205,8 @@ class Conversions:
             ]
         )
 
-    async def _heard(self, source: Source, path: str) -> tuple[str, str]:
-        """Return who transcribed a recording, and what is said."""
+    async def _transcript(self, source: Source, path: str) -> tuple[str, str]:
+        """Return the name of the transcriber and the transcript of a recording."""
         audio = self._multimodal.audio
         helper = self._helpers.transcriber("multimodal.audio.model", audio.model)
         language = audio.language
@@ -241,7 +241,7 @@ class Conversions:
             )
         helper: Helper | None = None
         if not sees:
-            # Before the film is taken apart: it takes a while.
+            # Before decoding the film, which takes long: a missing model fails early.
             helper = self._helpers.describer("multimodal.video.model", video.model, path)
         film = await self._made(
             Film,
@@ -249,15 +249,17 @@ class Conversions:
             path,
             (source.content, "film", VERSIONS["film"], count),
         )
-        said: tuple[str, str] | None = None
+        transcript: tuple[str, str] | None = None
         if film.sound is not None:
-            said = await self._heard(Source(film.sound, "audio/wav", "sound.wav"), path)
-        told = None if helper is None else await self._descriptions(helper, film.frames, path)
-        seer = "" if helper is None else helper.by
-        return list(wording.film(label, film, said, told, seer))
+            transcript = await self._transcript(Source(film.sound, "audio/wav", "sound.wav"), path)
+        descriptions = (
+            None if helper is None else await self._descriptions(helper, film.frames, path)
+        )
+        describer_name = "" if helper is None else helper.by
+        return list(wording.film(label, film, transcript, descriptions, describer_name))
 
     async def _converted(self, work: Awaitable[T]) -> T:
-        """Wait for a conversion, while others of the request wait for their turn."""
+        """Await a conversion, within the request's limit of parallel conversions."""
         async with self._turns:
             return await work
 
@@ -269,9 +271,9 @@ class Conversions:
         key: tuple[bytes, str, *tuple[str | int, ...]],
         guess: M | None = None,
     ) -> M:
-        """Return what is kept of a conversion, or make it and keep it.
+        """Return the cached result of a conversion, or run it and cache its result.
 
-        `guess` stands for what only a model could make, where tokens are counted.
+        `guess` stands for the result of a helper model when tokens are only counted.
         """
         name = await self._cache.key(*key)
 

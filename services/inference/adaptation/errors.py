@@ -1,10 +1,10 @@
-"""Errors of conversions: they say something of a request's part, and nothing of its target."""
+"""Errors of conversions, which concern the request and not its target."""
 
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
 
-# Answers of a helper model's provider that say that the medium is at fault.
+# Reasons of a helper model's provider that mean that it rejected the medium.
 _REFUSALS = frozenset(
     {
         errors_pb2.REASON_INVALID_REQUEST,
@@ -20,7 +20,7 @@ _REFUSALS = frozenset(
 class AdaptationError(GatewayError):
     """Error raised for a medium that cannot be converted for a model.
 
-    The next model of a chain may read it as it is.
+    The next step of the plan may read the medium without conversion.
     """
 
 
@@ -30,7 +30,7 @@ def of_part(path: str, reason: Reason.ValueType, message: str) -> AdaptationErro
 
 
 def at_part(path: str, error: GatewayError) -> AdaptationError:
-    """Return the error of a conversion with the path of its part."""
+    """Return a conversion's error with the path of the part added."""
     return AdaptationError(
         error.reason,
         f"{path}: {error.message}",
@@ -41,21 +41,21 @@ def at_part(path: str, error: GatewayError) -> AdaptationError:
 
 
 def of_helper(path: str, what: str, model: str, error: GatewayError) -> AdaptationError:
-    """Return the error for a helper model that failed: 502, or 400 where it refused the medium.
+    """Return the error for a failed helper model: 502, or 400 where it rejected the medium.
 
     Args:
         path: of the part.
-        what: the helper was to do, as `describe the image`.
-        model: as callers write it.
-        error: what its provider answered.
+        what: the helper's task, such as `describe the image`.
+        model: the name that callers use.
+        error: the provider's error.
     """
     if error.reason in _REFUSALS:
         reason = errors_pb2.REASON_INVALID_REQUEST
-        told = f"the model {model}, which was to {what}, refused it: {error.message}"
+        message = f"the model {model}, which was to {what}, refused it: {error.message}"
     else:
         reason = errors_pb2.REASON_UPSTREAM_ERROR
-        told = (
+        message = (
             f"the model {model}, which was to {what}, failed: {error.message}; try again, or "
             "name another model"
         )
-    return of_part(path, reason, told)
+    return of_part(path, reason, message)

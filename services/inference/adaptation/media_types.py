@@ -1,4 +1,4 @@
-"""What MIME types, file names and first bytes tell of a medium. Pure."""
+"""Detect the type of a medium by its MIME type, file name and first bytes. Pure."""
 
 from pathlib import PurePosixPath
 
@@ -14,7 +14,7 @@ _KINDS: dict[str, MediaKind.ValueType] = {
     "audio": conversation_pb2.MEDIA_KIND_AUDIO,
     "video": conversation_pb2.MEDIA_KIND_VIDEO,
 }
-# Text under types that do not say so.
+# MIME types of text outside of `text/`.
 _TEXTS = frozenset(
     f"application/{name}"
     for name in (
@@ -24,7 +24,7 @@ _TEXTS = frozenset(
         *("x-tex", "x-latex", "x-subrip"),
     )
 )
-# Files of plain text whose senders often know no type for them.
+# Extensions of plain text files that often come without a MIME type.
 _TEXT_SUFFIXES = frozenset(
     {
         *(".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml"),
@@ -34,7 +34,7 @@ _TEXT_SUFFIXES = frozenset(
         *(".lua", ".r", ".jl", ".hs", ".ex", ".erl", ".proto", ".graphql", ".vue", ".srt"),
     }
 )
-# First bytes of a medium.
+# File signatures.
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -50,24 +50,24 @@ def essence(mime_type: str) -> str:
 
 
 def sniffed(mime_type: str, content: bytes) -> str:
-    """Return the type of a medium: what its first bytes say, else what its sender said."""
-    for signature, told in _SIGNATURES:
+    """Return the MIME type of a medium: by its file signature, else as declared."""
+    for signature, detected in _SIGNATURES:
         if content.startswith(signature):
-            return told
+            return detected
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "image/webp"
     return essence(mime_type)
 
 
 def kind_of(mime_type: str, otherwise: MediaKind.ValueType) -> MediaKind.ValueType:
-    """Return the kind of medium that a type is of, `otherwise` where the type says nothing."""
+    """Return the kind of medium of a MIME type, `otherwise` if the type is inconclusive."""
     if mime_type in _UNSPECIFIC:
         return otherwise
     return _KINDS.get(mime_type.partition("/")[0], conversation_pb2.MEDIA_KIND_DOCUMENT)
 
 
 def is_text(mime_type: str, name: str) -> bool:
-    """Return whether a file is text, as its type tells, or its name where that tells nothing."""
+    """Return whether a file is text, by its MIME type or else by its name."""
     mime_type = essence(mime_type)
     if mime_type in _UNSPECIFIC:
         return PurePosixPath(name).suffix.lower() in _TEXT_SUFFIXES
@@ -79,7 +79,7 @@ def is_text(mime_type: str, name: str) -> bool:
 
 
 def utf8(content: bytes) -> str | None:
-    """Return the text of bytes in UTF-8, or in UTF-16 with a byte order mark; None for others."""
+    """Decode UTF-8, or UTF-16 with a byte order mark; return None for other content."""
     try:
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
             return content.decode("utf-16")

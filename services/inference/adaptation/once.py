@@ -1,4 +1,4 @@
-"""Work done once for all that ask for it, and several pieces of work at a time."""
+"""Deduplicate and parallelize asynchronous work."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 class Once:
-    """Results by key: the first who asks does the work, and others wait for it.
+    """Results by key, each computed once.
 
-    Where the first is cancelled or fails, the next does it again.
+    The first caller computes the result and concurrent callers wait for it. If the first caller is
+    cancelled or fails, the next one computes it.
     """
 
     def __init__(self) -> None:
@@ -20,7 +21,7 @@ class Once:
         self._locks: dict[Hashable, asyncio.Lock] = {}
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return the result under a key, made by `make` where there is none yet."""
+        """Return the result under a key, calling `make` if there is none."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._results:
                 self._results[key] = await make()
@@ -29,10 +30,10 @@ class Once:
 
 
 async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return what pieces of work return, in their order; one that fails ends the others.
+    """Return the results of awaitables in order; a failure cancels the others.
 
     Raises:
-        GatewayError: what the first of those that failed raised, in their order.
+        GatewayError: the error of the first failed one in order.
     """
     tasks: list[asyncio.Task[T]] = []
     try:

@@ -1,4 +1,4 @@
-"""Blocks of a conversation replaced by others. Pure."""
+"""Replace the media blocks of a conversation. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,12 +7,12 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services.inference.media import MediaRef, media_blocks
 
-# By the place of a medium among all of a conversation, in reading order from 0: what goes there.
+# Replacement blocks, by the index of the medium among all media of the conversation.
 Replacements = Mapping[int, Sequence[Block]]
 
 
 def replace_media(messages: Iterable[Message], replacements: Replacements) -> None:
-    """Put other blocks in the places of media, those in results of tools too."""
+    """Replace media by other blocks, in tool results too."""
     place = 0
     for message in messages:
         place = _replace(message.blocks, place, replacements)
@@ -21,7 +21,7 @@ def replace_media(messages: Iterable[Message], replacements: Replacements) -> No
 def found_after(
     messages: Iterable[Message], before: Sequence[MediaRef], replacements: Replacements
 ) -> list[MediaRef]:
-    """Return the media of a changed conversation, with the paths of those that they come from."""
+    """Return the media of a rewritten conversation, with the paths of the original media."""
     sources: list[MediaRef] = []
     for place, found in enumerate(before):
         put = replacements.get(place)
@@ -36,7 +36,7 @@ def found_after(
 def _replace(
     blocks: "RepeatedCompositeFieldContainer[Block]", place: int, replacements: Replacements
 ) -> int:
-    """Replace the media of one list; return the place of the medium after it."""
+    """Replace the media of one list of blocks; return the index of the next medium."""
     changed: list[Block] | None = None
     for index, block in enumerate(blocks):
         kind = block.WhichOneof("kind")
@@ -52,7 +52,7 @@ def _replace(
             changed += [block] if put is None else put
     if changed is not None:
         del blocks[:]
-        # Not all in one call: in a thread it would keep others waiting while it copies all pages.
+        # Not in one call: in a thread, that would hold the GIL while all pages are copied.
         for block in changed:
             blocks.append(block)
     return place

@@ -1,6 +1,6 @@
-"""What becomes of a medium for a target. Pure.
+"""Select the conversion of a medium for a target. Pure.
 
-What the target reads goes on untouched, whatever the request says of conversions.
+Media that the target reads are never converted.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
 AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
 VIDEO = conversation_pb2.MEDIA_KIND_VIDEO
 
-# What media are called in messages and in texts.
+# Names of the kinds of media, in paths and texts.
 NAMES: Mapping[MediaKind.ValueType, str] = {
     IMAGE: "image",
     DOCUMENT: "document",
@@ -32,10 +32,10 @@ MAX_FRAMES = 100
 
 
 class Way(Enum):
-    """What is done with a medium that does not go on as it is.
+    """How a medium is converted.
 
-    The value is the word that `x-gateway-adapted` has for it; INLINE converts nothing. RECALL is
-    for a remembered image whose bytes are gone.
+    The value is the name used in `x-gateway-adapted`. INLINE sends the content without conversion.
+    RECALL stands for a remembered image whose content is gone.
     """
 
     INLINE = ""
@@ -50,13 +50,13 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What a target takes.
+    """The media capabilities of a target.
 
     Attributes:
-        name: of the model, as callers write it.
-        inputs: media it reads beside text; None when unknown.
-        refused: media that it has refused so far.
-        fetches: media that its provider fetches by address.
+        name: of the model, as used by callers.
+        inputs: kinds of media that it reads beside text; None if unknown.
+        refused: kinds that it has rejected so far.
+        fetches: kinds that its provider fetches by URL.
     """
 
     name: str
@@ -65,16 +65,16 @@ class Reader:
     fetches: frozenset[MediaKind.ValueType]
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
-        """Return whether a medium may be sent to it: to an unknown model, until it refuses."""
+        """Return whether a medium may be sent; an unknown model is tried until it rejects one."""
         return kind not in self.refused and (self.inputs is None or kind in self.inputs)
 
     def is_known_to_read(self, kind: MediaKind.ValueType) -> bool:
-        """Return whether it is known to read a medium."""
+        """Return whether the target is known to read a kind of medium."""
         return self.inputs is not None and self.reads(kind)
 
 
 def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
-    """Return whether a medium is to be converted for a target that cannot read it."""
+    """Return whether the request allows conversion of a kind of medium."""
     if multimodal.HasField("enabled") and not multimodal.enabled:
         return False
     match kind:
@@ -92,14 +92,14 @@ def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
 
 
 def way_of(media: Media, multimodal: Multimodal, reader: Reader) -> Way | None:
-    """Return what is done with a medium, None where it goes on as it is.
+    """Return the conversion of a medium, or None if it is sent unchanged.
 
-    Of a medium that comes by its address more is known once it has been fetched: ask again then.
+    For a medium given by URL, call this again once it is fetched and its type is known.
     """
     kind = media.kind
     source = media.WhichOneof("source")
     if source == "data" and kind != DOCUMENT and reader.reads(kind):
-        return None  # nearly all are like this
+        return None  # the common case
     if source == "sha256" and kind == IMAGE:
         return Way.RECALL
     if source not in ("data", "url") or not adapts(multimodal, kind):
@@ -121,10 +121,7 @@ def way_of(media: Media, multimodal: Multimodal, reader: Reader) -> Way | None:
 
 
 def _needs_text(media: Media) -> bool:
-    """Return whether a document is of a format that readers of documents do not read.
-
-    They read PDF, and text in UTF-8.
-    """
+    """Return whether a document is neither PDF nor UTF-8 text, the formats that models read."""
     mime_type = essence(media.mime_type)
     if media.kind != DOCUMENT or mime_type in ("", PDF):
         return False
@@ -139,20 +136,20 @@ def _way_of_document(media: Media, pdf: PdfAdaptation, reader: Reader) -> Way:
         return Way.TEXT
     if pdf.mode == PdfAdaptation.MODE_IMAGES:
         return Way.PAGES if reader.reads(IMAGE) else Way.DESCRIBED_PAGES
-    # Of an unknown model nobody knows that it sees, and every model reads text.
+    # An unknown model may lack vision, and every model reads text.
     return Way.PAGES if reader.is_known_to_read(IMAGE) else Way.TEXT
 
 
 def may_be_text(media: Media, pdf: PdfAdaptation) -> bool:
-    """Return whether a document may become text where pictures of its pages cannot be made.
+    """Return whether a document may become text if its pages cannot be rendered.
 
-    Of a DOCX they need fonts for all its letters, which not every machine has.
+    Rendering a DOCX needs fonts for all its letters, which not every machine has.
     """
     return essence(media.mime_type) == DOCX and pdf.mode != PdfAdaptation.MODE_IMAGES
 
 
 def is_plain_text(media: Media) -> bool:
-    """Return whether a document is text that needs no library to be read."""
+    """Return whether a document is plain text, which needs no library."""
     return (
         media.kind == DOCUMENT
         and media.HasField("data")

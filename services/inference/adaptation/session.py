@@ -1,4 +1,4 @@
-"""The conversions of one request, shared between the models of its chain."""
+"""The conversions of one request, shared by the steps of its plan."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,22 +32,22 @@ from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 
-# Bytes of one medium that is fetched.
+# Maximum size of one fetched medium, in bytes.
 _MAX_FETCHED = 20 << 20
-_AT_ONCE = 4  # fetches of one request
+_AT_ONCE = 4  # maximum fetches per request
 _IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 _PREFIX = "messages[].blocks[].extra."
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """What converts media for all requests.
+    """The media conversion service, shared by all requests.
 
     Attributes:
-        converter: does it, in processes of its own.
-        fetches: brings what stands at addresses.
-        cache: keeps what was made.
-        metrics: what is counted.
+        converter: runs the conversions, in worker processes.
+        fetches: fetches media by URL.
+        cache: stores results.
+        metrics: counts conversions.
     """
 
     converter: Converter
@@ -64,40 +64,40 @@ class Adaptation:
         *,
         counts: bool = False,
     ) -> "Session":
-        """Return what converts the media of one request.
+        """Return the conversion session of one request.
 
         Args:
-            multimodal: how its caller wants that done.
-            routes: the models that can help.
-            generate: asks one of them.
-            max_bytes: that all it fetches may have together.
-            counts: whether tokens are counted alone; see `Conversions`.
+            multimodal: the request's conversion settings.
+            routes: resolves helper models.
+            generate: runs a request to a helper model.
+            max_bytes: total size of all fetched media.
+            counts: whether tokens are only counted; see `Conversions`.
         """
         return Session(self, multimodal, routes, generate, max_bytes, counts=counts)
 
 
 @dataclass(slots=True)
 class Adapted:
-    """What goes into the places of media.
+    """The replacements of a request's media.
 
     Attributes:
-        replacements: blocks, by the place of the medium.
-        told: what is listed in `Served.adapted`.
-        dropped: paths of fields of converted parts that are left out.
+        replacements: blocks, by the index of the medium.
+        entries: the entries of `RouteInfo.adapted`.
+        dropped: paths of fields that were dropped from converted parts.
     """
 
     replacements: dict[int, Sequence[Block]] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
     @property
     def has_media(self) -> bool:
-        """Whether some media have become others, as pages become images."""
+        """Whether the replacements hold media, such as pictures of pages."""
         return any(block.HasField("media") for put in self.replacements.values() for block in put)
 
 
 class _Job(NamedTuple):
-    """One medium to convert: where it is, which of its kind it is, and what is done with it."""
+    """One medium to convert: its position, its number within its kind, and the conversion."""
 
     place: int
     found: MediaRef
@@ -109,7 +109,7 @@ class Session:
     """The conversions of one request.
 
     Attributes:
-        helpers: the models that help, and what was asked of them.
+        helpers: the helper models and their usage.
     """
 
     def __init__(
@@ -135,16 +135,16 @@ class Session:
 
     @property
     def used(self) -> Sequence[HelperUsage]:
-        """What helper models were asked so far."""
+        """The helper model calls so far."""
         return self.helpers.used
 
     @property
     def guesses(self) -> bool:
-        """Whether some words stand for what a helper model would say."""
+        """Whether placeholder text stands for a helper model's description."""
         return self._conversions.guesses
 
     async def adapt(self, media: Sequence[MediaRef], reader: Reader) -> Adapted | None:
-        """Convert what a target does not read; None where it reads everything.
+        """Convert the media that a target cannot read; return None if it reads all of them.
 
         Raises:
             AdaptationError: a medium cannot be converted.
@@ -170,10 +170,10 @@ class Session:
         return self._within_bounds(jobs, reader)
 
     def _within_bounds(self, jobs: Sequence[_Job], reader: Reader) -> list[_Job]:
-        """Return the jobs, no more images to be described among them than asked for.
+        """Limit the number of images to be described.
 
-        Too many of the caller's are an error. Of the remembered ones the newest are described,
-        and of others what was said of them before is told.
+        Too many images of the caller's are an error. Of remembered images the newest are described,
+        and the others are replaced by their cached descriptions.
         """
         if reader.reads(_IMAGE):
             return list(jobs)
@@ -195,7 +195,7 @@ class Session:
         return [job._replace(way=Way.RECALL) if job.place in older else job for job in jobs]
 
     async def _done(self, job: _Job, reader: Reader) -> tuple[Way, list[Block]]:
-        """Return what was done with a medium in the end, and the blocks for its place."""
+        """Return the conversion that was applied to a medium, and its blocks."""
         found, way = job.found, job.way
         try:
             media = found.block.media
@@ -217,14 +217,14 @@ class Session:
             self._count(way, "failed")
             if not found.is_remembered:
                 raise
-            blocks = []  # what is only remembered fails no request
+            blocks = []  # remembered media never fail a request
         if not blocks:
             return Way.INLINE, [Block(text=wording.gone(found.block.media))]
         self._count(way, "made")
         return way, blocks
 
     async def _at_address(self, media: Media, path: str) -> Media:
-        """Return a medium with the bytes that its address holds."""
+        """Return a medium with its content, fetched if it was given by URL."""
         url = media.url
         try:
             fetched = await self._fetched.get(url, lambda: self._fetch(url))
@@ -261,11 +261,11 @@ class Session:
         if block.cache_control:
             blocks[-1].cache_control = block.cache_control
         if way == Way.INLINE:
-            # The same medium, or that it is gone.
+            # Not a conversion: the same medium, or a note that it is gone.
             if blocks[0].HasField("media") and block.HasField("extra"):
                 blocks[0].extra.CopyFrom(block.extra)
         else:
-            adapted.told.append(f"{job.found.path}:{way.value}")
+            adapted.entries.append(f"{job.found.path}:{way.value}")
             if block.HasField("extra"):
                 names = orjson.loads(block.extra.json)
                 adapted.dropped += [f"{_PREFIX}{name}" for name in names]

@@ -1,7 +1,7 @@
-"""Where conversions are kept: a folder of this machine, or a bucket of an S3 server.
+"""Stores for cached conversions: a local folder or an S3 bucket.
 
-Keys are `owner/hash`. What is kept is cleared away when it is old, when its owner has too much,
-and when all have; the oldest first. Nothing here is needed: whatever is gone is made again.
+Keys have the form `owner/hash`. Entries are deleted when they are old, when their owner has too
+many, and when the total is too large, oldest first. Any entry may be lost: it is converted again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
-    """What is kept under a key: its size in bytes, and when it was written, Unix seconds."""
+    """A stored entry: its key, its size in bytes, and its modification time in Unix seconds."""
 
     key: str
     size: int
@@ -38,24 +38,24 @@ class Entry(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return whose it is."""
+        """The owner part of the key."""
         return self.key.partition("/")[0]
 
 
 class KeptConversions(ABC):
-    """Bytes under keys; see `cache.Store`."""
+    """A store whose entries can be listed and deleted."""
 
     @abstractmethod
     async def get(self, key: str) -> bytes | None:
-        """Return what is under a key; see `cache.Store`."""
+        """Return the content stored under a key; see `cache.Store`."""
 
     @abstractmethod
     async def put(self, key: str, content: bytes) -> None:
-        """Put bytes under a key; see `cache.Store`."""
+        """Store content under a key; see `cache.Store`."""
 
     @abstractmethod
     async def delete(self, keys: Iterable[str]) -> None:
-        """Delete what is under keys; one that is gone is fine.
+        """Delete keys; missing ones are ignored.
 
         Raises:
             GatewayError: storage_unavailable.
@@ -63,7 +63,7 @@ class KeptConversions(ABC):
 
     @abstractmethod
     async def entries(self) -> list[Entry]:
-        """Return all that is kept, in any order.
+        """Return all entries, in any order.
 
         Raises:
             GatewayError: storage_unavailable.
@@ -71,7 +71,7 @@ class KeptConversions(ABC):
 
 
 def open_store(storage: Storage, reserve: DiskReserve) -> KeptConversions:
-    """Return the store beside that of files; nothing is made or connected yet."""
+    """Return the store next to that of files; nothing is created or connected yet."""
     if not storage.blob_url:
         return Folder(storage.data_dir / FOLDER, reserve)
     bucket, _, prefix = storage.blob_url.partition("://")[2].partition("/")
@@ -79,11 +79,11 @@ def open_store(storage: Storage, reserve: DiskReserve) -> KeptConversions:
 
 
 class Folder(KeptConversions):
-    """Conversions as files of one folder, which only the gateway's own user can enter.
+    """Conversions as files in one folder with mode 0700.
 
     Args:
-        folder: is made when there is something to keep.
-        reserve: the free space that is left to others.
+        folder: is created with the first entry.
+        reserve: free disk space that is left, in bytes.
     """
 
     def __init__(self, folder: Path, reserve: DiskReserve) -> None:
@@ -100,7 +100,7 @@ class Folder(KeptConversions):
             raise _unavailable(error) from error
 
     async def put(self, key: str, content: bytes) -> None:
-        """Write a file beside its place, and move it there."""
+        """Write a file under a temporary name, then rename it."""
         self._reserve.check()
         try:
             await asyncio.to_thread(_write, self._folder / key, content)
@@ -115,7 +115,7 @@ class Folder(KeptConversions):
             raise _unavailable(error) from error
 
     async def entries(self) -> list[Entry]:
-        """List the folder; what a killed process left half written is in the list too."""
+        """List the folder, including temporary files that a killed process left."""
         try:
             return await asyncio.to_thread(lambda: list(_scan(self._folder)))
         except OSError as error:
@@ -191,7 +191,7 @@ class Bucket(KeptConversions):
 
 
 def overdue(entries: Iterable[Entry], now_s: float, bounds: Adaptation) -> list[str]:
-    """Return the keys of what is to go: what is old, then the oldest beyond the bounds. Pure."""
+    """Return the keys to delete: old entries, then the oldest beyond the bounds. Pure."""
     going: list[str] = []
     total = 0
     by_owner: dict[str, int] = {}
@@ -232,7 +232,7 @@ def _unlink(paths: Iterable[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
         with suppress(OSError):
-            path.parent.rmdir()  # of an owner who has nothing more
+            path.parent.rmdir()  # removes the owner's folder if it is empty
 
 
 def _scan(folder: Path) -> Iterator[Entry]:
@@ -243,5 +243,5 @@ def _scan(folder: Path) -> Iterator[Entry]:
             continue
         with suppress(FileNotFoundError):
             for one in os.scandir(owner.path):
-                told = one.stat()
-                yield Entry(f"{owner.name}/{one.name}", told.st_size, told.st_mtime)
+                status = one.stat()
+                yield Entry(f"{owner.name}/{one.name}", status.st_size, status.st_mtime)

@@ -1,4 +1,4 @@
-"""Clears away conversions that are old or too many."""
+"""Periodic deletion of cached conversions."""
 
 import logging
 
@@ -8,14 +8,14 @@ from services.common.settings import Adaptation
 from services.common.sweeping import Sweeper
 from services.inference.adaptation.store import KeptConversions, overdue
 
-# Times `limits.sweep_every_s` between two sweeps: each lists all that is kept.
+# Each sweep lists the whole store: it runs this many times less often than `limits.sweep_every_s`.
 ROUNDS = 10
 
 log = logging.getLogger(__name__)
 
 
 class ConversionSweeper(Sweeper):
-    """The sweeper of kept conversions."""
+    """Deletes cached conversions that are too old or exceed the bounds."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ConversionSweeper(Sweeper):
         self._source = source
 
     async def clear(self) -> None:
-        """Clear away what is over its bounds."""
+        """Delete the entries that exceed the bounds."""
         entries = await self._store.entries()
         if going := overdue(entries, self._source.now(), self._bounds):
             await self._store.delete(going)

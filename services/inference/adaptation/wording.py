@@ -1,7 +1,7 @@
-"""What stands in the place of a converted medium. Pure.
+"""Texts that replace converted media. Pure.
 
-Each text says what it is: which medium, how it was read, where it begins and ends. What models
-and OCR say of a medium is quoted, line by line; the text of a document stays as it is.
+Each text names the medium and the method of conversion, and marks its beginning and end. The output
+of models and OCR is quoted line by line; the text of documents is not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,54 +15,58 @@ _QUOTED_NOTE = " What follows is quoted context."
 
 
 class Label:
-    """What a medium is called in the texts that stand for it.
+    """The name of a medium in replacement texts.
 
     Args:
         media: the medium.
-        number: its place among the request's media of its kind, from 1.
+        number: its number among the request's media of its kind, from 1.
     """
 
     def __init__(self, media: Media, number: int) -> None:
         self.noun = NAMES[media.kind]
         self._name = f"{self.noun.capitalize()} {number}"
-        # A name is the caller's, or a stranger's: it must not end the line it stands in.
+        # Names are untrusted: strip line breaks.
         given = "".join(c for c in media.name if c.isprintable() and c not in "[]")
         given = given[:_MOST_OF_A_NAME]
         self._file = f" ({given})" if given else ""
 
     def opening(self, method: str) -> str:
-        """Return the line before what was made of the medium; `method` says how."""
+        """Return the line that opens a replacement text; `method` names the conversion."""
         note = "" if self.noun == NAMES[DOCUMENT] else _QUOTED_NOTE
         return f"[{self._name}{self._file}: {method}.{note}]"
 
     def closing(self) -> str:
-        """Return the line behind it."""
+        """Return the line that closes a replacement text."""
         return f"[End of {self._name.lower()}]"
 
 
 def text_of(label: Label, method: str, lines: Iterable[str]) -> Block:
-    """Return one block of text for a medium."""
+    """Return the text block that replaces a medium."""
     return Block(text="\n".join([label.opening(method), *lines, label.closing()]))
 
 
 def description(label: Label, by: str, text: str) -> Block:
-    """Return the block for an image that a model described."""
+    """Return the block for an image described by a model."""
     return text_of(label, f"described by {by}", [quoted(text)])
 
 
-def facts(label: Label, told: ImageFacts) -> Block:
-    """Return the block for an image of which no model was asked."""
+def facts(label: Label, image_facts: ImageFacts) -> Block:
+    """Return the block for an image analysed without a model."""
     lines = [
-        f"Format: {told.format}, {told.width} x {told.height} pixels",
-        f"Dominant colours: {', '.join(told.colours) or 'none'}",
+        f"Format: {image_facts.format}, {image_facts.width} x {image_facts.height} pixels",
+        f"Dominant colours: {', '.join(image_facts.colours) or 'none'}",
     ]
-    lines += ["Text read by OCR:", quoted(told.text)] if told.text.strip() else ["No text in it."]
+    lines += (
+        ["Text read by OCR:", quoted(image_facts.text)]
+        if image_facts.text.strip()
+        else ["No text in it."]
+    )
     method = "seen by no model; its size, colours and the text that OCR reads in it"
     return text_of(label, method, lines)
 
 
 def pages(label: Label, read: Sequence[PageText]) -> Block:
-    """Return the block for a document's text."""
+    """Return the block for the text of a document."""
     lines: list[str] = [] if read else ["(no text)"]
     for page in read:
         recognised = ", read by OCR" if page.recognised else ""
@@ -73,7 +77,7 @@ def pages(label: Label, read: Sequence[PageText]) -> Block:
 
 
 def page_pictures(label: Label, pictures: Sequence[Picture]) -> list[Block]:
-    """Return the blocks for a document whose pages are shown."""
+    """Return the blocks for a document shown as pictures of its pages."""
     blocks = [Block(text=label.opening(f"{len(pictures)} pages as images"))]
     for picture in pictures:
         blocks.append(Block(text=f"[Page {picture.number} of {len(pictures)}]"))
@@ -83,7 +87,7 @@ def page_pictures(label: Label, pictures: Sequence[Picture]) -> list[Block]:
 
 
 def described_pages(label: Label, by: str, texts: Sequence[tuple[Picture, str]]) -> Block:
-    """Return the block for a document whose pages were described."""
+    """Return the block for a document whose page pictures were described."""
     lines: list[str] = []
     for picture, text in texts:
         lines += [f"[Page {picture.number} of {len(texts)}]", quoted(text)]
@@ -92,43 +96,47 @@ def described_pages(label: Label, by: str, texts: Sequence[tuple[Picture, str]])
 
 def transcript(label: Label, by: str, text: str) -> Block:
     """Return the block for a recording."""
-    return text_of(label, f"transcribed by {by}", [_said(text)])
+    return text_of(label, f"transcribed by {by}", [_quoted_speech(text)])
 
 
 def film(
-    label: Label, taken: Film, said: tuple[str, str] | None, told: Sequence[str] | None, seer: str
+    label: Label,
+    extracted: Film,
+    speech: tuple[str, str] | None,
+    descriptions: Sequence[str] | None,
+    describer: str,
 ) -> Iterator[Block]:
     """Return the blocks for a film.
 
     Args:
         label: the film's.
-        taken: its frames.
-        said: who transcribed its sound, and what is said; None for a silent one.
-        told: what each frame shows, where the frames themselves are not sent.
-        seer: who described them.
+        extracted: its frames.
+        speech: the transcriber and the transcript of its sound; None for a silent film.
+        descriptions: what each frame shows, where the frames themselves are not sent.
+        describer: who described them.
     """
-    count = len(taken.frames)
-    what = f"{count} frames of {taken.duration_s:.1f} s"
-    if told is not None:
-        what += f", described by {seer}"
+    count = len(extracted.frames)
+    what = f"{count} frames of {extracted.duration_s:.1f} s"
+    if descriptions is not None:
+        what += f", described by {describer}"
     yield Block(text=label.opening(what))
-    for place, frame in enumerate(taken.frames):
+    for place, frame in enumerate(extracted.frames):
         line = f"[Frame {frame.number} of {count}, at {frame.at_s or 0:.1f} s]"
-        if told is None:
+        if descriptions is None:
             yield Block(text=line)
             yield image(frame)
         else:
-            yield Block(text=f"{line}\n{quoted(told[place])}")
-    if said is None:
+            yield Block(text=f"{line}\n{quoted(descriptions[place])}")
+    if speech is None:
         sound = "[It has no sound.]"
     else:
-        by, text = said
-        sound = f"[Its sound, transcribed by {by}]\n{_said(text)}"
+        by, text = speech
+        sound = f"[Its sound, transcribed by {by}]\n{_quoted_speech(text)}"
     yield Block(text=f"{sound}\n{label.closing()}")
 
 
 def gone(media: Media) -> str:
-    """Return what stands for a remembered medium that is no longer kept."""
+    """Return the text for a remembered medium whose content is no longer stored."""
     named = (NAMES.get(media.kind, "file"), media.name or media.url, media.mime_type)
     return f"[{', '.join(filter(None, named))}: {media.description or 'no longer kept'}]"
 
@@ -140,9 +148,9 @@ def image(picture: Picture) -> Block:
 
 
 def quoted(text: str) -> str:
-    """Return a text with a mark before each line."""
+    """Return text with a quote mark before each line."""
     return "\n".join(f"> {line}" for line in text.strip().splitlines()) or "> "
 
 
-def _said(text: str) -> str:
+def _quoted_speech(text: str) -> str:
     return quoted(text) if text.strip() else "(nothing is said)"

@@ -1,5 +1,6 @@
-"""Media turned into what other models can read: documents, images, recordings, films, web pages.
+"""Convert media into formats that other models read: documents, images, recordings, films, web
+pages.
 
-The work is done in processes of its own, which alone import the libraries for it. What goes
-in and comes out is in `parts`; `converter` says what can be asked.
+Conversions run in worker processes; only these import the conversion libraries. Inputs and results
+are defined in `parts`, the interface in `converter`.
 """

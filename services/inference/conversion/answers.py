@@ -1,4 +1,4 @@
-"""What a worker answers: a result, or why there is none."""
+"""Interpret a worker's reply: a result or an error."""
 
 import logging
 import signal
@@ -12,12 +12,12 @@ log = logging.getLogger(__name__)
 _MAX_TRACE = 16_000
 _MEMORY = "limits.conversion_memory"
 
-# The extra of this package that installs a library, where it is not `media`.
+# The extra of this package that installs a library; `media` for libraries not listed.
 _EXTRAS = {"av": "video", "moonshine_voice": "speech", "soundfile": "speech"}
-# What does in place of an extra.
+# Alternatives to installing an extra.
 _INSTEAD = {"speech": ", or name a model that transcribes: [roles] transcribe_audio"}
 
-# Signals by which a process ends itself, or the kernel ends it for what it did.
+# Signals of a crash in native code.
 _CRASHES = {
     -number
     for number in (
@@ -28,7 +28,7 @@ _CRASHES = {
 
 
 def with_blobs(value: Any, content: bytes) -> Any:
-    """Return JSON with the bytes that `process.answer` has put beside it.
+    """Return JSON with its placeholders for bytes filled from the frame's content.
 
     Raises:
         ValueError: some are missing.
@@ -37,7 +37,7 @@ def with_blobs(value: Any, content: bytes) -> Any:
 
 
 class _Blobs:
-    """The parts of a frame's content, in the order of their places in its head."""
+    """The binary parts of a frame, in the order of their placeholders."""
 
     def __init__(self, content: bytes) -> None:
         self._content = memoryview(content)
@@ -50,7 +50,7 @@ class _Blobs:
 
 
 def _filled(value: Any, blobs: _Blobs) -> Any:
-    """Return JSON with the bytes that `process.answer` has put beside it."""
+    """Return JSON with its placeholders for bytes filled."""
     match value:
         case {"blob": int(size)}:
             return blobs.next(size)
@@ -61,11 +61,11 @@ def _filled(value: Any, blobs: _Blobs) -> Any:
     return value
 
 
-def failure(name: str, told: dict[str, Any]) -> GatewayError:
-    """Return the error for an answer without a result."""
-    if (message := told.get("refused")) is not None:
-        return refused(message, told["limit"])
-    if (module := told.get("missing")) is not None:
+def failure(name: str, reply: dict[str, Any]) -> GatewayError:
+    """Return the error for a reply without a result."""
+    if (message := reply.get("refused")) is not None:
+        return refused(message, reply["limit"])
+    if (module := reply.get("missing")) is not None:
         library = str(module).partition(".")[0]
         extra = _EXTRAS.get(library, "media")
         other = _INSTEAD.get(extra, "")
@@ -74,17 +74,17 @@ def failure(name: str, told: dict[str, Any]) -> GatewayError:
             f"converting it needs the library {library}, which this gateway is installed "
             f"without; its operator can add it: pip install 'llm-gateway[{extra}]'{other}",
         )
-    if "out_of_memory" in told:
+    if "out_of_memory" in reply:
         return refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
     log.warning(
         "a conversion failed",
-        extra={"conversion": name, "trace": str(told.get("failed"))[-_MAX_TRACE:]},
+        extra={"conversion": name, "trace": str(reply.get("failed"))[-_MAX_TRACE:]},
     )
     return refused("it cannot be read; it may be damaged")
 
 
 def death(status: int) -> GatewayError:
-    """Return the error for a worker that ended with an exit status instead of answering."""
+    """Return the error for a worker that exited instead of replying."""
     if status in _CRASHES:
         return refused(
             f"converting it crashed; it may be damaged, or take more memory than {_MEMORY}"

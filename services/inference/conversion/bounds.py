@@ -1,29 +1,29 @@
-"""Bounds of a conversion: what a setting moves, and what is fixed."""
+"""Resource limits of conversions: fixed ones, and those of a worker process."""
 
 from dataclasses import dataclass
 
-# Pixels of an image once it is decoded.
+# Pixels of a decoded image.
 MAX_PIXELS = 25_000_000
-# Bytes of an archive's members (DOCX, PPTX, XLSX) once they are unpacked.
+# Unpacked size of an archive (DOCX, PPTX, XLSX), in bytes.
 MAX_UNPACKED = 200 << 20
-# Bytes of text that come back from a conversion: more than any model reads.
+# Size of a conversion's text, in bytes: more than any model reads.
 MAX_TEXT = 8 << 20
-# Bytes of pictures and sound that come back.
+# Size of a conversion's pictures and sound, in bytes.
 MAX_RESULT = 128 << 20
-# Seconds of sound that are decoded of a film or recording.
+# Seconds of sound decoded from a film or recording.
 MAX_SOUND_S = 35 * 60
-# The long side of a picture of a page or frame, in pixels; models scale larger ones down.
+# Long side of a picture of a page or frame, in pixels; models downscale larger ones.
 MAX_SIDE = 1_568
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a worker process may use.
+    """Limits of a worker process.
 
     Attributes:
-        seconds: that one conversion may take.
+        seconds: per conversion.
         memory: bytes of its address space.
-        threads: that a library may compute with at once.
+        threads: per library.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""The encoding of a text that does not say it."""
+"""Guess the character encoding of text."""
 
 import chardet
 

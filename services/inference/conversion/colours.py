@@ -1,14 +1,14 @@
-"""The names of the colours that an image has most of."""
+"""Names of the dominant colours of an image."""
 
 import colorsys
 from collections import Counter
 
 from PIL import Image
 
-_SIDE = 64  # pixels a side that are looked at
+_SIDE = 64  # size of the sampled thumbnail
 _MOST = 4
 _LEAST_SHARE = 0.05
-# Where the hues end that a name is for, in degrees.
+# Upper bounds of named hues, in degrees.
 _HUES = (
     (15, "red"),
     (45, "orange"),

@@ -1,4 +1,4 @@
-"""What can be asked of conversions."""
+"""The interface of conversions."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -13,8 +13,8 @@ from services.inference.conversion.parts import (
     WebPage,
 )
 
-# The version of each conversion, for the keys of caches: it rises with every change, of the code
-# or of a library, that makes another result of the same medium.
+# Version of each conversion, part of cache keys. Increment it whenever a change of the code or of a
+# library changes results.
 VERSIONS: Mapping[str, int] = {
     "pages_as_text": 1,
     "pages_as_pictures": 1,
@@ -26,13 +26,13 @@ VERSIONS: Mapping[str, int] = {
 
 
 class Converter(Protocol):
-    """Converts media, in processes of its own.
+    """Converts media in worker processes.
 
-    Every method raises GatewayError, whose message names no path of the request (the caller
-    adds it): invalid_request, when the medium is damaged, encrypted, of a format that nobody
-    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unsupported, when the
-    library for it is not installed; unavailable, when too many conversions wait or the process
-    was ended from outside.
+    Every method raises GatewayError, whose message names no path of the request (the caller adds
+    it): invalid_request if the medium is damaged, encrypted, of an unsupported format, or exceeds a
+    limit (pages, pixels, unpacked bytes, time, memory); unsupported if the library is not
+    installed; unavailable if too many conversions are waiting or the process was killed from
+    outside.
     """
 
     async def pages_as_text(
@@ -46,17 +46,17 @@ class Converter(Protocol):
         ...
 
     async def image_facts(self, source: Source) -> ImageFacts:
-        """Return what is known of an image without a model."""
+        """Return facts about an image that need no model."""
         ...
 
     async def transcript(self, source: Source, *, language: str) -> str:
-        """Return what is said in a recording, by the embedded engine; `language` may be empty."""
+        """Return the transcript of a recording, by the embedded engine; `language` may be empty."""
         ...
 
     async def film(self, source: Source, *, frames: int) -> Film:
-        """Return so many frames of a film, and its sound."""
+        """Return `frames` frames of a film, and its sound."""
         ...
 
     async def web_page(self, source: Source, *, url: str) -> WebPage:
-        """Return the main text of an HTML page that came from an address."""
+        """Return the main text of an HTML page; `url` is its address."""
         ...

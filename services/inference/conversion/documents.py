@@ -1,4 +1,4 @@
-"""The text and the pictures of documents, whatever their format."""
+"""Convert documents of any supported format into text or pictures."""
 
 from services.inference.conversion import formats, plain_text
 from services.inference.conversion.errors import ConversionError
@@ -28,10 +28,10 @@ def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText
 def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
     """Return pictures of the pages of a document; see `Converter.pages_as_pictures`."""
     content = source.content
-    found = formats.detect(content)
-    if found is Format.DOCX:
+    kind = formats.detect(content)
+    if kind is Format.DOCX:
         content = load("typeset").docx_as_pdf(content)
-    elif found is not Format.PDF:
-        raise ConversionError(f"pages of PDF and DOCX are made into pictures, not {found.value}")
+    elif kind is not Format.PDF:
+        raise ConversionError(f"pages of PDF and DOCX are made into pictures, not {kind.value}")
     pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
     return pictures

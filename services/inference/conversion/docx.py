@@ -1,4 +1,4 @@
-"""DOCX: its text as Markdown, and its HTML, with tracked changes accepted."""
+"""Convert DOCX to Markdown and HTML, with tracked changes accepted."""
 
 import io
 import zipfile
@@ -15,12 +15,12 @@ from services.inference.conversion.parts import Ocr
 
 _MAX_SPAN = 1_000
 _PIPE = "\\|"
-# Takes a picture's bytes and its alternative text, and returns the attributes of its `img`.
+# Takes a picture's content and alternative text; returns the attributes of its `img`.
 Picture = Callable[[bytes, str], dict[str, str]]
 
 
 def as_markdown(content: bytes, ocr: Ocr) -> str:
-    """Return the text of a DOCX: headings, lists, tables, footnotes, and words for pictures."""
+    """Return a DOCX as Markdown, with footnotes, and text in place of pictures."""
     reader = PictureReader(ocr)
     html = as_html(content, lambda picture, text: {"alt": reader.read(picture, text)})
     markdown: str = _Markdown(heading_style="ATX", table_infer_header=True).convert(html)
@@ -28,7 +28,7 @@ def as_markdown(content: bytes, ocr: Ocr) -> str:
 
 
 def as_html(content: bytes, picture: Picture) -> str:
-    """Return the HTML of a DOCX; links to pictures outside of it are not followed.
+    """Return a DOCX as HTML; external pictures are not loaded.
 
     Raises:
         ConversionError: it is damaged.
@@ -39,7 +39,7 @@ def as_html(content: bytes, picture: Picture) -> str:
             with image.open() as opened:
                 held = opened.read()
         except (KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error):
-            # It is elsewhere, is not there, or is damaged; the rest can be read.
+            # The picture is external, missing or damaged; the rest can be read.
             held = b""
         return picture(held, image.alt_text or "")
 
@@ -54,7 +54,7 @@ def as_html(content: bytes, picture: Picture) -> str:
 
 
 class _Markdown(markdownify.MarkdownConverter):
-    """Markdown for a reader: pictures are words already, and footnotes keep their numbers."""
+    """Markdown converter in which pictures are already text, and footnotes keep their numbers."""
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return str(el.get("alt") or "")

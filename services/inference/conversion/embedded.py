@@ -1,11 +1,11 @@
-"""Pictures inside documents as words: alternative texts, and what is written in them."""
+"""Text for pictures embedded in documents: alternative text and OCR."""
 
 from services.inference.conversion import images
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr
 
-# Smaller ones are icons and lines; more of them take too long.
+# Minimum size of pictures read by OCR (smaller ones are icons and rules), and how many are read.
 _MIN_SIDE = 50
 _MAX_READ = 20
 
@@ -17,9 +17,9 @@ class PictureReader:
         self._left = 0 if when is Ocr.NEVER else _MAX_READ
 
     def read(self, content: bytes, description: str) -> str:
-        """Return what stands for a picture in a text."""
-        said = [part for part in (" ".join(description.split()), self._text(content)) if part]
-        return f"[image: {'; '.join(said)}]" if said else "[image]"
+        """Return the text that replaces a picture."""
+        texts = [part for part in (" ".join(description.split()), self._text(content)) if part]
+        return f"[image: {'; '.join(texts)}]" if texts else "[image]"
 
     def _text(self, content: bytes) -> str:
         if not self._left:
@@ -31,5 +31,5 @@ class PictureReader:
                 self._left -= 1
                 text: str = load("ocr").read(images.upright(image))
         except ConversionError:
-            return ""  # drawings of formats that nobody reads
+            return ""  # unsupported vector formats
         return f"it says: {text}" if text else ""

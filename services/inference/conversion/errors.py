@@ -2,10 +2,10 @@
 
 
 class ConversionError(Exception):
-    """Error raised for a medium that cannot be converted; the caller is told its text.
+    """Error raised for a medium that cannot be converted; the caller sees its message.
 
     Attributes:
-        limit: name of the setting whose bound was reached, or "".
+        limit: name of the setting that was exceeded, or "".
     """
 
     def __init__(self, message: str, *, limit: str = "") -> None:

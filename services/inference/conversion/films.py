@@ -1,4 +1,4 @@
-"""Films: pictures evenly spread over them, and their sound, by PyAV (FFmpeg)."""
+"""Extract evenly spread frames and the sound of films, by PyAV (FFmpeg)."""
 
 import io
 import wave
@@ -17,7 +17,7 @@ from services.inference.conversion.sound import RATE, decoded, opened
 
 
 def film(source: Source, *, frames: int) -> Film:
-    """Return so many frames of a film, and its sound."""
+    """Return `frames` frames of a film, and its sound."""
     with _opened(source.content) as container:
         duration = _duration(container)
         pictures = tuple(_frames(container, duration, frames))
@@ -37,7 +37,7 @@ def _opened(content: bytes) -> Iterator[InputContainer]:
 
 
 def _duration(container: InputContainer) -> float:
-    """Return the seconds of a film, counted where it does not say."""
+    """Return the duration of a film in seconds, determined by reading it if undeclared."""
     if container.duration:
         return container.duration / av.time_base
     end = 0.0
@@ -49,7 +49,7 @@ def _duration(container: InputContainer) -> float:
 
 
 def _frames(container: InputContainer, duration: float, count: int) -> Iterator[Picture]:
-    """Return the frames in the middle of `count` equal parts; fewer of a shorter film."""
+    """Return the middle frames of `count` equal parts; fewer if the film is shorter."""
     start = (container.start_time or 0) / av.time_base
     last = -1.0
     for place in range(count):
@@ -62,7 +62,7 @@ def _frames(container: InputContainer, duration: float, count: int) -> Iterator[
 
 
 def _frame_at(container: InputContainer, wanted: float) -> VideoFrame | None:
-    """Return the first frame from a time on, or the last one."""
+    """Return the first frame at or after a time, or the last one."""
     container.seek(int(wanted * av.time_base))
     frame = None
     for frame in container.decode(video=0):

@@ -1,4 +1,4 @@
-"""What a document is, by its content: what its sender calls it may be wrong."""
+"""Detect the format of a document by its content; the declared type may be wrong."""
 
 import io
 import zipfile
@@ -13,13 +13,13 @@ _ZIP = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-# Where readers look for the header of a PDF, and for the end of an archive.
+# Range in which readers look for a PDF header, and for the end of a ZIP archive.
 _HEADER_WITHIN = 1024
 _END_WITHIN = _ZIP_END_SIZE + 0xFFFF
 _MAX_MEMBERS = 20_000
 _ENCRYPTED = 0x1
 
-# Beginnings of formats that are no documents, or none that is read here.
+# Signatures of formats that are not supported documents.
 _OTHERS = (
     (b"\x89PNG\r\n\x1a\n", "an image"),
     (b"\xff\xd8\xff", "an image"),
@@ -36,7 +36,7 @@ _OTHERS = (
 
 
 class Format(Enum):
-    """Formats of documents that are read."""
+    """Supported document formats."""
 
     PDF = "PDF"
     DOCX = "DOCX"
@@ -46,10 +46,10 @@ class Format(Enum):
 
 
 def detect(content: bytes) -> Format:
-    """Return the format of a document; an archive is one that is safe to unpack.
+    """Return the format of a document; archives are checked to be safe to unpack.
 
     Raises:
-        ConversionError: it is none that is read, or two at once.
+        ConversionError: the format is unsupported or ambiguous.
     """
     if content.startswith(_PDF):
         if _ends_as_archive(content):
@@ -68,14 +68,14 @@ def detect(content: bytes) -> Format:
         if content.startswith(beginning):
             raise ConversionError(f"it is {name}, and no document; {_READ}")
     if header > 0 and not content[:header].strip(b"\xef\xbb\xbf \t\r\n\0"):
-        return Format.PDF  # after white space, as some programs write it
+        return Format.PDF  # some programs write white space first
     if header > 0 and b"\nstartxref" in content.replace(b"\r", b"\n"):
         raise ConversionError("it is a PDF with something else before it; send the PDF alone")
     return Format.TEXT
 
 
 def _ends_as_archive(content: bytes) -> bool:
-    """Return whether a reader of ZIP archives, which looks at the end, would take it for one."""
+    """Return whether a ZIP reader, which looks at the end, would accept the content."""
     end = content.rfind(_ZIP_END, max(0, len(content) - _END_WITHIN))
     if end < 0 or end + _ZIP_END_SIZE > len(content):
         return False
@@ -87,7 +87,8 @@ def _in_archive(content: bytes) -> Format:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):  # the last: of a later version
+    # NotImplementedError: the archive uses a later version of the format.
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
         raise ConversionError("the document is damaged: its archive cannot be opened") from None
     if len(members) > _MAX_MEMBERS or sum(one.file_size for one in members) > MAX_UNPACKED:
         raise ConversionError(

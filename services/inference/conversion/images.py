@@ -1,4 +1,4 @@
-"""Images: opened within bounds, and what is known of them without a model."""
+"""Open images within limits, and extract facts that need no model."""
 
 import io
 import warnings
@@ -18,7 +18,7 @@ _TOO_LARGE = f"the image has more than {MAX_PIXELS // 1_000_000} megapixels"
 
 
 def image_facts(source: Source) -> ImageFacts:
-    """Return what is known of an image; of an animated one, of its first frame."""
+    """Return facts about an image; about the first frame of an animated one."""
     with opened(source.content) as image:
         name = image.format or ""
         picture = upright(image)
@@ -28,15 +28,16 @@ def image_facts(source: Source) -> ImageFacts:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Open an image that has no more than `MAX_PIXELS`; its pixels are decoded later.
+    """Open an image of at most `MAX_PIXELS`; its pixels are decoded later.
 
     Raises:
-        ConversionError: it has more, or is damaged or of no format that is read; so does
-            decoding it within the block.
+        ConversionError: it is too large, damaged or of an unsupported format; also raised for
+            errors while decoding within the block.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large images, which are counted below
+            # Pillow warns about large images; MAX_PIXELS is checked below.
+            warnings.simplefilter("ignore")
             image = Image.open(io.BytesIO(content), formats=_FORMATS)
         if image.width * image.height > MAX_PIXELS:
             raise ConversionError(_TOO_LARGE)
@@ -53,7 +54,7 @@ def opened(content: bytes) -> Iterator[Image.Image]:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """Return an image as it is meant to be seen: turned as its EXIF says, on white, in RGB."""
+    """Return an image as displayed: rotated by its EXIF orientation, on white, in RGB."""
     turned = ImageOps.exif_transpose(image)
     if "A" in turned.getbands() or "transparency" in turned.info:
         with_alpha = turned.convert("RGBA")

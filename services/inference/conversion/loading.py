@@ -1,8 +1,7 @@
-"""Importing what a conversion needs, in a process that writes no files while it converts.
+"""Import conversion libraries in a process that writes no files while converting.
 
-Libraries are imported when a medium needs them: the first import takes a second or more, and
-some may not be installed. Python keeps what it compiles then in files, which are the only ones
-that a worker writes.
+Libraries are imported on first use: an import takes a second or more, and some may not be
+installed. Importing may write bytecode files, the only files that a worker writes.
 """
 
 import contextlib
@@ -19,13 +18,13 @@ def load(module: str) -> Any:
     """Return a module of this package.
 
     Raises:
-        ModuleNotFoundError: a library that it imports is not installed.
+        ModuleNotFoundError: a required library is not installed.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     try:
         loaded = importlib.import_module(f"{_PACKAGE}.{module}")
-        gc.freeze()  # modules stay: the collector need not walk them after each conversion
+        gc.freeze()  # modules stay: keep them out of garbage collection
         return loaded
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -33,7 +32,7 @@ def load(module: str) -> Any:
 
 @contextlib.contextmanager
 def no_files() -> Iterator[None]:
-    """Return a context in which the process writes no files, so that none is left by a kill."""
+    """Return a context in which the process cannot write files, so a kill leaves none behind."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

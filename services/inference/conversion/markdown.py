@@ -1,10 +1,10 @@
-"""Tables as Markdown has them."""
+"""Markdown tables."""
 
 from collections.abc import Sequence
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table, whose first row is its head; empty for no rows."""
+    """Return a Markdown table whose first row is the header; empty for no rows."""
     if not rows:
         return ""
     width = max(map(len, rows))

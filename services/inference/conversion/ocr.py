@@ -1,4 +1,4 @@
-"""Text recognised in pictures, by models that come inside a package (PP-OCRv6, Apache-2.0)."""
+"""OCR by models that ship inside a package (PP-OCRv6, Apache-2.0)."""
 
 import functools
 import os
@@ -11,30 +11,32 @@ from rapidocr.utils.output import RapidOCROutput
 
 from services.inference.conversion.reading_order import Line, in_order
 
-# Lines are found in a picture of this long side: half as much misses small print, and twice as
-# much takes four times as long and finds no more.
+# Long side of the picture for text detection: half of it misses small print; twice as much takes
+# four times as long and finds no more.
 _DETECTION_SIDE = 1_280
-# Of what is read, from what certainty on it is text.
+# Minimum confidence of recognised text.
 _MIN_SCORE = 0.5
-# A picture larger than this is made smaller.
+# Larger pictures are downscaled.
 MAX_SIDE = 2_000
-# A word that a line breaks.
+# A word hyphenated at a line break.
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_A-Z])")
 
 
 def read(image: Image.Image) -> str:
-    """Return the text in an RGB image, in reading order, a line a line; empty without any."""
+    """Return the text of an RGB image in reading order, one line of it per line; empty if there is
+    none.
+    """
     if max(image.size) > MAX_SIDE:
         image = image.copy()
         image.thumbnail((MAX_SIDE, MAX_SIDE))
-    pixels = np.asarray(image)[:, :, ::-1]  # BGR, as OpenCV has it
-    found = _engine()(pixels)
-    assert isinstance(found, RapidOCROutput)
-    if found.boxes is None or found.txts is None:
+    pixels = np.asarray(image)[:, :, ::-1]  # BGR, as in OpenCV
+    recognised = _engine()(pixels)
+    assert isinstance(recognised, RapidOCROutput)
+    if recognised.boxes is None or recognised.txts is None:
         return ""
     lines = [
         Line.of_corners(corners.tolist(), text)
-        for corners, text in zip(found.boxes, found.txts, strict=True)
+        for corners, text in zip(recognised.boxes, recognised.txts, strict=True)
     ]
     return _BROKEN_WORD.sub("", "\n".join(in_order(lines)))
 
@@ -51,7 +53,7 @@ def _engine() -> rapidocr.RapidOCR:
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
             "Det.limit_type": "max",
             "Det.limit_side_len": _DETECTION_SIDE,
-            # One line at a time: in a batch all are as wide as the widest.
+            # One line at a time: in a batch, all lines are padded to the widest.
             "Rec.rec_batch_num": 1,
         }
     )

@@ -1,13 +1,13 @@
-"""What goes into a conversion and what comes out: plain values, cheap to import and to send."""
+"""Inputs and results of conversions: plain values, cheap to import and to serialize."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Ocr(Enum):
-    """When text is recognised in the picture of a page."""
+    """When OCR is applied to a page."""
 
-    AUTO = "auto"  # where a page has no text of its own
+    AUTO = "auto"  # if a page has no text of its own
     ALWAYS = "always"
     NEVER = "never"
 
@@ -18,7 +18,7 @@ class Source:
 
     Attributes:
         content: its bytes.
-        mime_type: as its sender names it; may be wrong or empty.
+        mime_type: as declared; may be wrong or empty.
         name: file name, or empty.
     """
 
@@ -34,7 +34,7 @@ class PageText:
     Attributes:
         number: from 1.
         text: Markdown where the document has structure; empty for an empty page.
-        recognised: whether it was read by OCR.
+        recognised: whether OCR was used.
     """
 
     number: int
@@ -44,13 +44,13 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture made of a page or a frame.
+    """A picture of a page or frame.
 
     Attributes:
         number: of the page or frame, from 1.
         content: its bytes.
         mime_type: `image/png` or `image/jpeg`.
-        at_s: seconds into the film; None for a page.
+        at_s: time in the film in seconds; None for a page.
     """
 
     number: int
@@ -61,14 +61,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What is known of an image without a model.
+    """Facts about an image that need no model.
 
     Attributes:
         width: pixels.
         height: pixels.
         format: such as `PNG`.
-        colours: names of the dominant ones, the most frequent first.
-        text: what OCR reads in it, in reading order; may be empty.
+        colours: names of the dominant colours, most frequent first.
+        text: by OCR, in reading order; may be empty.
     """
 
     width: int
@@ -80,7 +80,7 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """A film taken apart.
+    """The frames and the sound of a film.
 
     Attributes:
         duration_s: seconds.

@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, and pictures of them, by pdfium."""
+"""Convert PDF pages to text and pictures, by pdfium."""
 
 import io
 import math
@@ -17,27 +17,26 @@ from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr, PageText, Picture
 from services.inference.conversion.reading_order import Line, columns_alternate, in_order
 
-# A line that ends within a word: pdfium says so, and leaves the hyphen out.
+# pdfium's mark of a hyphenated line end; it omits the hyphen.
 _BROKEN_WORD = re.compile("(?P<before>\\S*)\ufffe")
-# Marks of direction that pdfium adds, ligatures and characters that only fonts know.
+# Direction marks added by pdfium, ligatures and private-use characters.
 _MARKS = dict.fromkeys(map(ord, "\u202a\u202b\u202c\u202d\u202e\u0000\u00ad"))
 _LIGATURES = {
     0xFB00 + number: letters
     for number, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "ft", "st"))
 }
-# Pixels for each point of a page whose text is recognised: 200 dpi.
+# Pixels per point of a page rendered for OCR: 200 dpi.
 _OCR_SCALE = 200 / 72
-# A page with fewer characters has next to no text of its own; it is a scan where pictures cover
-# so much of it.
+# A page with fewer characters than this and mostly covered by pictures is a scan.
 _LITTLE_TEXT = 50
 _LARGE_PICTURE = 0.3
 _DRAWN = (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
 _MAX_DEPTH = 5
-# Pieces of text whose places are looked at; a page with more of them is a drawing.
+# Maximum number of text pieces whose positions are analysed; a page with more is a drawing.
 _MAX_BOXES = 1_000
 _NO_CHARACTERS = {"Cc", "Cf", "Cn", "Co", "Cs"}
 _MAX_UNKNOWN = 0.3
-# A PNG above it is sent as JPEG.
+# A larger PNG is sent as JPEG.
 _LARGE_PNG = 1 << 20
 
 
@@ -83,7 +82,7 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
 
 
 def _with_fields(document: pdfium.PdfDocument) -> Iterator[pdfium.PdfPage]:
-    """Return the pages, with what the fields of a form hold as text of theirs."""
+    """Yield the pages with the text of form fields rendered."""
     for place in range(len(document)):
         page = document[place]
         if page.formenv is not None:
@@ -101,10 +100,10 @@ def _page_text(number: int, page: pdfium.PdfPage, when: Ocr) -> PageText:
 
 
 def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
-    """Return whether what a page shows is not in its text.
+    """Return whether a page needs OCR.
 
-    Scans may have a line of text that a program has added. Where most characters are none, the
-    fonts do not say what their glyphs mean.
+    Scans may have a line of text added by a program. If most characters are unmapped, the fonts do
+    not say what their glyphs mean.
     """
     letters = [char for char in text if not char.isspace()]
     if len(letters) >= _LITTLE_TEXT:
@@ -117,12 +116,12 @@ def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
             left, bottom, right, top = found.get_bounds()
             shown += (right - left) * (top - bottom)
         elif not letters and found.type in _DRAWN:
-            return True  # letters drawn as shapes, perhaps
+            return True  # perhaps letters drawn as shapes
     return bool(shown > _LARGE_PICTURE * width * height)
 
 
 def _own_text(page: pdfium.PdfPage) -> str:
-    """Return the text of a page in the order in which it was drawn, unless that jumps."""
+    """Return the text of a page in drawing order, or in reading order if drawing order jumps."""
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     boxes = [textpage.get_rect(place) for place in range(min(textpage.count_rects(), _MAX_BOXES))]
@@ -134,13 +133,13 @@ def _own_text(page: pdfium.PdfPage) -> str:
 
 
 def _line(box: tuple[float, float, float, float], text: str = "") -> Line:
-    """Return a piece of text; y grows upwards in a PDF."""
+    """Return a text piece as a line; the y axis of a PDF points upwards."""
     left, bottom, right, top = box
     return Line(left, -top, right, -bottom, text)
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Join a broken word, and keep the hyphen of one that has others: state-of-the-art."""
+    """Join a hyphenated word; keep the hyphen of compound words: state-of-the-art."""
     before = match["before"]
     return f"{before}-" if "-" in before else before
 
@@ -157,7 +156,7 @@ def _picture(number: int, page: pdfium.PdfPage) -> Picture:
 
 
 def _rendered(page: pdfium.PdfPage, scale: float, longest: int) -> Image.Image:
-    """Return a picture of a page: `scale` pixels for each point, but `longest` at most a side."""
+    """Render a page at `scale` pixels per point, with sides of at most `longest` pixels."""
     width, height = page.get_size()
     fitting = longest / max(float(width), float(height), 1.0)
     image: Image.Image = page.render(scale=min(scale, fitting)).to_pil()

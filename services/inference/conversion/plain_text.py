@@ -1,4 +1,4 @@
-"""Text files, whatever their encoding."""
+"""Decode text files of any encoding."""
 
 import codecs
 import re
@@ -14,15 +14,15 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CHARSET = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
-# Characters that no text has.
+# Control characters that do not occur in text.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def decode(content: bytes, mime_type: str) -> str:
-    """Return the text of a file: by its byte order mark, as UTF-8, as it says, or by guess.
+    """Decode a text file by its byte order mark, as UTF-8, by its declared charset, or by a guess.
 
     Raises:
-        ConversionError: it is no text.
+        ConversionError: it is not text.
     """
     text = _declared(content, mime_type)
     if text is None:

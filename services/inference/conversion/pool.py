@@ -1,8 +1,7 @@
-"""The pool of worker processes, and the `Converter` over it.
+"""The pool of worker processes, and the `Converter` that uses it.
 
-A worker is started when one is needed, and ended when none was for `IDLE_S`: a gateway that
-converts nothing has none. One that is too slow, crashes or is killed costs the conversion it had
-in hand, and the next conversion starts another.
+Workers start on demand and end after `IDLE_S` without work. A worker that exceeds its time, crashes
+or is killed fails its current conversion; the next conversion starts another worker.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from services.inference.conversion.worker import Worker, WorkerDiedError
 log = logging.getLogger(__name__)
 
 IDLE_S = 60.0
-# Conversions after which a worker is replaced: libraries leak, and memory is fragmented.
+# Conversions after which a worker is replaced, as libraries leak and fragment memory.
 MAX_USES = 50
 _MAX_THREADS = 4
 _TIMEOUT = "limits.conversion_timeout_s"
@@ -75,14 +74,14 @@ class ConversionPool:
         )
 
     def workers(self) -> list[int]:
-        """Return the ids of the processes, those without work first."""
+        """The process ids of the workers, idle ones first."""
         found = [worker.pid for worker in (*self._idle, *self._busy)]
         return [pid for pid in found if pid is not None]
 
     async def run(
         self, owner: str, name: str, source: Source, adapter: TypeAdapter[T], **options: Any
     ) -> T:
-        """Run a conversion of `process`; see `Converter` for the errors."""
+        """Run a conversion of `process`; see `Converter` for its errors."""
         outcome = "failed"
         try:
             async with self._turns.turn(owner):
@@ -99,7 +98,7 @@ class ConversionPool:
             self._counter.labels(name, outcome).inc()
 
     async def close(self) -> None:
-        """End all processes; a conversion under way or waiting fails."""
+        """End all processes; running and waiting conversions fail."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -122,7 +121,7 @@ class ConversionPool:
         is_done = False
         try:
             async with asyncio.timeout(self._timeout_s):
-                told, result = await self._loop.run_in_executor(
+                reply, result = await self._loop.run_in_executor(
                     self._threads, _ask, worker, head, source.content, adapter
                 )
             is_done = True
@@ -143,8 +142,8 @@ class ConversionPool:
             else:
                 worker.kill()
                 self._end([worker])
-        if told is not None:
-            raise failure(name, told)
+        if reply is not None:
+            raise failure(name, reply)
         assert result is not None
         return result
 
@@ -170,11 +169,11 @@ class ConversionPool:
 
 
 class PooledConverter:
-    """The `Converter` over a pool; owners take turns when conversions have to wait.
+    """The `Converter` that uses a pool; waiting conversions are scheduled fairly between owners.
 
     Args:
-        pool: whose processes convert.
-        owner: returns for whom the current task converts.
+        pool: the worker pool.
+        owner: returns the owner of the current task.
     """
 
     def __init__(self, pool: ConversionPool, owner: Callable[[], str]) -> None:
@@ -196,11 +195,11 @@ class PooledConverter:
         )
 
     async def image_facts(self, source: Source) -> ImageFacts:
-        """Return what is known of an image."""
+        """Return facts about an image."""
         return await self._pool.run(self._owner(), "image_facts", source, _FACTS)
 
     async def transcript(self, source: Source, *, language: str) -> str:
-        """Return what is said in a recording."""
+        """Return the transcript of a recording."""
         return await self._pool.run(
             self._owner(), "transcript", source, _TRANSCRIPT, language=language
         )
@@ -217,13 +216,13 @@ class PooledConverter:
 def _ask(
     worker: Worker, head: dict[str, Any], content: bytes, adapter: TypeAdapter[T]
 ) -> tuple[dict[str, Any] | None, T | None]:
-    """Return why a worker did not convert, or else the result. It takes a while: for a thread."""
-    told, blobs = worker.convert(head, content)
+    """Send a conversion to a worker; return the error reply or the result. Blocking."""
+    reply, blobs = worker.convert(head, content)
     try:
-        if "result" not in told:
-            return told, None
-        return None, adapter.validate_python(with_blobs(told["result"], blobs))
-    except (TypeError, ValueError):  # no process of ours answers so
+        if "result" not in reply:
+            return reply, None
+        return None, adapter.validate_python(with_blobs(reply["result"], blobs))
+    except (TypeError, ValueError):  # not a reply of our own worker
         worker.kill()
         raise WorkerDiedError(worker.end()) from None
 

@@ -1,9 +1,9 @@
-"""A process that converts media: `python -m services.inference.conversion.process`.
+"""Worker process of conversions: `python -m services.inference.conversion.process`.
 
-It takes one conversion after the other on standard input and answers each on standard output,
-in frames (`services.common.frames`). Media come from anyone, and so the process has a bound of
-memory, writes no file while it converts, and has none of the gateway's environment but what
-`pool` names. It leaves when standard input closes, and so with the gateway.
+It reads one conversion after the other from standard input and writes each reply to standard
+output, in frames (`services.common.frames`). Media are untrusted: the process has a memory limit,
+writes no files while converting, and gets only the environment variables that `pool` passes. It
+exits when standard input closes, and so with the gateway.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.loading import load, no_files
 from services.inference.conversion.parts import Source
 
-# The module and the function of each conversion, by its name in `converter.Converter`.
+# Module and function of each conversion, by the name of the `Converter` method.
 _FUNCTIONS = {
     "pages_as_text": ("documents", "pages_as_text"),
     "pages_as_pictures": ("documents", "pages_as_pictures"),
@@ -35,13 +35,12 @@ _FUNCTIONS = {
     "film": ("films", "film"),
     "web_page": ("web_pages", "read_page"),
 }
-# A process that does not even end when the gateway has killed it for its time is ended by the
-# kernel so many seconds later: the gateway itself may be gone.
+# The kernel kills a process this many seconds after its time limit, in case the gateway is gone.
 _GRACE_S = 10
 
 
 def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
-    """Do one conversion, of the bytes in `held`; return the frame that holds its result."""
+    """Run one conversion of the bytes in `held`; return the frame of its result."""
     blobs: list[bytes] = []
 
     def hold(value: Any) -> dict[str, int]:
@@ -55,14 +54,14 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
         function = _find(head["name"])
         with no_files():
             result = function(source, **head["options"])
-        told = orjson.dumps({"result": result}, default=hold)
-        if len(told) > MAX_TEXT:
+        reply = orjson.dumps({"result": result}, default=hold)
+        if len(reply) > MAX_TEXT:
             raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
         if sum(map(len, blobs)) > MAX_RESULT:
             raise ConversionError(
                 f"it is converted to more than {MAX_RESULT >> 20} MiB; send fewer pages"
             )
-        return told, blobs
+        return reply, blobs
     except ConversionError as error:
         return {"refused": str(error), "limit": error.limit}, []
     except ModuleNotFoundError as error:
@@ -81,28 +80,28 @@ def _find(name: str) -> Callable[..., Any]:
 
 
 def _restrict(bounds: Bounds) -> None:
-    with contextlib.suppress(ValueError, OSError):  # not on every system
+    with contextlib.suppress(ValueError, OSError):  # not supported on every system
         resource.setrlimit(resource.RLIMIT_AS, (bounds.memory, bounds.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(5)  # the event loop of the gateway comes first
+    os.nice(5)  # lower priority than the gateway's event loop
 
 
 def _leave_with_parent() -> None:
-    """Leave as soon as the parent has closed its end of standard input."""
+    """Exit when the parent closes its end of standard input."""
     poll = select.poll()
-    poll.register(sys.stdin.fileno(), 0)  # POLLHUP and POLLERR are always told
+    poll.register(sys.stdin.fileno(), 0)  # POLLHUP and POLLERR are always reported
     poll.poll()
     os._exit(0)
 
 
 def main() -> None:
-    """Convert until standard input closes; the bounds are the arguments."""
+    """Run conversions until standard input closes; the limits are the arguments."""
     seconds, memory, threads = sys.argv[1:]
     bounds = Bounds(float(seconds), int(memory), int(threads))
     _restrict(bounds)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, meant for the gateway
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the gateway
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Libraries write what they like: not between the answers, and not into the gateway's log.
+    # Redirect the libraries' output, so that it corrupts neither the replies nor the gateway's log.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
@@ -113,10 +112,10 @@ def main() -> None:
             held = [content]
             del content
             signal.alarm(int(bounds.seconds) + _GRACE_S)
-            told, blobs = answer(head, held)
+            reply, blobs = answer(head, held)
             signal.alarm(0)
-            write_frame(answers, told, *blobs)
-            del told, blobs
+            write_frame(answers, reply, *blobs)
+            del reply, blobs
             gc.collect()
     except (EOFError, BrokenPipeError):
         os._exit(0)

@@ -1,8 +1,8 @@
-"""The order in which the lines of a page are read: columns from left to right, each downwards.
+"""Reading order of the lines of a page: columns from left to right, each from top to bottom.
 
-A page is divided where an empty strip runs between two blocks of running text. Lines across the
-strip (titles, wide tables) divide the blocks above them from those below. What is no running
-text, such as a table, is read row by row.
+A page is divided where an empty vertical strip separates two blocks of running text. Lines across
+the strip (titles, wide tables) divide the blocks above them from those below. Everything else, such
+as tables, is read row by row.
 """
 
 import itertools
@@ -12,23 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-# Lines that a column has at least.
+# Minimum lines per column.
 _MIN_LINES = 3
-# Of running text: how far its lines fill the width of their column, and how much wider than high
-# they are; cells of tables are shorter.
+# Properties of running text, unlike table cells: how much of the column's width its lines fill, and
+# their ratio of width to height.
 _MIN_FILL = 0.6
 _MIN_ASPECT = 8.0
-# The share of such lines in the width of all lines of a column; the rest are headings and tables.
+# Minimum share of running text in the total width of a column's lines; the rest are headings and
+# tables.
 _MIN_LONG = 0.6
-# Lines across a strip that are so many for each line beside it make it no strip.
+# A strip with more crossing lines than this, per line beside it, is not a column gap.
 _MAX_ACROSS = 0.3
-# Lines of a row overlap so far, as a share of the height of the lower one.
+# Minimum vertical overlap of lines in one row, as a share of the lower height.
 _ROW_OVERLAP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A piece of text and the box around it; y grows downwards."""
+    """A piece of text with its bounding box; y grows downwards."""
 
     left: float
     top: float
@@ -39,7 +40,7 @@ class Line:
 
     @classmethod
     def of_corners(cls, corners: Sequence[Sequence[float]], text: str) -> Self:
-        """Return a line by the corners of its box, from the top left one clockwise."""
+        """Return a line from the corners of its box, clockwise from the top left."""
         (x0, y0), (x1, y1), (x2, y2), (x3, y3) = corners
         return cls(
             (x0 + x3) / 2,
@@ -52,22 +53,22 @@ class Line:
 
     @property
     def width(self) -> float:
-        """From left to right."""
+        """Width of the box."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """From top to bottom."""
+        """Height of the box."""
         return self.bottom - self.top
 
 
 def in_order(lines: Sequence[Line]) -> list[str]:
-    """Return the texts in reading order; those of one row become one text."""
+    """Return the texts in reading order; the texts of a row are joined."""
     return _ordered(_straightened(lines))
 
 
 def columns_alternate(lines: Sequence[Line]) -> bool:
-    """Return whether lines come in turn from two columns of text, as they were drawn."""
+    """Return whether consecutive lines alternate between two columns of text."""
     strip = _strip(lines)
     if strip is None:
         return False
@@ -77,7 +78,7 @@ def columns_alternate(lines: Sequence[Line]) -> bool:
 
 
 def _straightened(lines: Sequence[Line]) -> list[Line]:
-    """Turn a page that was scanned askew back, by the slope of most of its lines."""
+    """Rotate the lines of a skewed scan by their median slope."""
     slopes = [line.slope for line in lines if line.width > 2 * line.height]
     if not slopes:
         return list(lines)
@@ -101,7 +102,7 @@ def _ordered(lines: list[Line]) -> list[str]:
     )
     texts: list[str] = []
     rest = [line for line in lines if not line.left < strip < line.right]
-    # Lines across come in groups without a line of a column between them.
+    # Crossing lines come in groups without column lines between them.
     while rest or across:
         until = across[0].top if across else math.inf
         above = [line for line in rest if (line.top + line.bottom) / 2 < until]
@@ -116,7 +117,7 @@ def _ordered(lines: list[Line]) -> list[str]:
 
 
 def _strip(lines: Sequence[Line]) -> float | None:
-    """Return the x of an empty strip between two columns of text, or None."""
+    """Return the x position of an empty strip between two columns of text, or None."""
     best, most = None, 0
     for x in sorted({line.left - 0.5 for line in lines}):
         left = [line for line in lines if line.right <= x]
@@ -132,7 +133,7 @@ def _strip(lines: Sequence[Line]) -> float | None:
 
 
 def _is_text(lines: Sequence[Line]) -> bool:
-    """Return whether most of what lines show is running text: long, and of about one width."""
+    """Return whether lines are mostly running text: long, and of similar width."""
     long = [line.width for line in lines if line.width >= _MIN_ASPECT * line.height]
     if len(long) < _MIN_LINES or sum(long) < _MIN_LONG * sum(line.width for line in lines):
         return False
@@ -141,7 +142,7 @@ def _is_text(lines: Sequence[Line]) -> bool:
 
 
 def _rows(lines: Sequence[Line]) -> list[str]:
-    """Return the texts of rows from top to bottom, each from left to right."""
+    """Return the texts of rows from top to bottom, each row from left to right."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: (line.top + line.bottom) / 2):
         if rows and _same_row(rows[-1][-1], line):

@@ -1,4 +1,4 @@
-"""XLSX: each sheet as a Markdown table."""
+"""Convert XLSX sheets to Markdown tables."""
 
 import datetime
 import io
@@ -17,9 +17,9 @@ from services.inference.conversion.parts import PageText
 
 
 def as_pages(content: bytes, max_pages: int) -> tuple[PageText, ...]:
-    """Return a page for each sheet, hidden ones too, under its name.
+    """Return a page per sheet, hidden sheets included, titled by its name.
 
-    A formula is its last computed value, or the formula itself where no program has computed it.
+    A formula is shown as its cached value, or as the formula itself if there is none.
     """
     try:
         values, formulas = (
@@ -40,7 +40,7 @@ def as_pages(content: bytes, max_pages: int) -> tuple[PageText, ...]:
 
 
 def _rows(values: Any, formulas: Any) -> Sequence[Sequence[str]]:
-    """Return the cells of a sheet without its empty rows, and the empty columns at its sides."""
+    """Return the cells of a sheet without empty rows and empty outer columns."""
     size = 0
     rows = []
     for row in _pairs(values, formulas):
@@ -67,16 +67,16 @@ def _first(row: Sequence[str]) -> int:
 
 
 def _text(value: Any, formula: Any) -> str:
-    found = formula if value is None else value
-    match found:
+    shown = formula if value is None else value
+    match shown:
         case None:
             return ""
         case bool():
-            return "TRUE" if found else "FALSE"
-        case datetime.datetime() if found.time() == datetime.time():
-            return found.date().isoformat()
+            return "TRUE" if shown else "FALSE"
+        case datetime.datetime() if shown.time() == datetime.time():
+            return shown.date().isoformat()
         case datetime.datetime() | datetime.date() | datetime.time():
-            return found.isoformat()
-        case float() if found.is_integer() and abs(found) < 1e15:
-            return str(int(found))
-    return str(found)
+            return shown.isoformat()
+        case float() if shown.is_integer() and abs(shown) < 1e15:
+            return str(int(shown))
+    return str(shown)

@@ -1,4 +1,4 @@
-"""PPTX: the text of each slide as Markdown."""
+"""Convert PPTX slides to Markdown."""
 
 import io
 import zipfile
@@ -14,11 +14,11 @@ from services.inference.conversion.embedded import PictureReader
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr, PageText
 
-_MAX_DEPTH = 20  # of groups in groups
+_MAX_DEPTH = 20  # maximum depth of nested groups
 
 
 def as_pages(content: bytes, max_pages: int, ocr: Ocr) -> tuple[PageText, ...]:
-    """Return a page for each slide, hidden ones too: title, other shapes downwards, notes."""
+    """Return a page per slide, hidden slides included: title, shapes from top to bottom, notes."""
     try:
         slides = list(pptx.Presentation(io.BytesIO(content)).slides)
     except (PythonPptxError, KeyError, ValueError, zipfile.BadZipFile) as error:
@@ -52,7 +52,7 @@ def _downwards(shapes: Any) -> list[Any]:
 
 
 def _shape(shape: Any, reader: PictureReader, depth: int) -> Iterator[str]:
-    """Return the blocks of a shape, and of those in it."""
+    """Return the blocks of a shape and of its nested shapes."""
     if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
         if depth:
             for inner in _downwards(shape.shapes):

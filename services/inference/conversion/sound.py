@@ -1,4 +1,4 @@
-"""The sound of films and recordings, decoded by PyAV (FFmpeg) where nothing smaller can."""
+"""Decode the sound of films and recordings by PyAV (FFmpeg)."""
 
 import io
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from services.inference.conversion.bounds import MAX_SOUND_S
 from services.inference.conversion.errors import ConversionError
 
 RATE = 16_000
-# Formats that hold everything themselves: playlists name files and addresses, which FFmpeg reads.
+# Self-contained formats. Playlists are excluded, as FFmpeg would open the files and URLs in them.
 _FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,apng,"
     "mp3,wav,flac,aac,amr,aiff,caf"
@@ -24,8 +24,8 @@ def opened(content: bytes) -> Iterator[InputContainer]:
     """Open a film or recording.
 
     Raises:
-        ConversionError: it is damaged or of a format that is not read; so does reading it
-            within the block.
+        ConversionError: it is damaged or of an unsupported format; also raised for errors while
+            reading within the block.
     """
     try:
         with av.open(io.BytesIO(content), options=_OPTIONS, metadata_errors="ignore") as container:
@@ -36,7 +36,7 @@ def opened(content: bytes) -> Iterator[InputContainer]:
 
 
 def decoded(content: bytes) -> bytes:
-    """Return the sound of a film or recording: one channel of 16 bit at `RATE`; empty for none.
+    """Return the sound of a film or recording as 16-bit mono at `RATE`; empty if silent.
 
     Raises:
         ConversionError: it is damaged, or too long.

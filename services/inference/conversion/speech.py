@@ -1,6 +1,6 @@
-"""Speech recognised in recordings, by a model of English that comes inside a package.
+"""Speech recognition by an English model that ships inside a package.
 
-The model is Moonshine tiny (MIT), in the releases of moonshine-voice that hold it.
+The model is Moonshine tiny (MIT), in releases of moonshine-voice that include it.
 """
 
 import io
@@ -18,7 +18,7 @@ from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Source
 
 _MODEL = "tiny-en"
-# Seconds that are recognised at once, and in how many of the last of them a pause is looked for.
+# Window of recognition in seconds, and the part at its end in which a pause is searched.
 _WINDOW_S = 30
 _PAUSE_WITHIN_S = 5
 _PAUSE_S = 0.1
@@ -27,7 +27,7 @@ Samples = NDArray[np.float32]
 
 
 def transcript(source: Source, *, language: str) -> str:
-    """Return what is said in a recording, a line for each pause; see `Converter.transcript`."""
+    """Return the transcript of a recording, one line per pause; see `Converter.transcript`."""
     if language and language.lower().replace("_", "-").split("-")[0] not in ("en", "english"):
         raise ConversionError(
             "the gateway's own speech recognition knows English alone; its operator can name a "
@@ -37,13 +37,13 @@ def transcript(source: Source, *, language: str) -> str:
     lines = []
     engine = _engine()
     for part in _parts(samples, rate):
-        found = engine.transcribe_without_streaming(part.tolist(), rate)
-        lines += [line.text.strip() for line in found.lines]
+        recognised = engine.transcribe_without_streaming(part.tolist(), rate)
+        lines += [line.text.strip() for line in recognised.lines]
     return "\n".join(line for line in lines if line)
 
 
 def _samples(content: bytes) -> tuple[Samples, int]:
-    """Return the samples of a recording in one channel, and their rate."""
+    """Return the mono samples of a recording, and their rate."""
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
             if opened.frames > MAX_SOUND_S * opened.samplerate:
@@ -52,12 +52,12 @@ def _samples(content: bytes) -> tuple[Samples, int]:
             return samples.mean(axis=1).astype(np.float32), opened.samplerate
     except soundfile.LibsndfileError:  # such as AAC
         sound = load("sound")
-        found = np.frombuffer(sound.decoded(content), np.int16)
-        return found.astype(np.float32) / np.float32(1 << 15), sound.RATE
+        recognised = np.frombuffer(sound.decoded(content), np.int16)
+        return recognised.astype(np.float32) / np.float32(1 << 15), sound.RATE
 
 
 def _parts(samples: Samples, rate: int) -> Iterator[Samples]:
-    """Return a recording in parts that end in a pause, so that no word is cut."""
+    """Split a recording at pauses, so that no word is cut."""
     while len(samples) > _WINDOW_S * rate:
         end = _quietest(samples, rate)
         yield samples[:end]
@@ -75,6 +75,6 @@ def _quietest(samples: Samples, rate: int) -> int:
 
 
 def _engine() -> moonshine_voice.Transcriber:
-    """Return an engine, a new one for each recording: what it has heard colours what follows."""
+    """Return a new engine for each recording, as its state influences what follows."""
     model = Path(moonshine_voice.get_assets_path()) / _MODEL
     return moonshine_voice.Transcriber(model, moonshine_voice.ModelArch.TINY)

@@ -1,4 +1,4 @@
-"""Who comes next: owners in turn, and each owner's conversions in the order they came."""
+"""Fair scheduling of conversions between owners: round robin, first in first out per owner."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -14,7 +14,7 @@ class Turns:
     """A semaphore that is fair between owners."""
 
     def __init__(self, most: int, max_waiting: int) -> None:
-        """Return turns of which `most` run at once, and `max_waiting` wait."""
+        """Return a semaphore of which `most` holders run at once, and `max_waiting` wait."""
         self._free = most
         self._max_waiting = max_waiting
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -22,7 +22,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncIterator[None]:
-        """Wait for a place, and hold it.
+        """Wait for a slot and hold it within the block.
 
         Raises:
             GatewayError: unavailable, when too many wait already.
@@ -50,7 +50,7 @@ class Turns:
             if mine.cancelled():
                 self._forget(owner, mine)
             else:
-                self._pass_on()  # the place came at the same moment
+                self._pass_on()  # the slot was assigned at the same moment
             raise
 
     def _forget(self, owner: str, mine: "asyncio.Future[None]") -> None:
@@ -62,13 +62,13 @@ class Turns:
                 del self._waiting[owner]
 
     def _pass_on(self) -> None:
-        """Pass a place on to the owner whose turn it is, or free it."""
+        """Pass a slot to the next owner, or free it."""
         while self._waiting:
             owner, queue = self._waiting.popitem(last=False)
             first = queue.popleft()
             self._count -= 1
             if queue:
-                self._waiting[owner] = queue  # at the end
+                self._waiting[owner] = queue  # to the end of the queue
             if not first.cancelled():
                 first.set_result(None)
                 return

@@ -1,6 +1,7 @@
-"""DOCX typeset as a PDF, through its HTML, by Typst.
+"""Render a DOCX as PDF with Typst, by way of its HTML.
 
-Text goes into Typst as string literals alone, so that nothing in it is markup or code there.
+Text is passed to Typst only as string literals, so that none of it is interpreted as markup or
+code.
 """
 
 import base64
@@ -17,7 +18,7 @@ from bs4.element import NavigableString, Tag
 from services.inference.conversion import docx, images
 from services.inference.conversion.errors import ConversionError
 
-# Glyphs that no font has are an error in this standard, and empty boxes else.
+# Missing glyphs are an error under this PDF standard, and would be empty boxes otherwise.
 _STANDARD: Final = "a-2b"
 _NO_GLYPH = re.compile(r'the text `"(.*?)"` could not be displayed')
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
@@ -40,12 +41,12 @@ _STYLES = {
 
 
 def docx_as_pdf(content: bytes) -> bytes:
-    """Return a PDF of what a DOCX says; it looks as plain as its HTML.
+    """Return a DOCX as PDF, with the plain layout of its HTML.
 
-    Symbols that no font of this machine has become their names.
+    Symbols without a glyph on this machine are replaced by their names.
 
     Raises:
-        ConversionError: no font has some of its letters.
+        ConversionError: no font has the glyphs of its letters.
     """
     html = docx.as_html(content, _attributes)
     try:
@@ -69,7 +70,7 @@ def _compiled(html: str) -> bytes:
 
 
 def _missing(error: typst.TypstError) -> set[str]:
-    """Return the characters that an error says no font has."""
+    """Return the characters for which an error reports missing glyphs."""
     texts = _NO_GLYPH.findall(error.diagnostic)
     return {char for text in texts for char in _ESCAPE.sub(_unescaped, text)}
 
@@ -79,7 +80,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _name(char: str) -> str:
-    """Return the name of a symbol; nothing for one that shows nothing; a letter as it is."""
+    """Return the name of a symbol, "" for an invisible character, and a letter unchanged."""
     match unicodedata.category(char)[0]:
         case "S" | "P":
             return f"[{unicodedata.name(char, 'symbol').lower()}]"
@@ -151,12 +152,16 @@ def _table(element: Tag) -> Iterator[str]:
 
 
 def _span(cell: Tag, name: str) -> int:
-    given = cell.get(name)
-    return min(int(given), 1000) if isinstance(given, str) and given.isdigit() and int(given) else 1
+    number = cell.get(name)
+    return (
+        min(int(number), 1000)
+        if isinstance(number, str) and number.isdigit() and int(number)
+        else 1
+    )
 
 
 def _picture(element: Tag) -> str:
-    """Return a picture, which is an SVG around its data URI: Typst takes bytes only as text."""
+    """Return a picture as an SVG with a data URI, as Typst takes bytes only as text."""
     source, width, height = (element.get(name) for name in ("src", "width", "height"))
     if not source:
         return f"#box(stroke: 0.5pt, inset: 4pt)[#{_string(str(element.get('alt') or 'image'))};];"
@@ -171,13 +176,13 @@ def _picture(element: Tag) -> str:
 
 
 def _string(text: str) -> str:
-    """Return a string literal of Typst."""
+    """Return a Typst string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "")
     return '"' + escaped.replace("\n", "\\n") + '"'
 
 
 def _attributes(content: bytes, description: str) -> dict[str, str]:
-    """Return the attributes of a picture of the document, which it holds as a data URI."""
+    """Return the attributes of an embedded picture, as a data URI."""
     try:
         with images.opened(content) as image:
             picture = images.upright(image)

@@ -1,11 +1,11 @@
-"""The part of an HTML page that a reader sees. Runs in the worker processes of conversions."""
+"""Extract the visible part of an HTML page. Runs in worker processes."""
 
 import re
 from collections.abc import Iterator
 
 from lxml.html import HtmlElement
 
-# What holds no text for a reader. Scripting counts as on, so `noscript` is not shown.
+# Elements without visible text. Scripting counts as enabled, so `noscript` is not shown.
 _NO_TEXT = frozenset(
     {
         *("applet", "audio", "base", "canvas", "embed", "frame", "frameset", "iframe", "link"),
@@ -13,10 +13,10 @@ _NO_TEXT = frozenset(
         *("style", "svg", "template", "track", "video"),
     }
 )
-# Of libraries that show these to programs which read pages aloud, and to nobody else.
+# Classes by which libraries mark text for screen readers.
 _UNSEEN_CLASSES = frozenset({"screen-reader-text", "sr-only", "visually-hidden"})
-# Not among what hides: `opacity` and `transform`, with which pages are sent whose scripts fade
-# all of their text in.
+# `opacity` and `transform` do not count as hidden: many pages are served so and their scripts fade
+# the text in.
 _DECLARATION = re.compile(r"([\w-]+)\s*:\s*([^;]*)")
 _HIDING = {
     "display": re.compile(r"none"),
@@ -27,7 +27,7 @@ _HIDING = {
     "clip-path": re.compile(r"inset\((50|100)%\)|circle\(0\S*\)"),
     "color": re.compile(r"transparent|rgba\(.*,\s*0*\.?0+%?\s*\)|#[0-9a-f]{3}0|#[0-9a-f]{6}00"),
 }
-# Far enough off the page.
+# Offset that places an element outside of the page.
 _AWAY = re.compile(r"-(\d{4,}|[5-9]\d\d)(\.\d+)?(px|r?em|v[wh])?")
 _ZERO = re.compile(r"0+[a-z%]*")
 _PLACES = ("left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top")
@@ -36,9 +36,9 @@ _BLACK = frozenset({"black", "#000", "#000000", "rgb(0,0,0)", "rgba(0,0,0,1)"})
 
 
 def drop_unseen(page: HtmlElement) -> None:
-    """Take out of a page what no reader sees, as far as the page's own elements say it.
+    """Remove invisible elements from a page.
 
-    Style sheets are not read: what a class hides stays in.
+    Only inline styles and attributes are considered; style sheets are not read.
     """
     for element in list(_unseen(page)):
         if element.getparent() is not None:
@@ -47,7 +47,7 @@ def drop_unseen(page: HtmlElement) -> None:
 
 def _unseen(page: HtmlElement) -> Iterator[HtmlElement]:
     for element in page.iter():
-        # Comments and processing instructions have functions for tags.
+        # The `tag` of comments and processing instructions is a function.
         if not isinstance(element.tag, str) or element.tag in _NO_TEXT:
             yield element
         elif element.tag not in ("html", "body") and _is_hidden(element):
@@ -69,7 +69,7 @@ def _is_hidden(element: HtmlElement) -> bool:
 
 
 def _declarations(style: str) -> dict[str, str]:
-    """Return the declarations of a `style` attribute; the last of a name counts."""
+    """Parse the declarations of a `style` attribute; the last one of a name wins."""
     return {
         name.lower(): value.lower().replace("!important", "").strip()
         for name, value in _DECLARATION.findall(style)
@@ -91,7 +91,7 @@ def _hides(element: HtmlElement, declared: dict[str, str]) -> bool:
 
 
 def _background(element: HtmlElement) -> str:
-    """Return the colour behind an element, or "" where no element says one."""
+    """Return the inherited background colour of an element, or "" if none is declared."""
     behind: HtmlElement | None = element
     while behind is not None:
         declared = _declarations(behind.get("style", ""))

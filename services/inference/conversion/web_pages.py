@@ -1,4 +1,4 @@
-"""The main text of web pages. Runs in the worker processes of conversions."""
+"""Extract the main text of web pages. Runs in worker processes."""
 
 import logging
 import re
@@ -15,26 +15,26 @@ from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source, WebPage
 from services.inference.conversion.visible import drop_unseen
 
-# It logs parts of pages.
+# This logger outputs parts of pages.
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 _MAX_TITLE = 300
-# As far as browsers look for a charset, and somewhat further.
+# Browsers look for a charset in the first 1024 bytes.
 _META_WITHIN = 4_096
 _META = re.compile(
     rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
 )
 _PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([A-Za-z0-9_:.+-]{1,40})", re.IGNORECASE)
-# As much as a guess at the charset is made from.
+# Bytes from which the charset is guessed.
 _GUESSED_FROM = 65_536
 _LINKED = ("http://", "https://")
 
 
 def read_page(source: Source, url: str) -> WebPage:
-    """Return the main text of an HTML page that came from an address.
+    """Return the main text of an HTML page; `url` is its address.
 
-    Its charset is that of the page's own bytes, of the media type's `charset`, or of a `meta`
-    element; else it is guessed.
+    Its charset is determined by a byte order mark, the `charset` parameter of the media type or a
+    `meta` element; else it is guessed.
 
     Raises:
         ConversionError: it cannot be read as HTML.
@@ -57,7 +57,7 @@ def read_page(source: Source, url: str) -> WebPage:
 def _text(source: Source) -> str:
     content = source.content
     named = [found[1] for found in _PARAMETER.finditer(source.mime_type)]
-    # Bytes that are read as ASCII by whoever looks for it.
+    # Read as ASCII to find the declaration.
     named += [found[1].decode() for found in _META.finditer(content[:_META_WITHIN])]
     text = decode(content, *(name for name in named if not name.lower().startswith("utf-16")))
     if text is None:
@@ -85,17 +85,17 @@ def _joined(base: str, reference: str) -> str:
 
 
 def _fit(page: HtmlElement, base: str) -> None:
-    """Make a page such that all of its text comes through as Markdown, with whole links."""
+    """Prepare a page for conversion: keep all text, and make links absolute."""
     for link in list(page.iter("a")):
         href = link.get("href", "").strip()
-        # Links within the page lead nowhere that could be fetched.
+        # Links within the page cannot be fetched.
         whole = _joined(base, href) if href and not href.startswith("#") else ""
         if whole.startswith(_LINKED):
             link.set("href", whole)
         else:
             link.drop_tag()
     for block in list(page.iter("pre")):
-        # Only code keeps its lines, and only where nothing in it is marked up.
+        # Only code keeps its line breaks, and only if it contains no markup.
         code = block.makeelement("code")
         code.text, block.text = block.text_content(), None
         block[:] = [code]
@@ -103,8 +103,8 @@ def _fit(page: HtmlElement, base: str) -> None:
 
 def _main_text(page: HtmlElement, url: str) -> str:
     body = page.find("body")
-    seen = " ".join((page if body is None else body).text_content().split())
-    if not seen:
+    visible_text = " ".join((page if body is None else body).text_content().split())
+    if not visible_text:
         return ""
     text = trafilatura.extract(
         page,
@@ -116,5 +116,5 @@ def _main_text(page: HtmlElement, url: str) -> str:
         include_links=True,
         include_tables=True,
     )
-    # Where nothing looks like a main text, all of it is.
-    return text or seen
+    # Fall back to the whole text if no main text is found.
+    return text or visible_text

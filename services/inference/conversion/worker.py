@@ -1,4 +1,4 @@
-"""A worker process as its pool sees it: started when first asked, killed when told."""
+"""A worker process as seen by the pool: starts it, sends conversions and ends it."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ from typing import Any
 from services.common.frames import read_frame, write_frame
 from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
 
-# What a worker needs of the environment. Keys of providers are there too, and a document that
-# takes over a library must not find them.
+# Environment variables passed to a worker. Providers' API keys are withheld, as a malicious
+# document may take over a library.
 _ENVIRONMENT = (
     *("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "HOME", "TMPDIR"),
     *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
@@ -21,14 +21,14 @@ _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
 }
-# onnxruntime tells Microsoft of its use, unless told not to before it is imported.
+# Disables telemetry of onnxruntime; must be set before it is imported.
 _PRIVATE = {"ORT_DISABLE_TELEMETRY": "1"}
-# -P keeps a folder of that name in the working directory out.
+# -P keeps the working directory out of the module search path.
 _COMMAND = (sys.executable, "-P", "-m", "services.inference.conversion.process")
 
 
 class WorkerDiedError(Exception):
-    """Error raised when a worker has ended instead of answering.
+    """Error raised when a worker exited instead of replying.
 
     Attributes:
         status: its exit status, negative for a signal.
@@ -40,10 +40,12 @@ class WorkerDiedError(Exception):
 
 
 class Worker:
-    """A process that converts, one medium at a time. Its methods block, all but `kill`.
+    """A process that converts one medium at a time.
+
+    All methods block, except for `kill`.
 
     Attributes:
-        uses: conversions that it was asked for.
+        uses: number of conversions started.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -56,19 +58,19 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process; None before it has been started."""
+        """Process id; None before the process is started."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def convert(self, head: Mapping[str, Any], content: bytes) -> tuple[Any, bytes]:
-        """Return the frame that answers a conversion.
+        """Send a conversion; return the reply frame.
 
         Raises:
-            WorkerDiedError: the process is gone; so it is after an answer that cannot be read.
+            WorkerDiedError: the process has exited, or was killed after an unreadable reply.
         """
         self.uses += 1
         process = self._started()
@@ -81,15 +83,15 @@ class Worker:
             raise WorkerDiedError(self.end()) from None
 
     def kill(self) -> None:
-        """End the process at once, whatever it does, or keep it from being started."""
+        """Kill the process at once, or keep it from being started."""
         with self._lock:
             self._killed = True
-            # One that has ended by itself keeps the exit status that says why.
+            # A process that exited by itself keeps its exit status, which says why.
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()
 
     def end(self) -> int:
-        """Have a process without work leave; return its exit status."""
+        """End an idle process; return its exit status."""
         process = self._process
         if process is None:
             return 0
@@ -98,7 +100,7 @@ class Worker:
                 try:
                     pipe.close()
                 except OSError:
-                    pass  # bytes that it no longer takes
+                    pass  # bytes that the process no longer reads
         return process.wait()
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -117,6 +119,6 @@ class Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     computing = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
-    return {**kept, **_ALLOCATOR, **_PRIVATE, **computing}
+    return {**environment, **_ALLOCATOR, **_PRIVATE, **computing}

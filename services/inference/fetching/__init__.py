@@ -1,13 +1,13 @@
-"""Fetching what a caller or a model names by its address.
+"""Fetch URLs given by callers and models.
 
-This is the only place where they decide where the gateway connects to. `Fetcher` checks
-each address before it connects, and connects to the address that it has checked.
+Only here do callers and models decide where the gateway connects to. `Fetcher` checks each
+address, and connects to the checked address.
 
 ::
 
     addresses   which IP addresses are public
-    targets     which URLs are fetched, and where a redirect may lead
-    connecting  names resolved, sockets opened to checked addresses
-    naming      media type and file name of what was fetched
-    fetcher     the requests, their bounds and redirects
+    targets     which URLs and redirects are allowed
+    connecting  resolves names, opens sockets to checked addresses
+    naming      media type and file name of the result
+    fetcher     requests, their limits and redirects
 """

@@ -1,7 +1,7 @@
 """Which IP addresses are public. Pure.
 
-The tables are IANA's registries of special-purpose addresses (RFC 6890) with what was added
-to them until 2026; those of Python's `ipaddress` differ from one patch release to the next.
+The tables are IANA's registries of special-purpose addresses (RFC 6890) as of 2026; those of
+Python's `ipaddress` differ between patch releases.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ _NOT_PUBLIC_4 = tuple(
     )
 )
 
-# All that is assigned as global unicast. Loopback, mapped and compatible IPv4, unique local,
+# Assigned global unicast addresses. Loopback, IPv4-mapped and IPv4-compatible, unique local,
 # link-local and multicast addresses are outside of it.
 _UNICAST_6 = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC_6 = tuple(
@@ -43,13 +43,13 @@ _NOT_PUBLIC_6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-# What an IPv6-only network reaches IPv4 by (RFC 6052): the resolver there answers with these
-# for every name that has IPv4 addresses alone.
+# NAT64 (RFC 6052): the resolver of an IPv6-only network returns such addresses for names that have
+# only IPv4 addresses.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is one that anybody on the internet reaches at the same place."""
+    """Return whether an address is globally reachable."""
     if isinstance(address, ipaddress.IPv4Address):
         return not _is_in(address, _NOT_PUBLIC_4)
     if address.scope_id is not None:

@@ -1,4 +1,4 @@
-"""Names resolved, and sockets opened to the addresses that were checked."""
+"""Resolve names, and open sockets to checked addresses."""
 
 import asyncio
 import ipaddress
@@ -10,10 +10,10 @@ import aiohappyeyeballs
 
 from services.inference.fetching.addresses import Address, is_public
 
-# Lookups have threads of their own: names whose servers stay silent occupy a thread for up to
-# half a minute, which would be missing where providers' names are resolved and files read.
+# Own threads: lookups of unresponsive name servers block for up to half a minute, and must not use
+# up the threads that resolve providers' names and read files.
 _THREADS = 8
-# How long one address is tried alone before the next is tried beside it (RFC 8305, section 5).
+# Delay before the next address is tried in parallel (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25
 
 
@@ -27,28 +27,27 @@ class Resolver:
         """Return the IP addresses of a host, at least one.
 
         Raises:
-            OSError: it has none, or they cannot be found out.
-            UnicodeError: it is none that a host can have.
+            OSError: the host has no address, or the lookup failed.
+            UnicodeError: the name is invalid.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, _look_up, host)
-        return list(dict.fromkeys(found))
+        addresses = await loop.run_in_executor(self._threads, _look_up, host)
+        return list(dict.fromkeys(addresses))
 
     def close(self) -> None:
-        """Take no more names; nobody waits for those that are being resolved."""
+        """Accept no more lookups; pending ones are abandoned."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _look_up(host: str) -> list[str]:
-    # The first part of an address of the internet's families is always text.
+    # The address is a string in the IPv4 and IPv6 families.
     return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def is_allowed(address: Address) -> bool:
-    """Return whether an address may be connected to: it is public, and not this machine's own.
+    """Return whether connecting to an address is allowed: it is public and not this machine's own.
 
-    What a machine sends to its own public address goes over its loopback, past the firewall
-    that stands before it.
+    Connections to the machine's own public address use its loopback interface, behind any firewall.
     """
     return is_public(address) and not _is_own(address)
 
@@ -57,11 +56,11 @@ def _is_own(address: Address) -> bool:
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            # Chooses the address to send from; nothing is sent.
+            # Connecting a UDP socket selects the source address; nothing is sent.
             probe.connect((str(address), 9))
             own = ipaddress.ip_address(probe.getsockname()[0])
     except OSError:
-        return False  # there is no way to it, so it is elsewhere
+        return False  # no route, so the address is not local
     return own == address
 
 
@@ -69,7 +68,7 @@ async def connect(addresses: Sequence[Address], port: int) -> socket.socket:
     """Return a socket that is connected to one of the addresses.
 
     Raises:
-        OSError: none can be connected to.
+        OSError: no address can be connected to.
     """
     places = [
         (

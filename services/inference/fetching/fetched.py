@@ -1,4 +1,4 @@
-"""What a fetch brings."""
+"""The result and the interface of a fetch."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,13 +6,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What an address holds.
+    """The content of a fetched URL.
 
     Attributes:
-        url: where it was in the end, after redirects.
-        content: its bytes, unpacked.
-        mime_type: as its server says, in lower case and without parameters; may be empty.
-        charset: as its server says; may be empty.
+        url: after redirects.
+        content: the decompressed body.
+        mime_type: as declared by the server, in lower case and without parameters; may be empty.
+        charset: as declared by the server; may be empty.
         name: the file name in its `content-disposition` or path; may be empty.
     """
 
@@ -24,16 +24,16 @@ class Fetched:
 
 
 class Fetches(Protocol):
-    """Fetches addresses that callers and models name."""
+    """Fetches URLs given by callers and models."""
 
     async def fetch(self, url: str, *, at_most: int) -> Fetched:
-        """Return what an address holds, if it has no more than `at_most` bytes.
+        """Return the content of a URL, of at most `at_most` bytes.
 
         Raises:
-            GatewayError: invalid_request, when the address is not http or https, is not
-                public, has too many redirects, is refused by its server (4xx), or holds
-                more; upstream_timeout, upstream_connection or upstream_error, when it cannot
-                be had. The message names no path of the request (the caller adds it) and
-                tells nothing of private networks.
+            GatewayError: invalid_request, if the URL is not http or https, is not public, has too
+                many redirects, is rejected by its server (4xx) or has more content;
+                upstream_timeout, upstream_connection or upstream_error if the fetch fails. The
+                message names no path of the request (the caller adds it) and reveals nothing about
+                private networks.
         """
         ...

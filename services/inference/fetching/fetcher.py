@@ -1,4 +1,4 @@
-"""Fetches addresses, of public web servers alone."""
+"""HTTP fetcher for public web servers."""
 
 import asyncio
 import ipaddress
@@ -19,9 +19,9 @@ from services.inference.http.connection import Connection, read_size
 
 MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# Of a client's statuses those that say nothing about the address.
+# 4xx statuses that do not concern the URL.
 _PASSING = frozenset({408, 425, 429})
-# Bytes of an answer beside its body: its head, and the framing of chunks of 16 bytes and more.
+# Allowance beyond the body, in bytes: the head, and the framing of chunks of 16 bytes and more.
 _MAX_HEAD = 64 << 10
 _FRAMING = 2
 _FIELDS = http.fields(
@@ -38,20 +38,20 @@ Connect = Callable[[Sequence[Address], int], Awaitable[socket.socket]]
 
 
 class Fetcher:
-    """Fetches addresses, each over a connection of its own; see `Fetches`.
+    """Fetches URLs, each over a new connection; see `Fetches`.
 
-    A host's name is resolved once for each request. Every address that it has must be
-    allowed, and the connection goes to one of these. TLS is spoken, and the certificate
-    checked, for the name. No proxy, no cookie and no credential is used.
+    A host is resolved once per request. All of its addresses must be allowed, and the connection
+    goes to one of them. TLS certificates are checked against the host name. No proxy, cookies or
+    credentials are used.
 
     Args:
         limits: `fetch_timeout_s`, `max_parallel_fetches`.
         resolve: returns the IP addresses of a host.
-        is_allowed: whether an IP address may be connected to.
+        is_allowed: whether connecting to an IP address is allowed.
         connect: opens a socket to one of several addresses.
-        ports: those that may be connected to.
-        tls: what servers must prove; the system's authorities when None.
-        timeout: bounds the time of a fetch.
+        ports: ports to which connecting is allowed.
+        tls: verification of certificates; by the system's authorities if None.
+        timeout: limits the time of a fetch.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Fetcher:
         self._timeout = timeout
 
     async def fetch(self, url: str, *, at_most: int) -> Fetched:
-        """Return what an address holds; see `Fetches.fetch`."""
+        """Return the content of a URL; see `Fetches.fetch`."""
         target = target_of(url, self._ports)
         async with self._places:
             try:
@@ -144,8 +144,8 @@ class Fetcher:
         """Return the addresses of a host, all of them allowed.
 
         Raises:
-            GatewayError: invalid_request, when there is none or any is not. One message for
-                both: which names a private network knows is nobody's business.
+            GatewayError: invalid_request, if there is none or any is not allowed. The message is
+                the same for both, so that names of private networks cannot be probed.
         """
         try:
             addresses = [ipaddress.ip_address(text) for text in await self._resolve(host)]

@@ -1,4 +1,4 @@
-"""What a fetched medium is, by the header fields that came with it and by its URL. Pure."""
+"""Determine the type and name of a fetched medium by its header fields and URL. Pure."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ _CHARSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._+-]{0,39}")
 
 
 def type_and_charset(content_type: str) -> tuple[str, str]:
-    """Return the media type and the charset of a Content-Type field, "" for what is not there."""
+    """Return the media type and charset of a Content-Type field, "" for a missing one."""
     kind = content_type.partition(";")[0].strip().lower()
     charset = str(_message("content-type", content_type).get_param("charset") or "").strip()
     return (
@@ -22,10 +22,10 @@ def type_and_charset(content_type: str) -> tuple[str, str]:
 
 
 def file_name(disposition: str, path: str) -> str:
-    """Return the file name in a Content-Disposition field, else the last part of a path, or ""."""
+    """Return the file name of a Content-Disposition field, else the last part of a path, or ""."""
     fields = _message("content-disposition", disposition).get_params([], "content-disposition")
     names = [value for field, value in fields if field.lower() == "filename"]
-    # Those with a charset, `filename*`, come as tuples and count first (RFC 6266, section 4.3).
+    # `filename*` has a charset, is parsed as a tuple and takes precedence (RFC 6266, section 4.3).
     names.sort(key=lambda name: isinstance(name, str))
     named = collapse_rfc2231_value(names[0]) if names else ""
     return _clean(named) or _clean(unquote(path.partition("?")[0].rpartition("/")[2]))
@@ -38,7 +38,7 @@ def _message(field: str, value: str) -> Message:
 
 
 def field_text(value: str) -> str:
-    """Return a field's value as meant: many servers send UTF-8, which was read as Latin-1."""
+    """Decode a field value: many servers send UTF-8, which was decoded as Latin-1."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""Which URLs are fetched. Pure."""
+"""Check which URLs may be fetched. Pure."""
 
 import re
 from collections.abc import Container
@@ -9,25 +9,24 @@ from yarl import URL
 from services.common.errors import GatewayError, invalid
 from services.inference.http import Origin, origin_of
 
-# Web servers are at these ports, as good as all that are meant for the public. At any other, a
-# fetch would be a way to try which ports of someone else's machine are open, and to send lines
-# to servers of mail, caches and databases that trust the gateway's address.
+# Ports of public web servers. Other ports are not allowed: fetches could scan ports of other
+# machines, and send lines to mail, cache and database servers that trust the gateway's address.
 WEB_PORTS = frozenset({80, 443, 8080, 8443})
 
-_MAX_URL = 8_192  # characters, as much as servers commonly take
-_MAX_HOST = 253  # of a name in the DNS
+_MAX_URL = 8_192  # characters, the common limit of servers
+_MAX_HOST = 253  # of a DNS name
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
-# What goes on the wire as it is. Many addresses are signed and must not be rewritten.
+# Characters sent unchanged: signed URLs must not be rewritten.
 _SENDABLE = re.compile(r"[!-~]+")
 
 
 class Target(NamedTuple):
-    """What is asked for, and where.
+    """A checked URL.
 
     Attributes:
-        url: without a fragment.
+        url: the URL without its fragment.
         origin: the server; its host without a dot at its end.
-        path: with the query, as they go on the wire.
+        path: path and query, as sent.
     """
 
     url: URL
@@ -36,15 +35,15 @@ class Target(NamedTuple):
 
 
 def target_of(url: str, ports: Container[int]) -> Target:
-    """Return what a URL asks for.
+    """Check and parse a URL.
 
     Raises:
-        GatewayError: invalid_request, when it is not one that is fetched.
+        GatewayError: invalid_request, if it may not be fetched.
     """
     parsed = _parse(url)
     if parsed.scheme not in ("http", "https"):
         raise invalid("", "the address takes http or https")
-    # What libraries tell of user and password is not always what stands there.
+    # The user and password parsed by libraries do not always match the text.
     if "@" in parsed.raw_authority:
         raise invalid("", "the address takes no user name or password")
     host = (parsed.raw_host or "").rstrip(".").lower()
@@ -60,14 +59,13 @@ def target_of(url: str, ports: Container[int]) -> Target:
 
 
 def redirected(before: Target, location: str, ports: Container[int]) -> Target:
-    """Return what a redirect leads to.
+    """Check and parse the target of a redirect.
 
-    From https it must not lead to http: the caller asked for content that nobody on the way
-    has read or changed.
+    A redirect from https to http is rejected: the caller asked for an encrypted connection.
 
     Raises:
-        GatewayError: invalid_request, when it is not one that is followed. The message does
-            not say where it leads, which may be known to the server alone.
+        GatewayError: invalid_request, if it may not be followed. The message does not contain the
+            target, which may be secret.
     """
     try:
         after = target_of(str(before.url.join(_parse(location))), ports)
@@ -84,7 +82,7 @@ def _parse(text: str) -> URL:
         raise invalid("", f"the address has more than {_MAX_URL:,} characters")
     try:
         url = URL(text, encoded=_SENDABLE.fullmatch(text) is not None)
-        _ = url.port  # looked at no sooner
+        _ = url.port  # parsed lazily
     except ValueError:
         raise invalid("", "the address is not a URL") from None
     return url

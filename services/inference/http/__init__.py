@@ -1,16 +1,15 @@
-"""The HTTP/1.1 client with which providers are asked.
+"""HTTP/1.1 client for requests to providers.
 
-It knows just what that needs: requests with a whole body, answers of any length read as
-they come, connections kept for the next request, TLS, proxies from the environment. A
-library's client does more, and takes more time for each request than all the rest of
-its way through this process.
+It supports what these need: requests with a complete body, streamed responses, a connection
+pool, TLS, and proxies from the environment. The clients of libraries take more time for each
+request than the rest of this process.
 
 ::
 
-    Client          keeps idle connections by origin, opens new ones
-    Connection      one of them: an asyncio.Protocol over httptools' parser
-    Response        the answer to one request, read as it comes
-    HttpError       nothing of that worked
+    Client          connection pool by origin
+    Connection      one connection: an asyncio.Protocol with httptools' parser
+    Response        the response to one request, read incrementally
+    HttpError       base class of the errors
 """
 
 from services.inference.http.client import Client

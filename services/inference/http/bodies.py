@@ -1,20 +1,20 @@
-"""Bodies that come packed."""
+"""Decompression of response bodies."""
 
 import zlib
 from collections.abc import Iterator
 
 from services.inference.http.errors import NotHttpError
 
-# How much is unpacked at a time, so that a small piece cannot become a huge one.
+# Size of decompressed parts, in bytes, so that a small input cannot expand into a huge one.
 _AT_ONCE = 1 << 18
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
 class Unpacker:
-    """Unpacks a body piece by piece, as its `content-encoding` says.
+    """Incremental decompressor for a `content-encoding`.
 
     Raises:
-        NotHttpError: the encoding is one that nobody asked for.
+        NotHttpError: the encoding was not requested.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -26,14 +26,14 @@ class Unpacker:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was packed has come, or nothing was."""
+        """Whether the compressed body is complete or empty."""
         return self._inner.eof or not self._has_begun
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Return what a piece holds, in parts of bounded size.
+        """Decompress a piece, in parts of bounded size.
 
         Raises:
-            NotHttpError: it is not packed as was said, or goes on after its end.
+            NotHttpError: the data is corrupt, or continues after its end.
         """
         self._has_begun = True
         try:

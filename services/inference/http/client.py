@@ -1,4 +1,4 @@
-"""Keeps connections for the next request, and opens new ones."""
+"""HTTP client with a connection pool."""
 
 import asyncio
 import socket
@@ -15,31 +15,28 @@ from services.inference.http.errors import ConnectionBrokenError
 from services.inference.http.origins import Origin
 from services.inference.http.proxies import Proxies, Proxy
 
-# How long a connection must have been silent before it is used again. A server that answers
-# a request twice does so within moments, and the second answer would be taken for that to
-# the next request.
+# Minimum idle time before a connection is reused. A server that sends two responses to a request
+# does so within moments, and the second one would be taken for the response to the next request.
 _SETTLE_S = 0.05
-# How long one address of a host is tried alone before the next is tried beside it
-# (RFC 8305, section 5).
+# Delay before the next address of a host is tried in parallel (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25
-# How many heads are kept as far as their fields; targets may name a model.
+# Number of cached request heads; targets may contain a model's name.
 _HEADS = 1_000
 
 
 class Client:
-    """A client, shared by all providers of a process.
+    """An HTTP client, shared by all providers of a process.
 
     Args:
-        connect_timeout_s: seconds for a connection to stand, TLS included.
-        max_answer: bytes that an answer may have, as it comes and unpacked.
-        idle_s: seconds after which a connection is closed that nobody uses. Servers close
-            theirs after 60 s or more; a request that meets the end of its connection on the
-            way fails.
-        max_idle: connections that are kept for the next request.
-        settle_s: seconds after an answer before its connection is used again.
-        proxies: what stands between.
-        tls: what servers must prove; the system's authorities when None.
-        monotonic: seconds of a clock that never goes back.
+        connect_timeout_s: timeout of connecting, TLS included.
+        max_answer: maximum size of a response in bytes, compressed and decompressed.
+        idle_s: seconds after which an idle connection is closed. Servers close idle connections
+            after 60 s or more; a request sent at that moment fails.
+        max_idle: maximum idle connections.
+        settle_s: seconds after a response before its connection is reused.
+        proxies: the proxies.
+        tls: verification of certificates; by the system's authorities if None.
+        monotonic: monotonic clock in seconds.
     """
 
     def __init__(
@@ -62,7 +59,7 @@ class Client:
         self._proxies = proxies or Proxies()
         self._tls = tls
         self._monotonic = monotonic
-        # Of each server, those that wait, the longest first.
+        # Waiting requests of each server, oldest first.
         self._idle: dict[Origin, dict[Connection, None]] = {}
         self._idle_count = 0
         self._sweep: asyncio.TimerHandle | None = None
@@ -72,7 +69,7 @@ class Client:
         self._start = lru_cache(_HEADS)(self._start_of)
 
     async def __aenter__(self) -> Self:
-        """Return itself."""
+        """Return the client."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -82,19 +79,19 @@ class Client:
     async def send(
         self, origin: Origin, method: str, target: str, fields: str, body: bytes = b""
     ) -> Response:
-        """Send a request; give the answer with its body unread.
+        """Send a request; return its response with the body unread.
 
         Args:
             origin: the server.
             method: such as `POST`.
-            target: path and query, as they go on the wire.
-            fields: lines of the head, each with its CRLF, but for those that every
-                request has: host, content-length, accept-encoding.
-            body: the whole of it.
+            target: path and query, as sent.
+            fields: header lines, each with its CRLF, without host, content-length and
+                accept-encoding.
+            body: the whole body.
 
         Raises:
-            HttpError: no connection, or nothing on it that is an answer.
-            TimeoutError: no connection in time.
+            HttpError: connecting failed, or no valid response arrived.
+            TimeoutError: connecting timed out.
         """
         connection = self._take(origin)
         if connection is None:
@@ -110,7 +107,7 @@ class Client:
             raise
 
     def _start_of(self, origin: Origin, method: str, target: str) -> str:
-        """Return the first lines of a head."""
+        """Return the request line and the fixed header lines."""
         proxy = None if origin.is_secure else self._proxies.before(origin)
         more = ""
         if proxy is not None:
@@ -129,7 +126,7 @@ class Client:
             await self._none_open.wait()
 
     def _take(self, origin: Origin) -> Connection | None:
-        """Return a connection that can be used, if one is idle."""
+        """Return an idle connection to a server, if there is a usable one."""
         idle = self._idle.get(origin)
         if idle is None:
             return None
@@ -146,7 +143,7 @@ class Client:
         return None
 
     def _keep(self, origin: Origin, connection: Connection) -> None:
-        """Keep a connection for the next request."""
+        """Put a connection into the pool."""
         if self._is_closed:
             connection.close()
             return
@@ -161,7 +158,7 @@ class Client:
             self._sweep = loop.call_later(self._idle_s, self._close_old)
 
     def _remove(self, origin: Origin, connection: Connection) -> None:
-        """Keep a connection no more, if it was kept."""
+        """Remove a connection from the pool."""
         idle = self._idle.get(origin)
         if idle is None or connection not in idle:
             return
@@ -171,7 +168,7 @@ class Client:
             del self._idle[origin]
 
     def _close_old(self) -> None:
-        """Close what has been idle for too long, and look again while anything is."""
+        """Close connections that were idle for too long, and schedule the next check."""
         self._sweep = None
         oldest = self._monotonic() - self._idle_s
         for origin, idle in list(self._idle.items()):
@@ -204,7 +201,8 @@ class Client:
             first = origin.authority if proxy is None else f"the proxy {proxy.origin.authority}"
             raise ConnectionBrokenError(f"{first}: {error}") from error
         if connection.is_usable:
-            # One that is lost by now has been told of already, and would stay here for ever.
+            # A connection lost by now has already called `lost`, and would stay in the pool for
+            # ever.
             self._open.add(connection)
         return connection
 
@@ -234,7 +232,7 @@ class Client:
                 raise
 
     async def _tunnel(self, connection: Connection, origin: Origin, proxy: Proxy) -> None:
-        """Have the proxy connect to a server, and begin TLS with that (RFC 9110, 9.3.6)."""
+        """Open a tunnel through a proxy and start TLS with the server (RFC 9110, 9.3.6)."""
         place = f"{origin.host}:{origin.port}"
         head = f"CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n{proxy.fields}\r\n"
         await connection.open_tunnel(head.encode(), self._context(), origin.host)

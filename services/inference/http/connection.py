@@ -1,4 +1,4 @@
-"""One connection to a server: a request goes out, its answer is read as it comes."""
+"""One HTTP/1.1 connection: sends a request and reads its response incrementally."""
 
 import asyncio
 import select
@@ -20,32 +20,31 @@ from services.inference.http.errors import (
     TooLargeError,
 )
 
-# Bytes in a row that are no body: a head with the interim answers before it, the extensions
-# of a chunk, trailers.
+# Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
+# extensions, trailers.
 _MAX_HEAD = 64 << 10
-# Bytes of a request that are sent together with its head.
+# Bodies up to this size are sent in one write with the head.
 _SENT_AT_ONCE = 64 << 10
-# Of one answer so much is read, and turned into events, before others have their turn; and what
-# is read ahead, with its events at some ten times its size, stays in memory for as long as the
-# caller does not read. So the more answers there are, the less is read of each at once; of few,
-# large reads take less time.
+# Bytes of a response that are read and parsed before other responses get their turn. Unread data
+# and its events, about ten times its size, stay in memory until the caller reads them: with more
+# responses each one gets smaller reads, and with few responses large reads are faster.
 _READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
-# What the event loop reads into, for every connection in turn.
+# Receive buffer, shared by all connections.
 _BUFFER = memoryview(bytearray(_READ_MOST))
 
 
 @lru_cache
 def read_size(answers: int) -> int:
-    """Return how many bytes of an answer are read at once, while so many are being read."""
+    """Return the read size in bytes for a number of concurrent responses."""
     return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
 
 
 class Response:
-    """The answer to one request; a body that is not read to its end must be closed.
+    """The response to one request; close it if its body is not read to the end.
 
     Attributes:
         status: the HTTP status.
-        headers: names in any case; of those that repeat all are there.
+        headers: case-insensitive; repeated fields are kept.
     """
 
     def __init__(
@@ -63,22 +62,22 @@ class Response:
         if encoding and encoding.lower() != "identity":
             self._unpacker = Unpacker(encoding.lower())
             self._unpacked: Iterator[bytes] = iter(())
-            self._left = max_answer  # bytes that may still be unpacked
+            self._left = max_answer  # remaining limit of decompressed bytes
 
     def read(self) -> Coroutine[Any, Any, bytes]:
-        """Return what has come of the body, at least a byte; b"" at its end.
+        """Return the next piece of the body, b"" at its end.
 
         Raises:
-            CutOffError: the connection ended before it.
-            NotHttpError: what came does not follow the rules of HTTP.
-            TooLargeError: the answer is larger than the client takes.
+            CutOffError: the connection closed before the end of the body.
+            NotHttpError: the response is not valid HTTP.
+            TooLargeError: the response exceeds the client's limit.
         """
         if self._unpacker is None:
             return self._connection.read()
         return self._read_packed(self._unpacker)
 
     def rest(self) -> bytes | None:
-        """Return what has not been read of the body, where all of that has come, else None."""
+        """Return the rest of the body if it has been received completely, else None."""
         return self._connection.rest() if self._unpacker is None else None
 
     async def _read_packed(self, unpacker: Unpacker) -> bytes:
@@ -87,7 +86,7 @@ class Response:
                 self._left -= len(part)
                 if self._left < 0:
                     raise TooLargeError
-                # Unpacking may go on for long without anything to wait for.
+                # Yield to the event loop: decompression may run for long without awaiting.
                 await asyncio.sleep(0)
                 return part
             piece = await self._connection.read()
@@ -98,11 +97,11 @@ class Response:
             self._unpacked = unpacker.feed(piece)
 
     def break_off(self) -> None:
-        """Have no more come: who waits in `read` is told that the connection ended."""
+        """Stop reading; a pending `read` fails as if the connection had closed."""
         self._connection.close()
 
     def close(self) -> None:
-        """Have done with the answer; a connection in the middle of it is of no more use."""
+        """Close the response; a connection with an unread body is closed too."""
         self._connection.leave()
 
 
@@ -110,15 +109,14 @@ class Connection(asyncio.BufferedProtocol):
     """A connection, used by one request at a time.
 
     Args:
-        max_answer: bytes that an answer may have, its head and framing among them.
-        read_size: returns how many bytes of an answer may be read, or wait, at once.
-        released: is called when a request has had its whole answer and the server keeps
-            the connection open: another may follow.
-        lost: is called when the connection is gone.
+        max_answer: maximum size of a response in bytes, head and framing included.
+        read_size: returns how many bytes of a response may be read, or buffered, at once.
+        released: called when a response is complete and the connection can be reused.
+        lost: called when the connection is closed.
 
     Attributes:
         is_usable: whether a request may be sent.
-        idle_since: when it was released, by the clock of whoever keeps it.
+        idle_since: time of release, set by the pool.
     """
 
     def __init__(
@@ -132,13 +130,13 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self._max_answer = max_answer
         self._read_size = read_size
-        self._most = _READ_MOST  # what `read_size` returned last
+        self._most = _READ_MOST  # last value of `read_size`
         self._poll: select.poll | None = None
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
         self._pieces: deque[bytes] = deque()
-        # What the parser calls with each piece of a body, of which an answer may have thousands.
+        # Called by the parser for each piece of a body; a response may have thousands.
         self.on_body = self._pieces.append
         self._parser = httptools.HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
@@ -147,17 +145,17 @@ class Connection(asyncio.BufferedProtocol):
         self._failure: HttpError | None = None
         self._lines: list[tuple[str, str]] = []  # of the head
         self._headers: CIMultiDict[str]
-        self._received = 0  # bytes of the answer
-        self._without_body = 0  # the last of them that were no body
+        self._received = 0  # bytes of the response
+        self._without_body = 0  # value of `_received` at the last byte outside the body
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
         self._size = 0
         self._is_paused = False
 
     async def request(self, data: bytes, body: bytes) -> Response:
-        """Send a head and a body; give the answer with its body unread.
+        """Send a head and a body; return the response with its body unread.
 
         Raises:
-            HttpError: none came, or nothing that is HTTP.
+            HttpError: no response arrived, or it is not valid HTTP.
         """
         self._busy = True
         self._lines.clear()
@@ -182,11 +180,11 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     async def open_tunnel(self, head: bytes, tls: ssl.SSLContext, host: str) -> None:
-        """Ask a proxy for a way to a server, and begin TLS with the server on it.
+        """Open a tunnel through a proxy, and start TLS with the server.
 
         Raises:
-            HttpError: the proxy does not give one.
-            OSError: TLS does not come about.
+            HttpError: the proxy rejected the tunnel.
+            OSError: the TLS handshake failed.
         """
         response = await self.request(head, b"")
         if not 200 <= response.status < 300:
@@ -199,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
 
     async def read(self) -> bytes:
-        """Return what has come of the body, b"" at its end; see `Response.read`."""
+        """Return the next piece of the body, b"" at its end; see `Response.read`."""
         while not self._pieces:
             if self._is_complete:
                 return b""
@@ -223,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     def rest(self) -> bytes | None:
-        """Return what has not been read; see `Response.rest`."""
+        """Return the rest of the body; see `Response.rest`."""
         if not self._is_complete or self._is_paused:
             return None
         data = b"".join(self._pieces)
@@ -231,9 +229,9 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     def is_silent(self) -> bool:
-        """Return whether the server has sent nothing since the last answer, not even an end.
+        """Return whether the server has sent nothing since the last response, not even EOF.
 
-        The event loop may not have told yet of what has come.
+        Data may have arrived that the event loop has not reported yet.
         """
         if self._poll is None:
             self._poll = select.poll()
@@ -242,11 +240,12 @@ class Connection(asyncio.BufferedProtocol):
         return not self._poll.poll(0)
 
     def leave(self) -> None:
-        """Have done with the request: give the connection back, or close it."""
+        """Finish the request: return the connection to the pool, or close it."""
         if not self._busy:
             return
         self._busy = False
-        # A server that answers before it has read all may take the rest for a request.
+        # A server that responds before it has read the whole request may take the rest for a new
+        # request.
         sent = not self._transport.get_write_buffer_size()
         if self._is_complete and self._stays and self.is_usable and sent:
             self._pieces.clear()
@@ -256,12 +255,12 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def close(self) -> None:
-        """Close it at once, whatever it is doing."""
+        """Close the connection at once."""
         self.is_usable = False
         self._transport.abort()
 
     def close_idle(self) -> None:
-        """Close it as one does who has nothing more to say."""
+        """Close an idle connection gracefully."""
         self.is_usable = False
         self._transport.close()
 
@@ -275,24 +274,24 @@ class Connection(asyncio.BufferedProtocol):
             self._failure = error
         self._wake()
 
-    # What the event loop calls.
+    # Protocol callbacks, called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport, a new one where TLS begins within the connection."""
+        """Set the transport; called again with a new one when TLS starts within the connection."""
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer that the event loop reads into."""
+        """Return the receive buffer."""
         self._most = self._read_size()
         return _BUFFER[: self._most]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what has come."""
+        """Parse received data."""
         if not self._busy:
-            self.close()  # nobody has asked
+            self.close()  # unsolicited data
             return
         if self._is_complete:
-            self.is_usable = False  # the answer had ended
+            self.is_usable = False  # the response had already ended
             return
         self._received += nbytes
         pieces = len(self._pieces)
@@ -309,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())
-        # Not only bytes of the body count: a body of tiny chunks is larger here than there.
+        # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
         if self._size > self._most and not self._is_paused and not self._is_complete:
             self._is_paused = True
@@ -322,7 +321,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def eof_received(self) -> bool:
-        """Have nothing more to come; what was to be sent is of no more use either."""
+        """Close the connection at EOF; data that is not sent yet is discarded."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -333,24 +332,24 @@ class Connection(asyncio.BufferedProtocol):
         self._fail(CutOffError() if self._has_head else ConnectionBrokenError(str(error or "")))
         self._lost(self)
 
-    # What the parser calls.
+    # Parser callbacks.
 
     def on_message_begin(self) -> None:
-        """Begin an answer.
+        """Begin a response.
 
         Raises:
-            NotHttpError: one follows another in one read; it was not asked for.
+            NotHttpError: an unsolicited second response.
         """
         if self._is_complete:
             raise NotHttpError
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of the head; those of trailers say nothing that is needed."""
+        """Add a header field; trailer fields are ignored."""
         if not self._has_head:
             self._lines.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        """Have the head, unless it is that of an interim answer."""
+        """Finish the head, unless it is of an interim response."""
         if 100 <= self._parser.get_status_code() < 200:
             self._lines.clear()
             return
@@ -361,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
         ).lower().endswith("chunked")
 
     def on_message_complete(self) -> None:
-        """Have the whole answer, unless it is an interim one."""
+        """Finish the response, unless it is an interim one."""
         self._is_complete = self._has_head
-        # The parser knows it now, and forgets it with what comes next.
+        # The parser's flag is only valid here, before the next response.
         self._stays = self._parser.should_keep_alive()

@@ -1,24 +1,24 @@
-"""What can go wrong on the way to a server, from the first packet to the last."""
+"""Errors of HTTP requests."""
 
 
 class HttpError(Exception):
-    """A request had no whole answer."""
+    """Base class of errors of a request without a complete response."""
 
 
 class ConnectionBrokenError(HttpError):
-    """There was no connection, or it broke before the answer began.
+    """Error raised when connecting fails, or the connection breaks before the response.
 
-    Its text says which server or proxy, and what the system said; its cause is the system's error.
+    The message names the server or proxy and the system's error, which is the cause.
     """
 
 
 class NotHttpError(HttpError):
-    """What came is no HTTP/1.1, or more of a head than is taken."""
+    """Error raised for a response that is not HTTP/1.1 or has too large a head."""
 
 
 class CutOffError(HttpError):
-    """The connection ended within the body of an answer."""
+    """Error raised when the connection closes within the body of a response."""
 
 
 class TooLargeError(HttpError):
-    """An answer is larger than the client takes."""
+    """Error raised for a response that exceeds the client's limit."""

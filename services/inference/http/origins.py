@@ -1,4 +1,4 @@
-"""Where a server is: what of an address decides which connections can be shared."""
+"""Origins of URLs; connections are shared between requests of the same origin."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ class Origin(NamedTuple):
     Attributes:
         host: its name or IP address, without brackets.
         port: its port.
-        is_secure: whether it speaks TLS.
+        is_secure: whether TLS is used.
     """
 
     host: str
@@ -20,13 +20,13 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header has them (RFC 9110, section 7.2)."""
+        """Host and port for the Host header (RFC 9110, section 7.2)."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.is_secure else 80) else f"{host}:{self.port}"
 
 
 def origin_of(url: URL) -> Origin:
-    """Return the server of an http or https address."""
+    """Return the origin of an http or https URL."""
     assert url.raw_host is not None
     assert url.port is not None
     return Origin(url.raw_host, url.port, url.scheme == "https")

@@ -1,4 +1,4 @@
-"""Which proxy stands before a server, by the environment's usual variables."""
+"""Select the proxy for a server, by the usual environment variables."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ class Proxy:
     """A proxy.
 
     Attributes:
-        origin: where it is.
+        origin: the proxy's origin.
         authorization: value of the Proxy-Authorization header, or "".
     """
 
@@ -24,16 +24,16 @@ class Proxy:
 
     @property
     def fields(self) -> str:
-        """The head's lines that it wants of every request."""
+        """Header lines for the proxy, added to every request."""
         return f"proxy-authorization: {self.authorization}\r\n" if self.authorization else ""
 
 
 class Proxies:
-    """The proxies of a process: `http_proxy`, `https_proxy`, `all_proxy`, but for `no_proxy`.
+    """The proxies of a process: `http_proxy`, `https_proxy` and `all_proxy`, except for `no_proxy`.
 
     Args:
         addresses: proxies by scheme; those of the environment when None.
-        bypasses: tells the hosts that are reached without one.
+        bypasses: returns whether a host is reached without a proxy.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Proxies:
     ) -> None:
         self._addresses = getproxies() if addresses is None else addresses
         self._bypasses = bypasses
-        # The environment is searched through for each answer, and there are few servers.
+        # Cached: searching the environment takes time for each request, and there are few servers.
         self._known: dict[Origin, Proxy | None] = {}
 
     def before(self, origin: Origin) -> Proxy | None:
-        """Return the proxy that stands before a server, if any does.
+        """Return the proxy for a server, or None.
 
-        Only plain HTTP is spoken with proxies: one at an https address is not used.
+        Proxies are reached by plain HTTP; one with an https URL is ignored.
         """
         if origin not in self._known:
             self._known[origin] = self._find(origin)

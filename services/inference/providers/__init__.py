@@ -1,1 +1,3 @@
-"""Providers: one file each, mapping the canonical conversation to a wire and back."""
+"""Providers: one file or package each, translating between the canonical model and a provider's
+API.
+"""

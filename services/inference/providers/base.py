@@ -1,4 +1,4 @@
-"""The interface of providers, and the call that one is asked with."""
+"""The interface of providers, and the arguments of a provider call."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,22 +15,21 @@ from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIO
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model as the engine calls it.
+    """A model as resolved for a request.
 
     Attributes:
-        name: what callers write.
+        name: the name that callers use.
         provider: name of the provider in the settings.
-        upstream: what the provider calls it.
-        inputs: media it reads beside text, or None when unknown.
-        context_window: tokens it can read, or 0 when unknown.
-        max_output_tokens: tokens it can write, or 0 when unknown.
-        fallbacks: names that `auto` may try after it, in order.
-        thinks: whether it thinks without being asked to, and may be silent meanwhile; None
-            when unknown.
-        adaptive: whether it is asked to think by an effort, and not by a budget.
-        efforts: the efforts that it can be asked for, weakest first; () when unknown.
-        refuses: fields that it refuses, names of `services.inference.refusals`.
-        thinking_off: fields of a body that keep it from thinking; none when unknown.
+        upstream: the provider's name of the model.
+        inputs: kinds of media that it reads beside text; None if unknown.
+        context_window: in tokens; 0 if unknown.
+        max_output_tokens: 0 if unknown.
+        fallbacks: models that `auto` tries after it, in order.
+        thinks: whether it thinks by default, sending nothing meanwhile; None if unknown.
+        adaptive: whether thinking is controlled by an effort, not by a budget.
+        efforts: supported efforts, weakest first; () if unknown.
+        refuses: fields that it rejects, as named by `services.inference.refusals`.
+        thinking_off: request fields that disable thinking; empty if unknown.
     """
 
     name: str
@@ -47,19 +46,19 @@ class Target:
     thinking_off: Mapping[str, Any] = field(default_factory=dict)
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
-        """Return whether a medium may be sent to it; one of which nothing is known gets all."""
+        """Return whether a kind of medium may be sent; True for all if unknown."""
         return self.inputs is None or kind in self.inputs
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a model heard in a recording.
+    """The transcript of a recording.
 
     Attributes:
-        text: what is said; may be empty.
+        text: the transcript; may be empty.
         input_tokens: as the provider counts them, or 0.
         output_tokens: the same.
-        seconds: of sound, where the provider counts those, or 0.
+        seconds: billed duration, or 0.
     """
 
     text: str
@@ -73,25 +72,22 @@ class Call:
     """One attempt at a provider.
 
     Attributes:
-        request: what to generate; the provider reads it and changes nothing in it.
-        target: the model to ask.
-        stream: whether the provider is to answer as a stream.
-        dropped: paths of the request's fields that the provider has nothing for, each once;
-            it adds to them before it sends anything.
-        takes_passthrough: whether an answer, which comes whole then, may be given as the
-            provider wrote it; the provider speaks the request's dialect then.
-        takes_whole: whether a whole answer may be one `whole` event without the provider's
-            own JSON, if there is no thinking in it.
-        without: fields that the model refuses or has refused, by the provider's names for
-            them.
-        source: the conversation as its caller wrote it, which goes in place of the request's
-            messages and tools; None where those are there.
-        body: all fields of the body but `model` and `stream`, as the caller wrote them, which go
-            in place of what the request says; None where it is complete.
-        tool_names: the names that tools go by in this call, with those that the caller gave
-            them, where they differ; the provider adds to them before it sends anything.
-        answer_headers: those of the provider's answer, names in any case; None before it has
-            come, and where the provider is asked otherwise than over HTTP.
+        request: the canonical request; not modified by the provider.
+        target: the model to call.
+        stream: whether to stream the answer.
+        dropped: paths of dropped request fields; added by the provider before it sends the request.
+        takes_passthrough: whether a whole answer may be returned in the provider's own JSON; only
+            if its dialect is the request's.
+        takes_whole: whether a whole answer without thinking may be one `whole` event.
+        without: fields that the model rejects, by the provider's names.
+        source: the conversation in the caller's JSON, sent in place of the request's messages and
+            tools; None if these are set.
+        body: the fields of the caller's body but `model` and `stream`, sent in place of the
+            request's own; None if the request is complete.
+        tool_names: the caller's names of renamed tools, by their names in this call; added by the
+            provider before it sends the request.
+        answer_headers: the headers of the provider's response, case-insensitive; None before the
+            response, and without HTTP.
     """
 
     request: GenerateRequest
@@ -107,12 +103,12 @@ class Call:
     body: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        """Add what is known of the model to what it has refused."""
+        """Add the fields that the model is known to reject."""
         self.without = all_refused(self.target.refuses, self.without)
 
     @property
     def prefills(self) -> bool:
-        """Whether the model may be sent an assistant's message to go on with."""
+        """Whether the request may end with an assistant message to be continued."""
         return PREFILL not in self.without
 
     def is_native(self, dialect: Dialect.ValueType) -> bool:
@@ -125,25 +121,25 @@ class Call:
             self.dropped.append(path)
 
     def heard(self, headers: Mapping[str, str]) -> None:
-        """Take the headers of the provider's answer, whatever its status."""
+        """Set the headers of the provider's response, whatever its status."""
         self.answer_headers = headers
 
     def leave_out_refused(self, body: dict[str, Any]) -> list[str]:
-        """Take out of a request's body what the model has refused.
+        """Remove the fields that the model rejects from a request body.
 
         Returns:
-            The provider's names of what is dropped by that.
+            The provider's names of the removed fields.
         """
         dropped = []
         for name in self.without & body.keys():
             if name in DEFAULTS:
                 if body[name] in DEFAULTS[name]:
-                    del body[name]  # says what holds without it
+                    del body[name]  # equal to the default
                 continue
             value = body.pop(name)
             other = RENAMED.get(name)
             if name == STREAM_OPTIONS:
-                continue  # the adapter's own: callers are told the usage all the same
+                continue  # added by the adapter itself; usage is reported in any case
             if other is None or other in self.without:
                 dropped.append(name)
             else:
@@ -152,7 +148,7 @@ class Call:
 
 
 def no_transcripts(provider: str) -> GatewayError:
-    """Return the refusal of a provider that transcribes nothing."""
+    """Return the error of a provider without transcription."""
     return unsupported(
         "model",
         f"the provider {provider} transcribes no recordings; one of kind `openai` with "
@@ -161,17 +157,17 @@ def no_transcripts(provider: str) -> GatewayError:
 
 
 class Provider(Protocol):
-    """A server that has models.
+    """An upstream server of models.
 
     Attributes:
         name: its name in the settings.
-        dialect: whose JSON it speaks; DIALECT_UNSPECIFIED for none.
-        signs_thinking: whether its thinking may be signed, and belongs before calls of tools.
-        checks_signatures: whether it refuses thinking that it has not signed itself.
-        prefills: whether it continues an assistant message at the end by itself.
-        tells_stop_sequence: whether it tells which stop sequence ended an answer.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches: the media that it fetches by their addresses.
+        dialect: the dialect of its API; DIALECT_UNSPECIFIED for any other.
+        signs_thinking: whether thinking may be signed, and precedes tool calls.
+        checks_signatures: whether it rejects thinking that it has not signed.
+        prefills: whether it continues a final assistant message.
+        tells_stop_sequence: whether it reports the stop sequence that ended an answer.
+        pass_stateful: whether callers may refer to state stored at the provider.
+        fetches: kinds of media that it fetches by URL.
     """
 
     name: str
@@ -184,46 +180,44 @@ class Provider(Protocol):
     fetches: frozenset[MediaKind.ValueType]
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
-        """Return whether it may be sent a conversation of its dialect as its caller wrote it.
+        """Return whether the conversation can be sent in the caller's JSON.
 
         Args:
-            lazy: has the conversation.
-            without: what the model refuses, names of `services.inference.refusals`.
+            lazy: the conversation.
+            without: fields that the model rejects, as named by `services.inference.refusals`.
         """
         ...
 
     async def whole(self, call: Call) -> Sequence[Event]:
-        """Return all events of an answer that the provider gives as a whole.
+        """Return all events of a non-streamed answer.
 
-        The events are those of `gateway.inference.v1.Event`, in its order, without
-        `served`. Cancelling the task ends the call at the provider at once. How long
-        it may take is for the caller to bound.
-
-        Where the call takes an answer as it is, or whole, it may be one `whole` event instead.
+        The events are those of `gateway.inference.v1.Event`, in its order, without `served`.
+        Cancelling the task closes the provider's connection at once. The caller sets the timeout.
+        If the call allows it, the answer may be one `whole` event.
 
         Raises:
-            GatewayError: unsupported, when the provider cannot carry the request
-                (before anything is sent).
+            GatewayError: unsupported, if the provider does not support the request (before anything
+                is sent).
             UpstreamError: the provider failed.
         """
         ...
 
     def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
-        """Return the events of an answer as they come, a batch for each read, none empty.
+        """Yield the events of a streamed answer, one non-empty batch per read.
 
-        They are those of `whole`, without a `whole` one. Closing the iterator
-        (`aclose`) or cancelling the task ends the call at the provider at once. How long
-        the first event may take is for the caller to bound.
+        The events are those of `whole`, without a `whole` event. Closing the iterator (`aclose`) or
+        cancelling the task closes the provider's connection at once. The caller sets the timeout of
+        the first event.
 
         Raises:
-            GatewayError: unsupported, when the provider cannot carry the request
-                (before anything is sent).
+            GatewayError: unsupported, if the provider does not support the request (before anything
+                is sent).
             UpstreamError: the provider failed, before or in the middle of the answer.
         """
         ...
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Return the input tokens of a request, or None where the provider cannot count.
+        """Return the input tokens of a request, or None if the provider cannot count.
 
         Raises:
             UpstreamError: the provider failed.
@@ -231,19 +225,19 @@ class Provider(Protocol):
         ...
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text, in order, all of one length.
+        """Return a vector for each text, in order, all of the same length.
 
         Raises:
-            GatewayError: unsupported, when the provider makes no vectors.
+            GatewayError: unsupported, if the provider has no embeddings.
             UpstreamError: the provider failed.
         """
         ...
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
-        """Return what is said in a recording; `language` is a BCP 47 tag, or "".
+        """Return the transcript of a recording; `language` is a BCP 47 tag, or "".
 
         Raises:
-            GatewayError: unsupported, when the provider transcribes nothing.
+            GatewayError: unsupported, if the provider has no transcription.
             UpstreamError: the provider failed.
         """
         ...

@@ -1,7 +1,6 @@
-"""The billing text of Claude Code, at the start of a system prompt of Anthropic's dialect.
+"""The billing text of Claude Code, at the start of system prompts of Anthropic's dialect.
 
-It is not meant for models, and is another one in every request, so that no prefix of a prompt
-would be cached.
+It is not meant for models, and differs in every request, which would defeat prompt caching.
 """
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Dialect, Message
@@ -10,7 +9,7 @@ BILLING = "x-anthropic-billing-header"
 
 
 def tells_whom_to_bill(message: Message, dialect: Dialect.ValueType) -> bool:
-    """Return whether a system prompt of a request in a dialect begins with that text."""
+    """Return whether a system prompt in a dialect starts with the billing text."""
     return (
         dialect == DIALECT_ANTHROPIC
         and len(message.blocks) > 0
@@ -19,7 +18,7 @@ def tells_whom_to_bill(message: Message, dialect: Dialect.ValueType) -> bool:
 
 
 def without_billing(message: Message) -> Message:
-    """Return a system prompt that begins with that text without its line."""
+    """Return a system prompt without its billing line."""
     rest = Message()
     rest.CopyFrom(message)
     text = rest.blocks[0].text.partition("\n")[2]

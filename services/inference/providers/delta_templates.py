@@ -1,14 +1,12 @@
-"""What recurs in a stream: events that differ from the last one in a single string. Pure.
+"""Fast parsing of stream events that differ only in one string. Pure.
 
-Nearly every event of an answer is the same bytes around a few letters. Once one has
-been read, others with the same bytes around other letters are known to say those
-letters, and are not parsed. The letters stay as they are, the inside of a JSON string:
-whoever writes JSON may copy them.
+Nearly all events of a stream are the same bytes around a short text. Once one event has been
+parsed, events with the same bytes around another text are recognised and not parsed. The text stays
+escaped, as the inside of a JSON string, and can be copied into other JSON.
 
-Why that is sound: the quotes before and after the letters begin and end one string of
-the JSON, whatever valid string stands between them, so two such events differ in that
-string alone. And `said`, which tells the string that an event is about, has told that
-it is this one, by telling another when another was put in its place.
+This is correct because the quotes around the text delimit one JSON string, whatever valid string
+stands between them, so two such events differ only in that string. And `said`, which returns the
+text of an event, was tested to return this string, by replacing it with another one.
 """
 
 import re
@@ -20,13 +18,12 @@ import orjson
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.sse import BLANK, read_event
 
-# Returns the one string that an event's JSON says, or None where it says anything else. Read
-# once more with another string in that place, not empty, it would say that one and do
-# nothing else.
+# Returns the only string that an event's JSON adds, or None if the event does anything else. An
+# event with another non-empty string in its place must add that one and do nothing else.
 Said = Callable[[Any], str | None]
 
-# The inside of a JSON string (RFC 8259, section 7) of well-formed UTF-8 (RFC 3629,
-# section 4), surrogates in pairs: what may stand between quotes and be valid by itself.
+# The inside of a JSON string (RFC 8259, section 7) in well-formed UTF-8 (RFC 3629, section 4), with
+# paired surrogates, so that it is valid by itself.
 _ONE = rb"""(?:
       [ !\x23-\x5b\x5d-\x7f]++
     | \\ (?: ["\\/bfnrt]
@@ -41,23 +38,23 @@ _ONE = rb"""(?:
     | \xf4[\x80-\x8f][\x80-\xbf]{2}
     )++"""
 _LETTERS = re.compile(_ONE, re.VERBOSE)
-# Several of them, with what stands in none between.
+# Several strings, joined by a separator that occurs in none of them.
 _BREAK = b"\n"
 _MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (_ONE, _ONE), re.VERBOSE)
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
-# What is put in the place of a string to see what becomes of it.
+# Replaces a string to test its effect.
 _OTHER = "?"
-# DeltaTemplates that may be learnt one after the other without any event that fits.
+# Templates learnt in a row without a match before learning stops.
 _PATIENCE = 8
 
 
 class DeltaTemplates:
-    """Knows the events of one stream again.
+    """Recognises repeated events of one stream.
 
     Args:
-        said: tells what an event says.
-        padding: name of a member that says nothing: the last of the JSON, with another
-            string in each event. "" where the provider has none.
+        said: returns the text of an event.
+        padding: name of a meaningless member at the end of the JSON, with another string in each
+            event; "" if the provider has none.
     """
 
     def __init__(self, said: Said, padding: str = "") -> None:
@@ -68,23 +65,23 @@ class DeltaTemplates:
         self._unfit = 0
 
     def forget(self) -> None:
-        """Forget all events: what one stands for may have changed."""
+        """Forget the templates: the state that they depend on may have changed."""
         self._head, self._example = b"", None
 
     def learn(self, event: bytes, text: str) -> None:
-        """Learn to recognise events like this one, if that can be told by their bytes.
+        """Learn the template of an event, if its bytes allow it.
 
         Args:
-            event: its bytes, up to the next one, as an `SseSplitter` gave them.
-            text: what it said, which must be the last that came of it.
+            event: its text up to the next event, as returned by `SseSplitter`.
+            text: its text, which must be the last output of the event.
         """
         # It is looked at when there is another one, for this one has to go out first.
         self._example = event, text
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Return what the known events from `at` on say, and where they end.
+        """Return the texts of matching events from `at` on, and the end of the last one.
 
-        Each is the inside of a JSON string, not empty.
+        Each text is the non-empty inside of a JSON string.
         """
         if self._example is not None:
             example, self._example = self._example, None
@@ -95,12 +92,12 @@ class DeltaTemplates:
         return pieces, at
 
     def _at_once(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Find the known events from `at` on by what stands between their letters."""
+        """Match events from `at` on by splitting at the bytes between their texts."""
         head, tail = self._head, self._tail
         if not head or not text.startswith(head, at):
             return [], at
-        # Cut at what is short: CPython 3.11 prepares the search for a long separator anew after
-        # each place where it is found, which takes longer than to find it.
+        # Split at a short separator: CPython 3.11 prepares the search for a long separator anew
+        # after each match, which takes longer than the search.
         events = text[at:].split(BLANK)
         last = tail.removesuffix(BLANK)
         between = slice(len(head), -len(last))
@@ -112,7 +109,7 @@ class DeltaTemplates:
         if (
             text.startswith(known, at)
             and _MANY_LETTERS.fullmatch(letters)
-            # None stands within a string, which is no string then.
+            # A separator within a string would not be a valid string.
             and letters.count(_BREAK) == len(pieces) - 1
         ):
             return pieces, at + len(known)
@@ -120,7 +117,7 @@ class DeltaTemplates:
         return self._one_by_one(text, at)
 
     def _one_by_one(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Find the known events from `at` on, each by itself."""
+        """Match events from `at` on one by one."""
         head, tail, end = self._head, self._tail, self._end
         pieces: list[bytes] = []
         while head and text.startswith(head, at):
@@ -143,7 +140,7 @@ class DeltaTemplates:
 
     def _look_at(self, event: bytes, text: str) -> None:
         if self._unfit >= _PATIENCE:
-            return  # each event has another identity, or another event lies between any two
+            return  # every event has its own id, or other events lie between any two
         self._unfit += 1
         letters = text.encode()
         begin = event.rfind(b'"%b"' % letters) + 1
@@ -167,7 +164,7 @@ class DeltaTemplates:
 
 
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
-    """Return the event of a kind, such as `text`, that says pieces in a row."""
+    """Return one delta event of a kind, such as `text`, from consecutive pieces."""
     event = Event(choice=choice, block=block)
     setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
     if len(pieces) > 1:

@@ -5,24 +5,24 @@ from services.inference import http
 
 
 class IdleTimeoutReader:
-    """Reads an answer as long as something comes; one timer serves all its reads.
+    """Reads a response with an idle timeout; one timer serves all reads.
 
     Attributes:
-        patience_s: for how many seconds the answer may be silent.
+        patience_s: the idle timeout in seconds.
     """
 
     def __init__(self, response: http.Response, patience_s: float) -> None:
-        """Take an answer, and for how many seconds it may be silent while it is read."""
+        """Create a reader of a response with an idle timeout in seconds."""
         self.patience_s = patience_s
         self._response = response
         self._timer = IdleTimer(patience_s, self._expire)
         self._waits = self._is_over = False
 
     async def read(self) -> bytes:
-        """Read on; see `http.Response.read`.
+        """Read the next piece; see `http.Response.read`.
 
         Raises:
-            TimeoutError: nothing came in time.
+            TimeoutError: the idle timeout has passed.
         """
         self._timer.touch()
         self._waits = True
@@ -39,7 +39,7 @@ class IdleTimeoutReader:
         return chunk
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Cancel the timer."""
         self._timer.stop()
 
     def _expire(self) -> None:

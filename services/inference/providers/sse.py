@@ -1,9 +1,9 @@
-"""Server-sent events, cut out of bytes as they come in, and read.
+"""Split and parse server-sent events.
 
-The format is that of the HTML standard, section 9.2.6 ("Interpreting an event
-stream"): lines end in LF, CRLF or CR, a blank line dispatches, `data` lines join with
-LF, comments and unknown fields go. `id` and `retry` serve reconnecting, which a
-generated answer has no use for, so they go as well.
+The format is that of the HTML standard, section 9.2.6 ("Interpreting an event stream"): lines end
+in LF, CRLF or CR, a blank line dispatches, `data` lines are joined with LF, and comments and
+unknown fields are ignored. `id` and `retry` serve reconnecting, which generated answers do not
+support, and are ignored too.
 """
 
 import re
@@ -13,10 +13,9 @@ _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
-# What dispatches nothing, where an event may begin: blank lines, comments, and whole events
-# without data.
+# Input without effect at the start of an event: blank lines, comments, and events without data.
 _NOTHING = re.compile(rb"(?:\n|:[^\n]*\n|(?:(?!data)[^\n]++\n)++(?=\n))*+")
-# A line takes some 50 bytes, whatever it holds.
+# A line takes some 50 bytes of memory, whatever its length.
 _MAX_LINES = 1 << 18
 
 
@@ -24,7 +23,7 @@ class ServerSentEvent(NamedTuple):
     """One dispatched event.
 
     Attributes:
-        event: its type; "message" where the stream names none.
+        event: its type; "message" by default.
         data: its data lines, joined with LF.
     """
 
@@ -33,28 +32,28 @@ class ServerSentEvent(NamedTuple):
 
 
 class SseTooLongError(Exception):
-    """An event is longer than the cutter takes."""
+    """Error raised for an event that exceeds the limit."""
 
 
 class SseSplitter:
-    """Cuts a stream that comes in chunks of any size after its events.
+    """Splits a stream into complete events, from chunks of any size.
 
-    Time is linear in the bytes fed and memory is bounded by `max_event` and one chunk.
-    After it has raised, a cutter is of no more use.
+    Time is linear in the input, and memory is bounded by `max_event` and one chunk. The splitter
+    cannot be used after an error.
     """
 
     def __init__(self, max_event: int) -> None:
-        """Take the most bytes that the lines of an event may have."""
+        """Create a splitter; `max_event` is the maximum size of an event's lines in bytes."""
         self._max_event = max_event
-        self._opening: bytes | None = b""  # what may yet become a BOM; None past it
+        self._opening: bytes | None = b""  # possible start of a BOM; None after it
         self._after_cr = False
-        self._held = bytearray()  # an event without its end
+        self._held = bytearray()  # an incomplete event
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take the next bytes; return the text of the events they complete, for `read_event`.
+        """Add a chunk; return the text of the completed events, for `read_event`.
 
         Raises:
-            SseTooLongError: an event is over the bound, or has far too many lines.
+            SseTooLongError: an event exceeds the limit, or has too many lines.
         """
         if self._opening is not None:
             chunk = self._without_bom(chunk)
@@ -68,7 +67,7 @@ class SseSplitter:
             if BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
                 self._hold(chunk)
                 return b""
-            # Joined once an event, so a long one that comes in pieces stays linear.
+            # Joined once per event, so that a long event in many chunks takes linear time.
             chunk = b"".join((self._held, chunk))
             self._held = bytearray()
         end = chunk.rfind(BLANK) + len(BLANK)
@@ -94,20 +93,20 @@ class SseSplitter:
 
     def _hold(self, piece: bytes) -> None:
         self._held += piece
-        # The last of its line ends may be there already.
+        # The first character of a CRLF pair may be there already.
         if len(self._held) > self._max_event + 1:
             raise SseTooLongError
 
 
 def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
-    """Read the event that begins at `at`; return where the next one begins, too.
+    """Parse the event that starts at `at`; return it and the start of the next one.
 
     Args:
-        text: what an `SseSplitter` gave.
-        at: where an event begins.
+        text: text returned by `SseSplitter`.
+        at: start of an event.
 
     Returns:
-        None in place of an event that has no data, and thus is none.
+        None in place of an event without data.
     """
     if text.startswith(b"\n", at):
         return None, _after_nothing(text, at)
@@ -129,7 +128,7 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
 
 
 def _after_nothing(text: bytes, at: int) -> int:
-    """Return where what begins at `at` says something, or the text ends."""
+    """Return the start of the next event with content, or the end of the text."""
     match = _NOTHING.match(text, at)
     assert match is not None, "it matches anything"
     return match.end()

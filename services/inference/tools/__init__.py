@@ -1,4 +1,4 @@
-"""Tools that the gateway runs for models: web searches and web pages.
+"""Tools that the gateway runs for models: web search and web fetch.
 
 ::
 

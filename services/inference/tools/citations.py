@@ -1,8 +1,8 @@
-"""An answer in rounds for a caller of OpenAI's dialect, which has no blocks for searches. Pure.
+"""Citations of web searches for callers of OpenAI's dialect. Pure.
 
-What models say in several rounds is one text there, and its sources are annotations: a
-`url_citation` for each place where the text names the address of a page that was found. An
-answer that names none has none: nobody but the model knows what a sentence rests on.
+The text of all rounds is one message, and sources become annotations: a `url_citation` for each
+place where the text contains the URL of a search result. Other sources are not cited, as only the
+model knows them.
 """
 
 import re
@@ -16,25 +16,25 @@ from gateway.conversation.v1.conversation_pb2 import Opaque, ServerToolResult
 from gateway.inference.v1.inference_pb2 import Event, Further
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\]|\\^{}]+", re.IGNORECASE)
-# What ends a sentence or a bracket after an address, and is no part of it.
+# Punctuation after a URL that is not part of it.
 _TRAILING = ".,;:!?*_)"
 _MOST_TRAILING = 8
-# The beginning of a Markdown link up to its address, and how long it may be.
+# A Markdown link up to its URL, with its maximum length.
 _LINK = re.compile(r"\[[^\[\]]*\]\(\Z")
 _MOST_LINK = 300
 _APART = "\n\n"
 
 
 class ChatAnswer:
-    """Follows the events of an answer on their way out."""
+    """Adds separators and citations to the events of an answer."""
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._text: list[str] = []
-        self._is_apart = False  # whether what is said next follows a search
+        self._is_apart = False  # whether the next text follows a search
 
-    def found(self, result: ServerToolResult) -> None:
-        """Take what a tool gave."""
+    def add_result(self, result: ServerToolResult) -> None:
+        """Record a tool result."""
         self._is_apart = bool(self._text)
         for one in result.search.results:
             self._titles.setdefault(_plain(one.url), one.title)
@@ -42,11 +42,11 @@ class ChatAnswer:
             self._titles.setdefault(_plain(result.page.url), result.page.title)
 
     def follow(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events, what is said after a search set apart from what came before."""
-        return [self._told(event) for event in events]
+        """Return the events, with a blank line between texts before and after a search."""
+        return [self._translated(event) for event in events]
 
     def annotations(self) -> list[Event]:
-        """Return the event that tells of the sources, once all is said; none without any."""
+        """Return the event with the annotations, or none if there are no citations."""
         text = "".join(self._text)
         found = [
             _citation(start, end, url, self._titles[url]) for start, end, url in self._places(text)
@@ -58,7 +58,7 @@ class ChatAnswer:
         )
         return [Event(further=Further(message=message))]
 
-    def _told(self, event: Event) -> Event:
+    def _translated(self, event: Event) -> Event:
         text = event.text or event.block_start.text
         if not text:
             return event
@@ -77,7 +77,7 @@ class ChatAnswer:
         return event
 
     def _places(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Return where a text names pages: from, to (in characters), and the address."""
+        """Yield the citations in a text: start, end (in characters) and URL."""
         if not self._titles:
             return
         for match in _ADDRESS.finditer(text):

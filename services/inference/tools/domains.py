@@ -1,7 +1,7 @@
-"""Which domains a search or a fetch is kept to. Pure.
+"""Domain rules of web search and web fetch. Pure.
 
-A rule is a domain with its subdomains (`example.com`), or a part of one (`example.com/blog`);
-in its path `*` stands for any text. As in the web tools of Anthropic's and OpenAI's APIs.
+A rule is a domain including its subdomains (`example.com`), or a path prefix (`example.com/blog`)
+in which `*` matches any text, as in the web tools of Anthropic's and OpenAI's APIs.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ _MAX_RULE = 512  # characters
 
 
 class Domain(NamedTuple):
-    """A rule.
+    """A domain rule.
 
     Attributes:
-        host: in lower case, as the DNS has it.
-        path: with a slash at its beginning; "" for the whole domain.
+        host: in lower case and IDNA encoding.
+        path: with a leading slash; "" for the whole domain.
     """
 
     host: str
@@ -28,10 +28,10 @@ class Domain(NamedTuple):
 
 
 def domain_of(rule: str) -> Domain:
-    """Return what a rule says; a scheme before it and a `*.` say nothing.
+    """Parse a rule; a scheme and a leading `*.` are ignored.
 
     Raises:
-        GatewayError: invalid_request, when it is no domain.
+        GatewayError: invalid_request, if it is not a domain.
     """
     text = rule.strip().removeprefix("https://").removeprefix("http://").removeprefix("*.")
     host, slash, path = text.partition("/")
@@ -48,7 +48,7 @@ def domain_of(rule: str) -> Domain:
 
 
 def permits(url: str, allowed: Sequence[Domain], blocked: Sequence[Domain]) -> bool:
-    """Return whether an address is in no blocked domain, and in an allowed one if any is named."""
+    """Return whether a URL is in no blocked domain, and in an allowed one if any are given."""
     try:
         parsed = URL(url)
         host = (parsed.raw_host or "").rstrip(".")
@@ -66,7 +66,7 @@ def _is_in(host: str, path: str, rule: Domain) -> bool:
 
 
 def _begins(path: str, pattern: str) -> bool:
-    """Return whether a path begins as a pattern says, in a time linear in its length."""
+    """Return whether a path matches a prefix pattern, in linear time."""
     first, *others = pattern.split("*")
     if not path.startswith(first):
         return False
@@ -76,5 +76,5 @@ def _begins(path: str, pattern: str) -> bool:
         if place < 0:
             return False
         place += len(part)
-    # `/blog` holds `/blog/a` and not `/blogs`.
+    # `/blog` matches `/blog/a` but not `/blogs`.
     return pattern.endswith(("/", "*")) or not pattern or path[place : place + 1] in ("", "/")

@@ -1,8 +1,7 @@
-"""Calls of the gateway's own tools in a conversation, as any model reads them. Pure.
+"""Translate calls of gateway tools in a conversation into ordinary tool calls. Pure.
 
-An answer holds them as `server_tool_use` and `server_tool_result`, one after the other in one
-message. Providers are sent what they know: a call of a tool, and its result in a message of
-the user's.
+In an answer, `server_tool_use` and `server_tool_result` blocks alternate in one message. Providers
+get an ordinary tool call, with its result in a user message.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.inference.tools.quoting import quoted_page, quoted_results
 
-# Of blocks that a call of the gateway's own tools makes.
+# Kinds of blocks of gateway tools.
 KINDS = frozenset({"server_tool_use", "server_tool_result"})
 
 _REASONS = {
@@ -50,10 +49,10 @@ def has_server_blocks(messages: Iterable[Message]) -> bool:
 
 
 def unfolded(messages: Iterable[Message]) -> Iterator[Message]:
-    """Return messages with calls of the gateway's tools as calls and results of any tool.
+    """Replace calls of gateway tools by ordinary calls and results.
 
-    A call whose result is missing gets one that says so, as providers refuse a call without
-    any; a result without a call is left out.
+    A call without a result gets one that reports the missing result, as providers reject calls
+    without results. A result without a call is dropped.
     """
     for message in messages:
         if has_server_blocks((message,)):
@@ -63,7 +62,7 @@ def unfolded(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _rounds(message: Message) -> Iterator[Message]:
-    """Return the rounds that a message holds: what the model said, and the results after it."""
+    """Yield the rounds of a message: the model's output, and the tool results after it."""
     said = Message(role=message.role, name=message.name)
     if message.HasField("extra"):
         said.extra.CopyFrom(message.extra)
@@ -99,7 +98,7 @@ def _round(said: Message, calls: dict[str, ToolResult | None]) -> Iterator[Messa
 
 
 def _call(call: ToolUse) -> ToolUse:
-    """Return a call with arguments that are an object, as providers want them."""
+    """Return a call whose arguments are an object, as providers require."""
     try:
         is_object = isinstance(orjson.loads(call.input or "{}"), dict)
     except orjson.JSONDecodeError:
@@ -109,7 +108,7 @@ def _call(call: ToolUse) -> ToolUse:
 
 
 def _result(result: ServerToolResult) -> ToolResult:
-    """Return what a model is told of a result."""
+    """Return the text of a result for the model."""
     match result.WhichOneof("kind"):
         case "search":
             text = quoted_results(result.search.results)
@@ -127,11 +126,11 @@ def _failed(call_id: str, why: str) -> ToolResult:
 
 
 def addresses_in(messages: Sequence[Message], address: str) -> bool:
-    """Return whether anybody but the model has written an address.
+    """Return whether a URL occurs in text that the model did not write.
 
     Args:
-        messages: of a conversation in which calls are unfolded.
-        address: without a fragment.
+        messages: a conversation with unfolded calls.
+        address: the URL without its fragment.
     """
     return any(
         address in text

@@ -1,9 +1,8 @@
-"""An answer in which the gateway's own tools take part: the model is asked again and again.
+"""The tool loop: repeat requests to the model until it stops calling gateway tools.
 
-In each round a plan of models is run as ever, with its retries and fallbacks. What the model
-calls of the gateway's tools is run, and it is asked to go on, 8 times at most; in the last
-round it has to do without them. Calls of the caller's tools end the answer, after those of the
-gateway's in the same round have been run.
+Each round runs a plan with its retries and fallbacks. Calls of gateway tools are run and the model
+continues with their results, for at most 8 rounds; in the last round no gateway tools are offered.
+Calls of the caller's tools end the answer, after the gateway tools of the same round have run.
 """
 
 import asyncio
@@ -38,23 +37,23 @@ from services.inference.tools.running import WebTools
 from services.inference.tools.usage import add_usage
 
 MAX_ROUNDS = 8
-# Calls of one round that are run; models that call more at once are told to call fewer.
+# Maximum calls run per round; further calls get an error result.
 MAX_CALLS = 8
 
-# Makes the fallback runner of a round: of a plan, with what is left of the budget.
+# Creates the fallback runner of a round from a plan and the remaining retry budget.
 StartRunner = Callable[[Plan, RetryBudget | None], FallbackRunner]
 
 
 class ToolLoop:
-    """One answer.
+    """Runs the rounds of one answer.
 
     Args:
-        plan: what may answer.
-        rounds: makes the requests of the rounds.
-        start_runner: makes the fallback runner of a round.
-        tools: runs what is called.
-        metrics: what is counted.
-        whole: whether each round is waited for to its end.
+        plan: the fallback plan.
+        rounds: builds the requests of the rounds.
+        start_runner: creates the fallback runner of a round.
+        tools: runs tool calls.
+        metrics: counts rounds and calls.
+        whole: whether rounds are not streamed.
     """
 
     def __init__(
@@ -76,13 +75,13 @@ class ToolLoop:
         is_chat = rounds.dialect == conversation_pb2.DIALECT_OPENAI
         self._chat = ChatAnswer() if is_chat else None
         self._budget: RetryBudget | None = None
-        self._offset = 0  # blocks that went out
+        self._offset = 0  # blocks sent so far
         self._usage = Usage()
         self._written = 0  # tokens
-        self._used: dict[str, int] = {}  # calls, by the tool
+        self._used: dict[str, int] = {}  # calls by tool
 
     async def batches(self) -> Batches:
-        """Return the events of the answer; closing the iterator ends whatever is under way.
+        """Yield the events of the answer; closing the iterator cancels running calls.
 
         Raises:
             GatewayError: no model answered a round, or an answer broke off.
@@ -109,8 +108,8 @@ class ToolLoop:
                     async for result in results:
                         message.blocks.add(server_tool_result=result)
                         if self._chat is not None:
-                            self._chat.found(result)
-                        yield self._told(result)
+                            self._chat.add_result(result)
+                        yield self._result_events(result)
                 end = self._end(round_, calls, runner.serving, is_last)
                 if end is not None:
                     sources = () if self._chat is None else self._chat.annotations()
@@ -136,20 +135,20 @@ class ToolLoop:
         )
 
     async def _run(self, runner: FallbackRunner, round_: Round) -> Batches:
-        """Return what goes out of a round."""
+        """Yield the outgoing events of a round."""
         if self._whole:
             for batch in await runner.whole():
                 yield round_.feed(batch)
             return
         async with aclosing(runner.stream()) as batches:
             async for batch in batches:
-                if told := round_.feed(batch):
-                    yield told
+                if outgoing := round_.feed(batch):
+                    yield outgoing
 
     def _end(
         self, round_: Round, calls: Sequence[ToolUse], step: Step | None, is_last: bool
     ) -> Event | None:
-        """Return how the answer ends with a round, None where it goes on."""
+        """Return the event that ends the answer after a round, or None if it continues."""
         if not calls or step is None:
             return round_.end
         if round_.calls_others():
@@ -157,14 +156,15 @@ class ToolLoop:
                 return round_.end
             return _finish(conversation_pb2.FINISH_REASON_TOOL_USE)
         if is_last:
-            # It was not offered the tools any more. Sending the answer back goes on from here.
+            # Gateway tools were no longer offered. The caller can continue by sending the answer
+            # back.
             return _finish(conversation_pb2.FINISH_REASON_PAUSE_TURN)
         if self._rounds.tokens_left(step, self._written) == 0:
             return _finish(conversation_pb2.FINISH_REASON_MAX_TOKENS)
         return None
 
     def _go_on_from(self, step: Step | None) -> None:
-        """Leave out the steps before the one that served: the next round begins with it."""
+        """Drop the steps before the one that answered: the next round starts with it."""
         steps = self._plan.steps
         for index, one in enumerate(steps):
             if one is step:
@@ -174,10 +174,10 @@ class ToolLoop:
     async def _results(
         self, calls: Sequence[ToolUse], runner: FallbackRunner, is_last: bool
     ) -> AsyncGenerator[ServerToolResult, None]:
-        """Return the results of calls, in order, each as soon as those before it are there.
+        """Yield the results of calls in order, as early as possible.
 
         Raises:
-            GatewayError: the time for the whole chain is over.
+            GatewayError: the time limit of the plan has passed.
         """
         if not calls or runner.serving is None:
             return
@@ -212,11 +212,11 @@ class ToolLoop:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _refusal(self, call: ToolUse, offered: Mapping[str, WebTool], number: int) -> str:
-        """Return why a call is not run, "" where it is."""
+        """Return the error code for a call that must not run, else ""."""
         used = self._used.get(call.name, 0)
         tool = offered.get(call.name)
         if tool is None:
-            # A model that has no such tool went on with the answer of one that does.
+            # The model has no such tool and continues the answer of a model that has it.
             return "unavailable"
         if tool.HasField("max_uses") and used >= tool.max_uses:
             return "max_uses_exceeded"
@@ -234,7 +234,7 @@ class ToolLoop:
             ),
         )
 
-    def _told(self, result: ServerToolResult) -> Batch:
+    def _result_events(self, result: ServerToolResult) -> Batch:
         number = self._offset
         self._offset += 1
         return [
@@ -249,7 +249,7 @@ def _finish(reason: FinishReason.ValueType) -> Event:
 
 
 def _message(choice: Choice) -> Message:
-    """Return what a model said as a message of the conversation."""
+    """Return a model's output as a message of the conversation."""
     message = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
     if choice.HasField("extra"):
         message.extra.CopyFrom(choice.extra)
@@ -257,7 +257,7 @@ def _message(choice: Choice) -> Message:
 
 
 def _written_in(message: Message) -> int:
-    """Guess the tokens of a message, where its provider does not count them."""
+    """Estimate the tokens of a message whose provider does not count them."""
     return sum(
         estimate_tokens(block.text or block.thinking.text or block.server_tool_use.input)
         for block in message.blocks

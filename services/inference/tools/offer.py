@@ -1,4 +1,4 @@
-"""Which of the gateway's own tools a model is offered, and as what. Pure."""
+"""Select the gateway tools that are offered to a model. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -24,12 +24,12 @@ _SETTING = (
     "under [tools.web_search]"
 )
 _NO_PAGES = "this gateway fetches no pages of the web"
-# Models of OpenAI's dialect that search the web themselves begin or end like this, whoever
-# has them (OpenAI's search models, Perplexity's, OpenRouter's `:online`).
+# Name patterns of models of OpenAI's dialect that search the web themselves (OpenAI's search
+# models, Perplexity's, OpenRouter's `:online`).
 _SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
 _SEARCHERS = ("sonar", "perplexity/")
 
-# The part of a model's window that one call may fill, and the tokens that it always may.
+# Share of a model's context window that one tool result may fill, and the minimum in tokens.
 _PART = 8
 _LEAST_TOKENS = 256
 
@@ -67,13 +67,13 @@ _FETCH_SCHEMA = orjson.dumps(
 
 
 class Available(NamedTuple):
-    """Which tools this gateway can run."""
+    """The gateway tools that can run."""
 
     searches: bool
     fetches: bool
 
     def has(self, kind: WebTool.Kind.ValueType) -> bool:
-        """Return whether a kind of tool can be run."""
+        """Return whether a kind of tool can run."""
         return self.searches if kind == WebTool.KIND_SEARCH else self.fetches
 
 
@@ -81,11 +81,11 @@ NOTHING = Available(searches=False, fetches=False)
 
 
 class Offered(NamedTuple):
-    """A request with the gateway's own tools in it.
+    """A request with gateway tools.
 
     Attributes:
-        tools: the tools that the gateway runs, by the name that the model calls them by.
-        dropped: paths of the request's fields that have no effect.
+        tools: the offered gateway tools, by the name given to the model.
+        dropped: paths of dropped fields.
     """
 
     tools: Mapping[str, WebTool]
@@ -99,13 +99,13 @@ def may_run_tools(
     *,
     has_called: bool,
 ) -> bool:
-    """Return whether the gateway may have to run tools for a request.
+    """Return whether a request may need gateway tools.
 
     Args:
-        request: the request, with what the steps of a chain set.
-        targets: the models that may be asked, each with its provider's dialect.
-        available: what the gateway can run.
-        has_called: whether the conversation holds calls of the gateway's tools.
+        request: the request, with the parameters of the plan's steps.
+        targets: the models of the plan, each with its provider's dialect.
+        available: the tools that can run.
+        has_called: whether the conversation has calls of gateway tools.
     """
     parts = [request]
     if request.HasField("fallback_config"):
@@ -129,25 +129,24 @@ def offer_tools(
     target: Target,
     available: Available,
 ) -> Offered:
-    """Put the gateway's own tools into a request for one model.
+    """Add the gateway tools to a request for one model.
 
-    A tool of Anthropic's goes on as it is to a provider of that dialect, as do OpenAI's search
-    options to a model that is known to search by itself. A tool of the caller's keeps its name:
-    no tool of the gateway's has the same.
+    Anthropic's web tools are sent unchanged to providers of that dialect, and OpenAI's search
+    options to models known to search by themselves. A caller's tool takes precedence over a gateway
+    tool of the same name.
 
     Args:
-        request: it is changed.
-        dialect: the one of the model's provider.
+        request: modified in place.
+        dialect: the provider's dialect.
         target: the model.
-        available: what the gateway can run.
+        available: the tools that can run.
 
     Raises:
-        GatewayError: unsupported, when a tool is asked for that neither the model's provider
-            nor the gateway has.
+        GatewayError: unsupported, if neither the provider nor the gateway has a required tool.
     """
     tools: dict[str, WebTool] = {}
     dropped: list[str] = []
-    # A conversation that has results of the gateway's goes on with the gateway's tools.
+    # A conversation with results of gateway tools continues with gateway tools.
     is_native = dialect == conversation_pb2.DIALECT_ANTHROPIC and not has_server_blocks(
         request.messages
     )
@@ -180,10 +179,10 @@ def offer_tools(
 def _add_own(
     request: GenerateRequest, available: Available, taken: set[str], tools: dict[str, WebTool]
 ) -> list[str]:
-    """Offer all tools of the gateway whose names are free, unless none is to be called.
+    """Offer all gateway tools whose names are not taken, unless tool calls are disabled.
 
     Returns:
-        Paths of those that are not there, or whose names tools of the caller's have.
+        Paths of tools that are unavailable or have a taken name.
     """
     missing = []
     for kind, name in _NAMES.items():
@@ -197,7 +196,7 @@ def _add_own(
     choice, names = request.tool_choice, [tool.name for tool in request.tools]
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not names:
         raise unsupported("tool_choice", "tool_choice: there are no tools to choose from")
-    # A tool without a name brings several of its own, which only the provider knows.
+    # A tool without a name is a provider's toolset, whose names are unknown.
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names and all(names):
         why = f"there is no tool {quoted(choice.name)} in tools or in this gateway"
         raise unsupported("tool_choice.name", f"tool_choice.name: {why}")
@@ -205,10 +204,10 @@ def _add_own(
 
 
 def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
-    """Have a model answer without the gateway's tools, whose use in this answer is over.
+    """Keep a model from calling gateway tools.
 
-    A conversation with calls needs definitions: where the caller has no tools of its own those
-    of the gateway stay, and none is to be called.
+    A conversation with calls needs tool definitions: if the caller has no tools, the gateway tools
+    stay in the request and tool choice is `none`.
     """
     rest = [tool for tool in request.tools if tool.name not in tools]
     if rest:
@@ -223,7 +222,7 @@ def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
 
 
 def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
-    """Leave the choice to the model after a call of the gateway's tools: it made the forced one."""
+    """Reset a forced tool choice to automatic after a call of a gateway tool."""
     choice = request.tool_choice
     if choice.mode == ToolChoice.MODE_ANY or (
         choice.mode == ToolChoice.MODE_TOOL and choice.name in tools
@@ -236,7 +235,7 @@ def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> No
 def _serve_options(
     request: GenerateRequest, taken: set[str], tools: dict[str, WebTool], dropped: list[str]
 ) -> None:
-    """Offer a search in place of the request's search options."""
+    """Offer web search in place of the request's search options."""
     search = _copy(request.web_search)
     request.ClearField("web_search")
     if SEARCH in taken:
@@ -259,9 +258,9 @@ def _check_domains(tool: WebTool, path: str) -> None:
 
 
 def _is_served(target: Target, dialect: Dialect.ValueType, available: Available) -> bool:
-    """Return whether OpenAI's search options are the provider's to serve.
+    """Return whether the provider handles OpenAI's search options.
 
-    Where the gateway has no search engine, every provider of that dialect gets them.
+    Without a search backend, all providers of that dialect get them.
     """
     name = target.upstream
     return dialect == conversation_pb2.DIALECT_OPENAI and (
@@ -272,7 +271,7 @@ def _is_served(target: Target, dialect: Dialect.ValueType, available: Available)
 
 
 def _fit(tool: WebTool, target: Target) -> None:
-    """Bound what one call brings by the window of the model that reads it, where it is known."""
+    """Limit the size of a tool result by the model's context window, if known."""
     if target.context_window:
         most = max(_LEAST_TOKENS, target.context_window // _PART)
         if not tool.HasField("max_content_tokens") or tool.max_content_tokens > most:
@@ -292,7 +291,7 @@ def _copy(tool: WebTool) -> WebTool:
 
 
 def _definition(tool: WebTool) -> Tool:
-    """Return what the model is told of a tool."""
+    """Return a tool's definition for the model."""
     if tool.kind == WebTool.KIND_FETCH:
         return Tool(name=FETCH, description=_FETCH_WORDS, input_schema=_FETCH_SCHEMA)
     words = _SEARCH_WORDS

@@ -1,4 +1,4 @@
-"""Addresses made into text: what the tool `web_fetch` does."""
+"""Fetch URLs as text, for the tool `web_fetch`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from services.inference.conversion.parts import Ocr, Source
 from services.inference.fetching.fetched import Fetched, Fetches
 from services.inference.tools.domains import domain_of, permits
 
-MAX_CHARACTERS = 100_000  # of a page's text, unless less is asked for
+MAX_CHARACTERS = 100_000  # maximum characters of a page's text
 _MAX_PAGES = 1_000  # of a document
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _DOCUMENTS = frozenset(
@@ -27,14 +27,14 @@ _DOCUMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text that an address holds.
+    """The text content of a URL.
 
     Attributes:
-        url: where it was in the end, after redirects.
+        url: after redirects.
         title: may be empty.
         text: Markdown where the page has structure; may be empty.
-        mime_type: of what was fetched, by its content.
-        is_cut: whether there is more text than this.
+        mime_type: detected from the content.
+        is_cut: whether the text was truncated.
     """
 
     url: str
@@ -45,7 +45,7 @@ class Page:
 
 
 class Reads(Protocol):
-    """Reads pages of the web, as `Pages` does."""
+    """Reads web pages, as `Pages` does."""
 
     async def read(
         self,
@@ -55,17 +55,17 @@ class Reads(Protocol):
         allowed_domains: Sequence[str],
         blocked_domains: Sequence[str],
     ) -> Page:
-        """Return what an address holds; see `Pages.read`."""
+        """Return the text of a URL; see `Pages.read`."""
         ...
 
 
 class Pages:
-    """Reads what addresses hold.
+    """Reads the text of URLs.
 
     Args:
-        fetches: what fetches, for this request or for all.
-        converter: what makes HTML and documents into text.
-        max_fetched: bytes that an address may hold.
+        fetches: the fetcher.
+        converter: converts HTML and documents to text.
+        max_fetched: maximum size of the fetched content in bytes.
     """
 
     def __init__(self, fetches: Fetches, converter: Converter, max_fetched: int) -> None:
@@ -81,11 +81,11 @@ class Pages:
         allowed_domains: Sequence[str] = (),
         blocked_domains: Sequence[str] = (),
     ) -> Page:
-        """Return the text that an address holds, `max_characters` at most.
+        """Return the text of a URL, truncated to `max_characters`.
 
         Raises:
-            GatewayError: invalid_request, when a domain is none, the address is in none that
-                is allowed, also after redirects, or it holds something that is not read; see
+            GatewayError: invalid_request, if a domain is malformed, the URL or a redirect is
+                outside of the allowed domains, or the content has an unsupported format; see
                 `Fetches.fetch` and `Converter`.
         """
         allowed = [domain_of(rule) for rule in allowed_domains]
@@ -101,7 +101,7 @@ class Pages:
         return Page(fetched.url, title, text[:max_characters], kind, is_cut)
 
     async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str]:
-        """Return the title and the text of what was fetched."""
+        """Return the title and the text of a fetched document."""
         if not fetched.content:
             return "", ""
         if kind in _HTML:

@@ -1,9 +1,9 @@
-"""How what came from the web is marked as data for a model. Pure.
+"""Mark web content as data for a model. Pure.
 
-A page may hold orders to the model that reads it. Nothing that is done to its text makes
-them harmless, so the model is told where the text begins and ends and what it is. The marks
-hold a digest of the text, so that no text can hold its own end, and the same text has the
-same marks: providers' caches of prompts go on working.
+A page may contain instructions to the model (prompt injection). These cannot be removed, so the
+text is delimited and labelled. The delimiters contain a digest of the text: a text cannot contain
+its own end delimiter, and equal texts have equal delimiters, which keeps providers' prompt caches
+effective.
 """
 
 import hashlib
@@ -11,49 +11,49 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-# Control characters, and those that no reader sees and models read: tags and the supplement of
-# variation selectors, which can hold a text of their own.
+# Control characters, and invisible characters that models read: tags and variation selectors, which
+# can encode hidden text.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 
 
 class QuotablePage(Protocol):
-    """A page of the web, such as `pages.Page` and `WebPage` of the protos."""
+    """A web page, such as `pages.Page` or the proto `WebPage`."""
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL."""
 
     @property
     def title(self) -> str:
-        """Its title; may be empty."""
+        """The title; may be empty."""
 
     @property
     def text(self) -> str:
-        """Its text; may be empty."""
+        """The text; may be empty."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether there is more text than this."""
+        """Whether the text was truncated."""
 
 
 class QuotableResult(Protocol):
-    """What a search found, such as `SearchResult` of `search` and of the protos."""
+    """A search result, such as `search.SearchResult` or its proto."""
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL."""
 
     @property
     def title(self) -> str:
-        """Its title; may be empty."""
+        """The title; may be empty."""
 
     @property
     def text(self) -> str:
-        """What it says; may be empty."""
+        """The extract; may be empty."""
 
     @property
     def age(self) -> str:
-        """How old it is; may be empty."""
+        """The age; may be empty."""
 
 
 def quoted_page(page: QuotablePage) -> str:
@@ -68,7 +68,7 @@ def quoted_page(page: QuotablePage) -> str:
 
 
 def quoted_results(results: Iterable[QuotableResult]) -> str:
-    """Return what a search found as the result of a tool."""
+    """Return search results as the result of a tool."""
     parts = [
         "\n".join(
             line

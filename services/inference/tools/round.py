@@ -1,7 +1,7 @@
-"""One round of an answer with tools: what one model says until it stops. Pure.
+"""One round of an answer with tools: the output of one model until it stops. Pure.
 
-The rounds of an answer are told as one: blocks are numbered on, the start and the end come
-once, tokens are summed, and calls of the gateway's own tools are told as such.
+The rounds are merged into one answer: block numbers continue, start and end occur once, tokens are
+summed, and calls of gateway tools become `server_tool_use` blocks.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from services.common.errors import internal
 from services.inference.stream.accumulator import Accumulator
 from services.inference.tools.usage import add_usage
 
-# An answer that ends so does not wait for what its calls give.
+# An answer with one of these finish reasons does not run its tool calls.
 _CUT_OFF = (
     conversation_pb2.FINISH_REASON_MAX_TOKENS,
     conversation_pb2.FINISH_REASON_REFUSAL,
@@ -25,17 +25,17 @@ _CUT_OFF = (
 
 
 class Round:
-    """Follows the events of one round.
+    """Translates the events of one round.
 
     Args:
-        is_first: whether the answer begins with it.
-        offset: how many blocks the answer has already.
-        before: the tokens of the rounds before.
-        is_own: whether a tool is one of the gateway's, by its name.
-        new_id: makes the id of a call of the gateway's own tools.
+        is_first: whether it is the first round of the answer.
+        offset: number of blocks of the previous rounds.
+        before: usage of the previous rounds.
+        is_own: returns whether a tool name is a gateway tool.
+        new_id: creates ids for calls of gateway tools.
 
     Attributes:
-        usage: the tokens of the answer so far.
+        usage: usage of the answer so far.
     """
 
     def __init__(
@@ -52,22 +52,22 @@ class Round:
         self._before = before
         self._is_own = is_own
         self._new_id = new_id
-        self._said = Accumulator()
+        self._accumulator = Accumulator()
         self._choice: Choice | None = None
         self._end = Event()
         self.usage = before
 
     def feed(self, batch: Sequence[Event]) -> list[Event]:
-        """Return the events that go out: all but the end."""
+        """Return the outgoing events of a batch, without the end event."""
         renamed = [self._renamed(event) for event in batch]
-        self._said.add(renamed)
-        return [told for event in renamed if (told := self._told(event)) is not None]
+        self._accumulator.add(renamed)
+        return [out for event in renamed if (out := self._outgoing(event)) is not None]
 
     @property
     def choice(self) -> Choice:
-        """What was said, once the round is over."""
+        """The round's choice, once the round has ended."""
         if self._choice is None:
-            self._choice = self._said.response().choices[0]
+            self._choice = self._accumulator.response().choices[0]
         return self._choice
 
     @property
@@ -76,7 +76,7 @@ class Round:
         return self._end
 
     def calls(self) -> list[ToolUse]:
-        """Return the calls of the gateway's tools that are to be run."""
+        """Return the calls of gateway tools to run."""
         if self.choice.finish.reason in _CUT_OFF:
             return []
         return [
@@ -86,13 +86,15 @@ class Round:
         ]
 
     def calls_others(self) -> bool:
-        """Return whether tools of the caller's are called too."""
+        """Return whether the caller's tools are called too."""
         return any(block.HasField("tool_use") for block in self.choice.blocks)
 
     def _renamed(self, event: Event) -> Event:
-        """Return the beginning of a call of the gateway's tools as that, else the event itself."""
+        """Turn the start of a gateway tool's call into `server_tool_use`; return other events
+        unchanged.
+        """
         if event.choice:
-            raise internal()  # one answer was asked for
+            raise internal()  # gateway tools require n = 1
         if not event.HasField("block_start") or not event.block_start.HasField("tool_use"):
             return event
         call = event.block_start.tool_use
@@ -104,7 +106,7 @@ class Round:
             block.extra.CopyFrom(event.block_start.extra)
         return Event(block=event.block, block_start=block)
 
-    def _told(self, event: Event) -> Event | None:
+    def _outgoing(self, event: Event) -> Event | None:
         kind = event.WhichOneof("kind")
         if kind == "finish":
             self._end = event
@@ -125,5 +127,5 @@ class Round:
 
 
 def _is_of_start(json: bytes) -> bool:
-    """Return whether fields without a name stand beside those of the start, which is told once."""
+    """Return whether unnamed fields belong to the start event, which is sent only once."""
     return b"message_start" in json and orjson.loads(json).get("type") == "message_start"

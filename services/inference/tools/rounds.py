@@ -1,4 +1,4 @@
-"""The requests of an answer in rounds: what each of them adds to the caller's. Pure."""
+"""Build the requests of an answer that takes several rounds. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from services.inference.tools.offer import Available, close_tools, offer_tools, 
 
 
 class Progress(NamedTuple):
-    """How far an answer has come.
+    """The state of an answer after some rounds.
 
     Attributes:
-        said: what models said in the rounds before, with the results of the gateway's tools.
-        written: tokens of that.
-        is_last: whether the gateway's tools are not offered any more.
+        said: messages of the previous rounds, with results of gateway tools.
+        written: their tokens.
+        is_last: whether gateway tools are no longer offered.
     """
 
     said: Sequence[Message] = ()
@@ -28,15 +28,15 @@ class Progress(NamedTuple):
 
 
 class Rounds:
-    """Makes the request of a round from the one that a step's model would get without tools.
+    """Builds the request of a round from a step's request without gateway tools.
 
     Args:
         request: the caller's.
-        available: the gateway's tools.
-        signer: knows the gateway's signatures of thinking.
+        available: the gateway tools that can run.
+        signer: signs thinking for the gateway.
 
     Attributes:
-        progress: how far the answer has come.
+        progress: the state of the answer.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Rounds:
         self._request = request
         self._available = available
         self._signer = signer
-        # Of each step, by its identity.
+        # By step identity.
         self._offered: dict[int, Mapping[str, WebTool]] = {}
         self._seen: dict[int, Sequence[Message]] = {}
 
@@ -56,15 +56,15 @@ class Rounds:
         return self._request.dialect
 
     def offered(self, step: Step) -> Mapping[str, WebTool]:
-        """Return the gateway's tools that a step's model was offered, by name."""
+        """Return the gateway tools offered to a step's model, by name."""
         return self._offered.get(id(step), {})
 
     def seen(self, step: Step) -> Sequence[Message]:
-        """Return the conversation as a step's model has seen it."""
+        """Return the conversation that was sent to a step's model."""
         return self._seen.get(id(step), ())
 
     def tokens_left(self, step: Step, written: int) -> int | None:
-        """Return how many tokens may still be written; None where the caller sets no bound."""
+        """Return the remaining token budget; None if the request has no limit."""
         for request in (step.parameters, self._request):
             if request is not None and request.HasField("max_tokens"):
                 return max(0, request.max_tokens - written)
@@ -73,15 +73,15 @@ class Rounds:
     def request_of(
         self, request: GenerateRequest, step: Step, dialect: Dialect.ValueType
     ) -> tuple[GenerateRequest, Sequence[str]]:
-        """Return the request of the present round, and what of the caller's has no effect in it.
+        """Return the request of the current round, and the paths of dropped fields.
 
         Args:
-            request: what the model would get without tools; it is not changed.
-            step: whose model is asked.
-            dialect: the one of the model's provider.
+            request: the step's request without gateway tools; not modified.
+            step: the step to run.
+            dialect: the provider's dialect.
 
         Raises:
-            GatewayError: unsupported, when it asks for a tool that is not there; invalid.
+            GatewayError: unsupported, if it requires an unavailable tool; invalid.
         """
         said, written, is_last = self.progress
         request = copied(request)
@@ -104,13 +104,13 @@ class Rounds:
         return request, dropped
 
     def _keep_new_thoughts(self, request: GenerateRequest) -> None:
-        """Treat the caller's thinking now: what is thought in this answer goes on as it is."""
+        """Apply thinking strategies to the caller's messages, not to this answer."""
         if request.thinking_block_strategy not in (
             ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD,
             ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_FLATTEN,
         ):
             return
-        # Of these strategies none looks at the target.
+        # These strategies ignore the target.
         treated = thinking.apply_strategy(
             request,
             target_checks=False,

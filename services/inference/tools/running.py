@@ -1,6 +1,6 @@
-"""Runs calls of the gateway's own tools: bounded in time and size, and never a failure.
+"""Run calls of gateway tools, with limits of time and size.
 
-Whatever goes wrong becomes a result with one of Anthropic's error codes, which the model reads
+Failures never raise: they become results with one of Anthropic's error codes, which the model reads
 like any other result.
 """
 
@@ -32,13 +32,13 @@ from services.inference.tools.search import Searches
 
 log = logging.getLogger(__name__)
 
-# Seconds for one call. Whoever searches and reads pages has bounds of its own, which are tighter.
+# Seconds per call. Search and fetch have tighter timeouts of their own.
 CALL_TIMEOUT_S = 30.0
 MAX_QUERY = 1_000  # characters
 MAX_URL = 2_048  # characters
 _MAX_TITLE = 300  # bytes
 _MAX_AGE = 100
-# Bytes of a finding, and of a page of which the caller bounds nothing.
+# Maximum size in bytes of a search result, and of a page if the caller sets no limit.
 _MAX_FINDING = 8_000
 _MAX_PAGE = 100_000
 _BYTES_A_TOKEN = 4
@@ -47,7 +47,7 @@ _MOST_RESULTS = 20
 
 _T = TypeVar("_T")
 
-# Of failures of a search and of a page: Anthropic's code for them.
+# Anthropic's error codes for failures of a search and of a fetch.
 _SEARCH_CODES: dict[Reason.ValueType, str] = {
     errors_pb2.REASON_INVALID_REQUEST: "invalid_tool_input",
     errors_pb2.REASON_RATE_LIMITED: "too_many_requests",
@@ -65,21 +65,21 @@ _PAGE_CODES: dict[Reason.ValueType, str] = {
 
 
 class _RefusedError(Exception):
-    """A call that has no result; `args` has the code of why."""
+    """A call without a result; `args` holds the error code."""
 
 
 class WebTools:
-    """What the gateway can do with the web.
+    """Runs the gateway's web tools.
 
     Args:
-        searches: searches it; None where no search engine is configured.
-        reads: fetches its pages; None where nobody does.
-        metrics: what is counted.
-        now: the time.
-        timeout_s: seconds for one call.
+        searches: the search backend, or None.
+        reads: reads pages, or None.
+        metrics: counts calls.
+        now: returns the current time.
+        timeout_s: timeout of one call in seconds.
 
     Attributes:
-        available: which tools can be offered.
+        available: the tools that can run.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class WebTools:
     async def run(
         self, call: ToolUse, tool: WebTool, is_known: Callable[[str], bool]
     ) -> ServerToolResult:
-        """Return the result of a call; only cancelling raises.
+        """Return the result of a call; raises only on cancellation.
 
         Args:
-            call: of a tool that is available.
-            tool: what bounds it.
-            is_known: whether anybody but the model has written an address.
+            call: the tool call.
+            tool: the tool with its limits.
+            is_known: returns whether a URL occurs in text that the model did not write.
         """
         result = ServerToolResult(tool_use_id=call.id, name=call.name)
         outcome = "cancelled"
@@ -123,7 +123,7 @@ class WebTools:
         return result
 
     def refuse(self, call: ToolUse, code: str) -> ServerToolResult:
-        """Return the result of a call that is not run."""
+        """Return an error result for a call that is not run."""
         self._metrics.tool_calls.labels(call.name, code).inc()
         return ServerToolResult(tool_use_id=call.id, name=call.name, error_code=code)
 
@@ -163,7 +163,7 @@ class WebTools:
             raise _RefusedError("url_too_long")
         if not _may_read(url, tool):
             raise _RefusedError("url_not_allowed")
-        # A page could have the model carry away in an address what it has read elsewhere.
+        # Prevents exfiltration: a page could make the model put secrets into a URL.
         if not is_known(url.partition("#")[0].rstrip("/")):
             raise _RefusedError("url_not_in_prior_context")
         assert self._reads is not None, "it is not offered"
@@ -177,7 +177,7 @@ class WebTools:
             blocked_domains=tool.blocked_domains,
         )
         page = await self._within_bounds(reading, _PAGE_CODES, "url_not_accessible", call.name)
-        # Redirects may lead elsewhere.
+        # Redirects may lead to other domains.
         if not _may_read(page.url, tool):
             raise _RefusedError("url_not_allowed")
         text = fit(page.text, most)
@@ -191,11 +191,11 @@ class WebTools:
         )
 
     async def _within_bounds(
-        self, asked: Awaitable[_T], codes: dict[Reason.ValueType, str], otherwise: str, name: str
+        self, work: Awaitable[_T], codes: dict[Reason.ValueType, str], otherwise: str, name: str
     ) -> _T:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await asked
+                return await work
         except TimeoutError:
             log.warning("a tool was too slow", extra={"tool": name})
             raise _RefusedError("unavailable") from None
@@ -214,7 +214,7 @@ def _may_read(url: str, tool: WebTool) -> bool:
 
 
 def _argument(call: ToolUse, name: str) -> str:
-    """Return a text among the arguments of a call."""
+    """Return a string argument of a call."""
     try:
         arguments = orjson.loads(call.input)
     except orjson.JSONDecodeError:

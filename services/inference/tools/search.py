@@ -1,4 +1,4 @@
-"""Web searches."""
+"""The interface of web search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A page that a search found.
+    """A search result.
 
     Attributes:
         url: http or https.
         title: may be empty.
         text: an extract of the page, without markup; may be empty.
-        age: when it was published or changed, as the backend says it; may be empty.
+        age: time of publication or change, in the backend's format; may be empty.
     """
 
     url: str
@@ -23,7 +23,7 @@ class SearchResult:
 
 
 class Searches(Protocol):
-    """Searches the web."""
+    """A web search backend."""
 
     async def search(
         self,
@@ -33,17 +33,16 @@ class Searches(Protocol):
         allowed_domains: Sequence[str] = (),
         blocked_domains: Sequence[str] = (),
     ) -> Sequence[SearchResult]:
-        """Return what a search found, the best first.
+        """Return search results, best first.
 
         Args:
-            query: in the words of a search engine.
-            count: results at most; fewer where the operator allows fewer.
-            allowed_domains: where all results are from, when given; see `domains`.
-            blocked_domains: where no result is from.
+            query: the search query.
+            count: maximum results; the operator may set a lower limit.
+            allowed_domains: if not empty, results are only from these; see `domains`.
+            blocked_domains: no results are from these.
 
         Raises:
-            GatewayError: invalid_request, when the query or a domain is none that can be
-                searched for; a reason of an upstream's, when the backend failed. The message
-                names the backend and no secret.
+            GatewayError: invalid_request, if the query or a domain is malformed; an upstream reason
+                if the backend failed. The message names the backend and contains no secrets.
         """
         ...

@@ -1,4 +1,4 @@
-"""Tokens of several rounds, summed. Pure."""
+"""Sum token usage over several rounds. Pure."""
 
 from typing import Any
 
@@ -17,9 +17,10 @@ _LARGEST = 1 << 63
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum of two; of a provider's further figures, numbers are summed too.
+    """Return the sum of two usages.
 
-    Any other of those is the later one's, and figures of another dialect go.
+    Numeric provider-specific fields are summed. Other fields keep the later value, and fields of
+    another dialect are dropped.
     """
     total = Usage()
     total.CopyFrom(other)
@@ -49,7 +50,7 @@ def _added(one: Any, other: Any) -> Any:
         }
     if _is_number(one) and _is_number(other):
         total = one + other
-        # Larger ones have no JSON.
+        # Larger numbers are not valid in JSON.
         return total if abs(total) < _LARGEST else other
     return one if other is None else other
 

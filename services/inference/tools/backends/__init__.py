@@ -1,4 +1,4 @@
-"""The search engines that can be asked: one file each.
+"""Search backends: one file each.
 
 ::
 

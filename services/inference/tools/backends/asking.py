@@ -1,4 +1,4 @@
-"""A request to a search backend, its bounds and its failures."""
+"""Requests to search backends, with their limits and failures."""
 
 import asyncio
 import base64
@@ -14,7 +14,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
 from services.inference import http
 
-# What an operator should check after a refusal.
+# Advice to the operator, by HTTP status.
 CHECK_KEY = "its key (tools.web_search.api_key or api_key_env)"
 
 _MAX_ANSWER = 2 << 20
@@ -25,12 +25,12 @@ class Backend:
     """The server of a search backend.
 
     Args:
-        name: of the backend, for messages.
-        url: what is asked; a user and password in it become Basic authorization.
-        headers: that go with each request, credentials among them.
-        refusals: statuses that say what the operator should check, and what that is.
-        timeout_s: seconds that a search may take.
-        client: the gateway's own, since the operator says where the backend is.
+        name: the backend's name, for messages.
+        url: endpoint URL; its user and password become Basic authorization.
+        headers: headers of each request, with credentials.
+        refusals: advice to the operator by HTTP status.
+        timeout_s: timeout in seconds.
+        client: the HTTP client; not the fetcher, as the URL is trusted.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Backend:
         self._client = client
 
     async def get(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return the JSON object that answers a query.
+        """Send a GET request; return the JSON object of the response.
 
         Raises:
-            GatewayError: there is none; see `Searches.search`.
+            GatewayError: the request failed; see `Searches.search`.
         """
         return await self._ask("GET", self._url.update_query(query).raw_path_qs, self._fields)
 
     async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the JSON object that answers another; see `get`."""
+        """Send a POST request; see `get`."""
         fields = f"{self._fields}content-type: application/json\r\n"
         return await self._ask("POST", self._url.raw_path_qs, fields, orjson.dumps(body))
 
@@ -135,7 +135,7 @@ class Backend:
         limit: str = "",
         retry_after_s: int | None = None,
     ) -> GatewayError:
-        """Return a failure of the backend."""
+        """Return an error of the backend."""
         return GatewayError(
             reason,
             f"the web search backend {self.name} {what}",

@@ -33,7 +33,7 @@ BRAVE = Engine(
     url="https://api.search.brave.com/res/v1/web/search",
     key_field="x-subscription-token",
     key_value="{}",
-    # A token that it does not know is 422.
+    # Brave rejects an invalid token with 422.
     refusals={401: CHECK_KEY, 403: CHECK_KEY, 422: CHECK_KEY},
     max_characters=400,
     max_words=50,

@@ -1,4 +1,4 @@
-"""The search backend of the settings."""
+"""Create the search backend of the settings."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ _ENGINES = {"brave": BRAVE, "searxng": SEARXNG, "tavily": TAVILY}
 def search_backend(
     settings: WebSearch, client: http.Client, environ: Mapping[str, str] = os.environ
 ) -> Searches | None:
-    """Return what searches the web, or None where the settings name no backend.
+    """Return the search backend, or None if the settings name none.
 
     Args:
         settings: `[tools.web_search]`.
-        client: shared with others, and not closed here.
-        environ: may hold the key.
+        client: shared; not closed by the backend.
+        environ: environment variables, which may hold the key.
     """
     if not settings.backend:
         return None
@@ -47,7 +47,7 @@ def search_backend(
 
 
 def _endpoint(url: URL, path: str) -> URL:
-    """Return what is asked at an address that an operator wrote, with or without its path."""
+    """Return the endpoint URL of a configured URL with or without a path."""
     if url.path.endswith(path):
         return url
     base = url.path.rstrip("/")
@@ -55,7 +55,7 @@ def _endpoint(url: URL, path: str) -> URL:
 
 
 class _Keyless:
-    """Refuses to search without the key that the backend takes."""
+    """A backend whose API key is missing; every search fails."""
 
     def __init__(self, settings: WebSearch) -> None:
         self._settings = settings

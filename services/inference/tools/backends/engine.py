@@ -1,4 +1,4 @@
-"""What one search engine has of its own, and the search that all of them share."""
+"""The definition of a search engine, and the search shared by all engines."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from services.inference.tools.backends.filtering import checked_query, results
 from services.inference.tools.domains import Domain, domain_of, permits
 from services.inference.tools.search import SearchResult
 
-# Takes the server, a query, how many results are wanted, and the allowed and blocked domains;
-# returns what the answer has in place of the list of results.
+# Called with the server, the query, the number of results, and the allowed and blocked domains;
+# returns the response's list of results, unchecked.
 Find = Callable[
     [Backend, str, int, Sequence[Domain], Sequence[Domain]],
     Awaitable[object],
@@ -18,19 +18,19 @@ Find = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A kind of search backend.
+    """A kind of search engine.
 
     Attributes:
-        url: where it is; the path alone where only the operator knows.
-        key_field: the header field that its key is in.
-        key_value: of that field, with `{}` for the key.
-        refusals: statuses that say what the operator should check, and what that is.
+        url: endpoint URL; only the path if the host is configured.
+        key_field: header of the API key.
+        key_value: header value, with `{}` for the key.
+        refusals: advice to the operator by HTTP status.
         max_characters: of a query.
-        max_words: of a query.
+        max_words: maximum words of a query.
         title: the field of a result that holds its title.
-        text: that of its extract.
-        ages: those of its age, the most precise first.
-        find: asks it.
+        text: the field of its extract.
+        ages: the fields of its age, most precise first.
+        find: sends the query.
     """
 
     url: str
@@ -46,12 +46,12 @@ class Engine:
 
 
 class EngineSearches:
-    """Searches with an engine; see `Searches`.
+    """A search backend of one engine; see `Searches`.
 
     Args:
-        engine: its kind.
-        backend: its server.
-        max_results: of a search, as the operator allows.
+        engine: the kind of engine.
+        backend: the server.
+        max_results: maximum results per search.
     """
 
     def __init__(self, engine: Engine, backend: Backend, max_results: int) -> None:
@@ -67,10 +67,10 @@ class EngineSearches:
         allowed_domains: Sequence[str] = (),
         blocked_domains: Sequence[str] = (),
     ) -> Sequence[SearchResult]:
-        """Return what a search found; see `Searches.search`.
+        """Return search results; see `Searches.search`.
 
-        The engine is asked for the domains as far as it can be; its results are filtered all
-        the same.
+        Domains are part of the query as far as the engine supports them; results are filtered in
+        any case.
         """
         engine = self._engine
         query = checked_query(query, engine.max_characters, engine.max_words)

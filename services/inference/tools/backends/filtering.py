@@ -1,4 +1,4 @@
-"""Domains in a query, and results made fit. Pure."""
+"""Domain operators in queries, and cleaned search results. Pure."""
 
 import html
 import re
@@ -12,15 +12,15 @@ from services.inference.tools.search import SearchResult
 
 _MAX_URL = 2_048
 _MAX_TITLE, _MAX_TEXT, _MAX_AGE = 300, 2_000, 64
-# What words of a query are marked with; other angle brackets are text.
+# Markup of matched words; other angle brackets are text.
 _MARKUP = re.compile(r"</?(?:strong|b|em|i|mark|span)(?:\s[^<>]*)?>", re.IGNORECASE)
 
 
 def checked_query(query: str, max_characters: int, max_words: int) -> str:
-    """Return a query with single spaces.
+    """Return a query with normalized white space.
 
     Raises:
-        GatewayError: invalid_request, when it is empty or longer than the backend takes.
+        GatewayError: invalid_request, if it is empty or too long for the backend.
     """
     words = query.split()
     found = " ".join(words)
@@ -39,10 +39,10 @@ def with_sites(
     max_characters: int,
     max_words: int,
 ) -> str:
-    """Return a query that names domains by the operators that search engines share.
+    """Return a query with domain operators, which search engines share.
 
-    Allowed domains are all in it or none: some alone would leave out results. Of the blocked
-    ones there are as many as fit. Results are filtered afterwards in any case.
+    Allowed domains are included all or none, as some alone would exclude results; blocked domains
+    as many as fit. Results are filtered afterwards in any case.
     """
     hosts = dict.fromkeys(domain.host for domain in allowed)
     named = query
@@ -53,7 +53,7 @@ def with_sites(
         named = query
     for domain in blocked:
         longer = f"{named} -site:{domain.host}"
-        # A part of a domain is left to the filter, as no operator names it.
+        # Rules with a path are left to the filter, as no operator supports paths.
         if domain.path or len(longer) > max_characters or len(longer.split()) > max_words:
             continue
         named = longer
@@ -66,13 +66,13 @@ def results(
     is_permitted: Callable[[str], bool],
     count: int,
 ) -> list[SearchResult]:
-    """Return the results in a backend's answer that are fit and permitted, each URL once.
+    """Return the valid and permitted results of a backend's response, without duplicate URLs.
 
     Args:
-        found: what the answer has in place of the list.
-        texts: returns the title, the text and the age of a result.
-        is_permitted: whether a result may be from an address.
-        count: at most.
+        found: the response's list of results, unchecked.
+        texts: returns the title, text and age of a result.
+        is_permitted: returns whether a URL is permitted.
+        count: maximum results.
     """
     kept: dict[str, SearchResult] = {}
     for item in found if isinstance(found, list) else ():
@@ -98,7 +98,7 @@ def _is_address(value: object) -> TypeGuard[str]:
 
 
 def _plain(value: object) -> str:
-    """Return a text without markup, which some backends mark the words of a query with."""
+    """Return text without markup, with which some backends highlight matched words."""
     if not isinstance(value, str):
         return ""
     return " ".join(html.unescape(_MARKUP.sub("", value)).split())

@@ -29,11 +29,11 @@ async def _find(
 
 SEARXNG = Engine(
     url="/search",
-    # For a proxy before it; the server itself takes none.
+    # For a reverse proxy; SearXNG itself has no keys.
     key_field="authorization",
     key_value="Bearer {}",
     refusals={401: CHECK_KEY, 403: "that its search.formats has json, and its limiter"},
-    # It has no bound of its own; the engines that it asks have.
+    # SearXNG has no limit; the engines that it queries have.
     max_characters=1_000,
     max_words=150,
     title="title",

@@ -19,7 +19,7 @@ async def _find(
     allowed: Sequence[Domain],
     blocked: Sequence[Domain],
 ) -> object:
-    # Parts of domains are left to the filter, and so are domains beyond its limits.
+    # Rules with a path, and domains beyond Tavily's limits, are left to the filter.
     has_paths = any(domain.path for domain in (*allowed, *blocked))
     included = list(dict.fromkeys(domain.host for domain in allowed))
     excluded = list(dict.fromkeys(domain.host for domain in blocked if not domain.path))

@@ -88,7 +88,7 @@ async def test_an_image_used_repeatedly_is_described_once():
         one.adapt(images(b"a", b"a"), BLIND), one.adapt(images(b"a"), BLIND)
     )
     assert len(helper.asked) == 1
-    assert (len(first.told), len(again.told)) == (2, 1)
+    assert (len(first.entries), len(again.entries)) == (2, 1)
     (used,) = one.used
     assert (used.input_tokens, used.output_tokens) == (7, 1)
 
@@ -102,7 +102,7 @@ async def test_a_step_that_is_given_up_leaves_the_work_to_the_other():
     await until(lambda: bool(helper.asked))
     first.cancel()
     helper.may_go.set()
-    assert (await other).told == ["messages[0].content[0]:image-described"]
+    assert (await other).entries == ["messages[0].content[0]:image-described"]
     assert (len(helper.asked), helper.now) == (2, 0)
 
 

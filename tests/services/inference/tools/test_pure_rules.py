@@ -51,7 +51,7 @@ def test_figures_of_another_dialect_go():
 def chat(*found: str) -> ChatAnswer:
     answer = ChatAnswer()
     results = [SearchResult(url=url, title=f"T {url}") for url in found]
-    answer.found(ServerToolResult(name="web_search", search=SearchResults(results=results)))
+    answer.add_result(ServerToolResult(name="web_search", search=SearchResults(results=results)))
     return answer
 
 
@@ -91,14 +91,14 @@ def test_what_was_not_found_is_not_cited(text):
 
 def test_a_page_that_was_fetched_is_cited_too():
     answer = ChatAnswer()
-    answer.found(ServerToolResult(name="web_fetch", page=WebPage(url=URL, title="A")))
+    answer.add_result(ServerToolResult(name="web_fetch", page=WebPage(url=URL, title="A")))
     assert cited(answer, f"In {URL}") == [(URL, URL)]
 
 
 def test_what_follows_a_search_is_a_block_of_its_own():
     answer = ChatAnswer()
     first = answer.follow([Event(text="I search."), Event(text=" Now.")])
-    answer.found(ServerToolResult(name="web_search", search=SearchResults()))
+    answer.add_result(ServerToolResult(name="web_search", search=SearchResults()))
     later = answer.follow([Event(block_start=Block(text="")), Event(text="So.", pieces=[b"So."])])
     assert [event.text for event in (*first, *later)] == ["I search.", " Now.", "", "\n\nSo."]
     assert not later[1].pieces
