@@ -1,7 +1,7 @@
-"""Side jobs of the gateway: which model does them, and how it is asked.
+"""Internal tasks of the gateway (roles): model selection and requests.
 
-Texts go through the engine, as a caller's requests do, with all that happens when a
-model fails. Vectors of two models do not compare, so no other model is tried for them.
+Texts are generated through the engine, with retries and fallbacks. Embeddings have no fallback, as
+vectors of different models are not comparable.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from services.inference.engine import Engine
 
 MAX_TEXTS = 256
 
-# The key of `[roles]` that names a role's model.
+# The `[roles]` key of each role's model.
 _SETTINGS: Mapping[Role.ValueType, str] = {
     inference_pb2.ROLE_SUMMARISE: "summarise",
     inference_pb2.ROLE_EXTRACT: "summarise",
@@ -32,11 +32,11 @@ _SETTINGS: Mapping[Role.ValueType, str] = {
 
 
 async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
-    """Do a side job with the model that is configured for it now.
+    """Run a task with its configured model.
 
     Raises:
-        GatewayError: invalid, when the input is not what the role takes; model_not_found,
-            when no model is configured for it; else what the model's provider answers.
+        GatewayError: invalid, if the input does not fit the role; model_not_found if no model is
+            configured; else the provider's error.
     """
     _check(request)
     name = _model_name(engine, request.role)
