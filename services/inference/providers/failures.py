@@ -1,9 +1,8 @@
-"""What a provider's failure means: pure, decided here for every provider.
+"""Classify the errors of all providers. Pure.
 
-`classify` reads an HTTP answer that is not 2xx, `in_band` an error told inside a
-stream or under status 200. Both give an `UpstreamError` whose message is safe to show:
-a provider's own words stand in it only where they are about the caller's request, and
-then without anything that looks like a key.
+`classify` handles HTTP responses other than 2xx, `in_band` errors inside a stream or a 200
+response. Both return an `UpstreamError` whose message is safe to show: it quotes the provider only
+about the caller's request, and then without anything that resembles a key.
 """
 
 import math
@@ -22,11 +21,11 @@ from services.common.errors import UpstreamError
 from services.common.texts import printable
 from services.inference.providers.redaction import redact
 
-MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
-_KEPT_BODY = 4 << 10  # bytes of it kept for matching
-_MAX_WORDS = 8_000  # characters of a provider's message that are looked at
-_MAX_CAUSE = 500  # characters of it that are logged
-_MAX_WORD = 200  # characters of a type or code
+MAX_ERROR_BODY = 64 << 10  # maximum bytes read of an error response
+_KEPT_BODY = 4 << 10  # bytes kept for matching
+_MAX_WORDS = 8_000  # maximum characters parsed of a provider's message
+_MAX_CAUSE = 500  # maximum characters logged
+_MAX_WORD = 200  # maximum characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
@@ -51,11 +50,11 @@ _OWN_WORD = re.compile(r"\w[\w.\[\]$/-]{0,199}", re.ASCII)
 _MAX_CODE = 1_000_000  # of codes that are numbers
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
-# Google tells a wrong or expired key under status 400.
+# Google reports a wrong or expired key with status 400.
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
 _DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
-# What an error inside a 200 stands for, by the type or code it names.
+# Statuses of errors inside a 200 response, by type or code.
 _IN_BAND_STATUSES = {
     "invalid_request_error": 400,
     "badrequesterror": 400,
@@ -75,7 +74,7 @@ _IN_BAND_STATUSES = {
 
 
 class _Told(NamedTuple):
-    """What an error body says, as far as it has the usual places for it.
+    """The known fields of an error body.
 
     Attributes:
         message: for people.
@@ -83,7 +82,7 @@ class _Told(NamedTuple):
         code: its code, which may be a status.
         own_code: the code as the provider wrote it, where it says more than the status.
         reason: Google's reason (`google.rpc.ErrorInfo`).
-        wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
+        wait_s: retry delay in seconds, if given (`google.rpc.RetryInfo`).
     """
 
     message: str = ""
@@ -104,14 +103,14 @@ def classify(
     secrets: Iterable[str] = (),
     now: Callable[[], float],
 ) -> UpstreamError:
-    """Return the failure that an answer other than 2xx stands for.
+    """Return the error for a response other than 2xx.
 
     Args:
         provider: its name in the settings, for the message.
         status: the HTTP status.
         headers: the answer's; names in any case if the mapping folds them, else lower.
         body: the beginning of the answer.
-        secrets: texts that must not come up in the message.
+        secrets: texts that must not occur in the message.
         now: Unix seconds, to read a Retry-After that is a date.
     """
     told = _read(body)
@@ -134,9 +133,9 @@ def classify(
 
 
 def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
-    """Return the failure that an error object in a stream, or in an answer of 200, stands for.
+    """Return the error for an error object in a stream or a 200 response.
 
-    Its `status` is the one the provider would have answered, as far as it tells.
+    Its `status` is the HTTP status that matches the error, if known.
     """
     told = _read(body)
     status = _in_band_status(told)
@@ -155,7 +154,7 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
-    """Return the failure of a provider whose answer is none; `what` holds words of ours alone."""
+    """Return the error for an invalid response; `what` must not contain text of the provider."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_ERROR,
         f"the provider {provider} {what}",
@@ -165,7 +164,7 @@ def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
 
 
 def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
-    """Return the failure of a provider whose answer goes over a limit of the gateway's.
+    """Return the error for a response that exceeds a limit of the gateway.
 
     Args:
         provider: its name in the settings.
@@ -178,7 +177,7 @@ def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
 
 
 def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
-    """Return the failure of a provider whose answer ended before it was whole."""
+    """Return the error for an incomplete response."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_CONNECTION,
         f"the provider {provider} broke off before its answer was whole",
@@ -187,7 +186,7 @@ def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | None:
-    """Return the whole seconds a provider asks to wait: at least 0, at most a day.
+    """Return the provider's retry delay in whole seconds: at least 0, at most a day.
 
     Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
     (RFC 9110, section 10.2.3); None where neither is there or can be read.
@@ -208,7 +207,7 @@ def _whole(seconds: float | None) -> int | None:
 
 
 def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
-    """Return a provider's own words for the log."""
+    """Return the provider's message for the log."""
     names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
     words = f"{names}: {told.message}" if names and told.message else names or told.message
     return printable(redact(words[:_MAX_CAUSE], secrets))
@@ -278,9 +277,10 @@ def _judge_refusal(
 
 
 def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) -> None:
-    """Keep the code and the param of a refusal, which clients of the same dialect go by."""
+    """Keep the code and param of an error that clients of the same dialect rely on."""
     if error.reason not in _REFUSALS:
-        # It is of the gateway's own account or choice of model, or clients know its code.
+        # Errors of the gateway's account or model selection are excluded, unless clients know the
+        # code.
         return
     secrets = tuple(secrets)
     code = told.own_code
@@ -338,7 +338,7 @@ def _read(body: bytes) -> _Told:
 
 
 def _details(details: Any) -> tuple[str, float | None]:
-    """Read Google's `details`: the reason of an `ErrorInfo`, the delay of a `RetryInfo`."""
+    """Parse Google's `details`: the reason of `ErrorInfo`, the delay of `RetryInfo`."""
     reason, wait_s = "", None
     for one in details if isinstance(details, list) else ():
         match one:
@@ -353,7 +353,7 @@ def _as_text(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        return ""  # nested more deeply than anybody reads
+        return ""  # nested too deeply
 
 
 def _word(value: object) -> str:
