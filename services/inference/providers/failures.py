@@ -73,7 +73,7 @@ _IN_BAND_STATUSES = {
 }
 
 
-class _Told(NamedTuple):
+class _ErrorBody(NamedTuple):
     """The known fields of an error body.
 
     Attributes:
@@ -113,12 +113,12 @@ def classify(
         secrets: texts that must not occur in the message.
         now: Unix seconds, to read a Retry-After that is a date.
     """
-    told = _read(body)
-    reason, message, param = _judge(provider, status, told, secrets)
+    parsed = _read(body)
+    reason, message, param = _judge(provider, status, parsed, secrets)
     wait = None
     if status in (408, 425, 429) or status >= 500:
         wait = retry_after(headers, now)
-        wait = _whole(told.wait_s) if wait is None else wait
+        wait = _whole(parsed.wait_s) if wait is None else wait
     error = UpstreamError(
         reason,
         message,
@@ -126,9 +126,9 @@ def classify(
         body=_kept(body),
         retry_after_s=wait,
         param=param,
-        cause=partial(_cause, told, tuple(secrets)),
+        cause=partial(_cause, parsed, tuple(secrets)),
     )
-    _add_own_words(error, told, secrets)
+    _add_own_words(error, parsed, secrets)
     return error
 
 
@@ -137,19 +137,19 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
 
     Its `status` is the HTTP status that matches the error, if known.
     """
-    told = _read(body)
-    status = _in_band_status(told)
-    reason, message, param = _judge(provider, status, told, secrets)
+    parsed = _read(body)
+    status = _in_band_status(parsed)
+    reason, message, param = _judge(provider, status, parsed, secrets)
     error = UpstreamError(
         reason,
         message,
         status=status,
         body=_kept(body),
-        retry_after_s=_whole(told.wait_s),
+        retry_after_s=_whole(parsed.wait_s),
         param=param,
-        cause=partial(_cause, told, tuple(secrets)),
+        cause=partial(_cause, parsed, tuple(secrets)),
     )
-    _add_own_words(error, told, secrets)
+    _add_own_words(error, parsed, secrets)
     return error
 
 
@@ -206,20 +206,20 @@ def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
 
 
-def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
+def _cause(parsed: _ErrorBody, secrets: tuple[str, ...]) -> str:
     """Return the provider's message for the log."""
-    names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
-    words = f"{names}: {told.message}" if names and told.message else names or told.message
+    names = "/".join(dict.fromkeys(word for word in (parsed.kind, parsed.code) if word))
+    words = f"{names}: {parsed.message}" if names and parsed.message else names or parsed.message
     return printable(redact(words[:_MAX_CAUSE], secrets))
 
 
 def _judge(
-    provider: str, status: int, told: _Told, secrets: Iterable[str]
+    provider: str, status: int, parsed: _ErrorBody, secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
     """Return reason, message and param."""
-    kinds = {told.kind.lower(), told.code.lower()}
-    refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
-    if refused or _BILLING_WORDS in told.message:
+    kinds = {parsed.kind.lower(), parsed.code.lower()}
+    refused = status in (401, 402, 403) or parsed.reason in _KEY_REASONS
+    if refused or _BILLING_WORDS in parsed.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
             f"the provider {provider} refused the gateway's credential; "
@@ -244,7 +244,7 @@ def _judge(
     if status == 408:
         return errors_pb2.REASON_UPSTREAM_TIMEOUT, f"the provider {provider} timed out", ""
     if 400 <= status < 500 and status != 425:
-        return _judge_refusal(provider, status, told, kinds, secrets)
+        return _judge_refusal(provider, status, parsed, kinds, secrets)
     if 300 <= status < 400:
         message = (
             f"the provider {provider} answered with a redirect ({status}), which is not followed"
@@ -254,9 +254,9 @@ def _judge(
 
 
 def _judge_refusal(
-    provider: str, status: int, told: _Told, kinds: set[str], secrets: Iterable[str]
+    provider: str, status: int, parsed: _ErrorBody, kinds: set[str], secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
-    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(told.message):
+    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(parsed.message):
         reason = errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED
     elif kinds & _FILTER_CODES:
         reason = errors_pb2.REASON_CONTENT_FILTER
@@ -271,30 +271,30 @@ def _judge_refusal(
         return errors_pb2.REASON_TOO_LARGE, message, ""
     else:
         reason = errors_pb2.REASON_UPSTREAM_REJECTED
-    words = redact(told.message, secrets)
+    words = redact(parsed.message, secrets)
     refused = f"the provider {provider} refused the request"
     return reason, words or f"{refused} (status {status})", ""
 
 
-def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) -> None:
+def _add_own_words(error: UpstreamError, parsed: _ErrorBody, secrets: Iterable[str]) -> None:
     """Keep the code and param of an error that clients of the same dialect rely on."""
     if error.reason not in _REFUSALS:
         # Errors of the gateway's account or model selection are excluded, unless clients know the
         # code.
         return
     secrets = tuple(secrets)
-    code = told.own_code
+    code = parsed.own_code
     if isinstance(code, int) or _is_own_word(code, secrets):
         error.upstream_code = code
-    if _is_own_word(told.param, secrets):
-        error.upstream_param = told.param
+    if _is_own_word(parsed.param, secrets):
+        error.upstream_param = parsed.param
 
 
 def _is_own_word(word: str, secrets: tuple[str, ...]) -> bool:
     return _OWN_WORD.fullmatch(word) is not None and redact(word, secrets) == word
 
 
-def _read(body: bytes) -> _Told:
+def _read(body: bytes) -> _ErrorBody:
     """Find message, type and code in the shapes that providers and their servers use.
 
     `{"error": {…}}` (OpenAI, Anthropic, Google, the last one also in a list),
@@ -303,20 +303,20 @@ def _read(body: bytes) -> _Told:
     error's body may be says nothing.
     """
     if len(body) > MAX_ERROR_BODY:
-        return _Told()
+        return _ErrorBody()
     try:
         value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         text = body.decode("utf-8", "replace").strip()
-        return _Told("" if text.startswith("<") else text[:_MAX_WORDS])
+        return _ErrorBody("" if text.startswith("<") else text[:_MAX_WORDS])
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, dict) and isinstance(value.get("error"), dict | str):
         value = value["error"]
     if isinstance(value, str):
-        return _Told(value[:_MAX_WORDS])
+        return _ErrorBody(value[:_MAX_WORDS])
     if not isinstance(value, dict):
-        return _Told()
+        return _ErrorBody()
     message = value.get("message") or value.get("detail") or ""
     if not isinstance(message, str):
         message = _as_text(message)
@@ -327,7 +327,7 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(
+    return _ErrorBody(
         message[:_MAX_WORDS],
         _word(value.get("type")),
         _word(code),
@@ -369,10 +369,10 @@ def _own_code(value: object, beside_status: bool) -> str | int:
     return "" if beside_status else value
 
 
-def _in_band_status(told: _Told) -> int:
-    if _STATUS.fullmatch(told.code):
-        return int(told.code)
-    for word in (told.kind.lower(), told.code.lower()):
+def _in_band_status(parsed: _ErrorBody) -> int:
+    if _STATUS.fullmatch(parsed.code):
+        return int(parsed.code)
+    for word in (parsed.kind.lower(), parsed.code.lower()):
         if word in _IN_BAND_STATUSES:
             return _IN_BAND_STATUSES[word]
         if word in _CONTEXT_CODES or word in _FILTER_CODES:

@@ -118,8 +118,8 @@ class Candidate:
         """Add the end of the answer."""
         self._close(out)
         if self._text_signature:
-            told = Further(message=signatures.for_chat(self._text_signature))
-            out.append(Event(choice=self._number, further=told))
+            signed = Further(message=signatures.for_chat(self._text_signature))
+            out.append(Event(choice=self._number, further=signed))
         finish = Finish(reason=self._finish_reason())
         further = dict(self._further)
         if self.reason not in _REASONS:
@@ -227,9 +227,9 @@ class Candidate:
         if self._is_chat and mime.startswith("image/"):
             # The format of OpenRouter and others.
             url = {"url": f"data:{mime};base64,{data}"}
-            self._tell({"images": [{"type": "image_url", "image_url": url}]}, out)
+            self._add_unnamed({"images": [{"type": "image_url", "image_url": url}]}, out)
         elif self._is_chat:
-            self._tell(_google_parts({"inlineData": given}), out)
+            self._add_unnamed(_google_parts({"inlineData": given}), out)
         else:
             content = binascii.a2b_base64(data)
             medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)
@@ -242,15 +242,15 @@ class Candidate:
             return
         self._close(out)
         if self._is_chat:
-            self._tell(_google_parts(kept), out)
+            self._add_unnamed(_google_parts(kept), out)
         else:
             fields = {**kept, "type": "google_part"}
             self._add(Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields))), out)
 
-    def _tell(self, fields: Json, out: list[Event]) -> None:
+    def _add_unnamed(self, fields: Json, out: list[Event]) -> None:
         """Add unnamed fields of the message."""
-        told = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
-        out.append(Event(choice=self._number, further=Further(message=told)))
+        opaque = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
+        out.append(Event(choice=self._number, further=Further(message=opaque)))
 
     def _begin(self, kind: str, out: list[Event]) -> None:
         self._bounds.part()
