@@ -36,7 +36,7 @@ $(VENV)/.installed: requirements.lock $(VENV)/.runs
 	$(PIP_INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
-setup: $(VENV)/.installed ## install what the lock file names into .venv
+setup: $(VENV)/.installed ## install the locked dependencies into .venv
 
 run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	@exec $(BIN)/gateway up
@@ -70,20 +70,20 @@ $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/
 
 INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
   $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json))
-clients: setup ## run other people's programs against a gateway
+clients: setup ## run third-party clients against a gateway
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
 	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
 
 # Hundreds of processes, which tests start, would each compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-test: setup sdks ## run the whole suite: no network, no root, no server to start
+test: setup sdks ## run all tests (needs no network, root or running server)
 	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope --no-loadscope-reorder
 
 soak: setup sdks ## run the long tests
 	$(BIN)/pytest -m soak
 
-check: setup sdks ## format, lint, types, layers, protos, and generated code that matches them
+check: setup sdks ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade
@@ -95,7 +95,7 @@ check: setup sdks ## format, lint, types, layers, protos, and generated code tha
 	  || { echo "generated/ differs from proto/: run make generate" >&2; exit 1; }
 
 GENERATED ?= generated
-generate: setup ## write generated/ anew from proto/
+generate: setup ## regenerate generated/ from proto/
 	@rm -rf $(GENERATED)/gateway && mkdir -p $(GENERATED)
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
 	  --python_out=$(GENERATED) --grpc_python_out=$(GENERATED) \
@@ -104,25 +104,25 @@ generate: setup ## write generated/ anew from proto/
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header pyproject.toml
-lock: setup ## write both lock files anew from pyproject.toml
+lock: setup ## regenerate both lock files from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
 	$(LOCK) --extra build --extra media --extra video --constraint requirements.lock --output-file requirements-run.lock
 
-context-sizes: setup ## write services/inference/context_sizes.json anew from the data of genai-prices
+context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
 
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.articles
 
-bench-memory: setup ## measure what memory finds again, and how fast
+bench-memory: setup ## measure the recall and speed of memory
 	$(BIN)/python -m tests.bench.memory
 
-bench-media: setup ## measure what conversions of documents and scans find, and how fast
+bench-media: setup ## measure the accuracy and speed of document conversions
 	$(BIN)/python -m tests.bench.media
 
 envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
-clean: ## remove what the other targets made
+clean: ## remove everything that the other targets created
 	rm -rf $(VENV) .venv-* tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -30,7 +30,7 @@ def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     percent-encoded. Dropped fields are listed as far as they fit.
 
     Args:
-        served: the service's `RouteInfo`.
+        served: the service's `Served`.
         paths: translates canonical field paths into the caller's; None if they are the same.
     """
     headers = {

@@ -1,1 +1,1 @@
-"""Answers of language models, whichever provider serves them."""
+"""The inference service: generates answers with the models of several providers."""

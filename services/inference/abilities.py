@@ -1,8 +1,8 @@
-"""Which media the models of a local server read, where the server tells.
+"""Query local servers for the media that their models read.
 
-No table knows what somebody runs at home. Ollama tells the capabilities of each model
-(`POST /api/show`), llama-server those of its one (`GET /props`); vLLM and others tell nothing:
-their models are sent every medium until they refuse one (`refusals`).
+Ollama reports the capabilities of each model (`POST /api/show`), llama-server those of its only
+model (`GET /props`). Other servers such as vLLM report nothing: their models are sent every medium
+until they reject one (`refusals`).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from services.inference.providers.registry import is_own
 
 _TIMEOUT_S = 5.0
 _MAX_BYTES = 4 << 20
-_MAX_ASKED = 200  # models of one server, at a time
+_MAX_ASKED = 200  # parallel requests per server
 _AT_ONCE = 4
 _MEDIA = {
     "vision": conversation_pb2.MEDIA_KIND_IMAGE,
@@ -32,12 +32,12 @@ _MEDIA = {
 async def learn(
     client: http.Client, providers: Mapping[str, Provider], names: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], Inputs]:
-    """Return what the models of local servers read beside text, as far as that is told.
+    """Return the media that models of local servers read beside text, if reported.
 
     Args:
-        client: to ask with.
-        providers: the servers; those that are not of this network are not asked.
-        names: the models to ask about, by provider.
+        client: the HTTP client.
+        providers: the servers; only local ones are queried.
+        names: the models, by provider.
     """
     local = {
         name: provider
@@ -65,7 +65,7 @@ async def _inputs(
             return dict.fromkeys(names, inputs)
     first = await _show(client, provider, names[0])
     if first is None:
-        return {}  # it is no Ollama
+        return {}  # not an Ollama server
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def show(name: str) -> Inputs | None:
@@ -91,7 +91,7 @@ def _read(capabilities: Iterable[str]) -> Inputs:
 async def _ask(
     client: http.Client, provider: Provider, method: str, path: str, body: bytes = b""
 ) -> Any:
-    """Return the JSON of an answer, None where there is none."""
+    """Return the JSON of a response, or None if the request failed."""
     base = URL(provider.base_url)
     root = base.with_path(base.path.rstrip("/").removesuffix("/v1")).with_query(None)
     url = root.joinpath(path)

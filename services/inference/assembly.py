@@ -1,4 +1,4 @@
-"""Builds inference from settings, and builds it anew when they change."""
+"""Build the inference service from settings, and rebuild it when they change."""
 
 import asyncio
 import itertools
@@ -41,16 +41,16 @@ from services.inference.tools.running import WebTools
 
 log = logging.getLogger(__name__)
 
-# Local servers come and go; lists of the others change with new models.
+# Local servers come and go; the lists of others only change with new models.
 _LEARN_LOCAL_EVERY_S = 30.0
 _LEARN_ALL_EVERY_ROUNDS = 20
 
 
 class Inference:
-    """The engine, its connections to providers, and what it learns of them.
+    """The engine, its connections to providers, and the discovered models.
 
     Attributes:
-        engine: answers requests.
+        engine: generates answers.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Inference:
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
-        self._shown: set[tuple[str, str]] = set()  # models that were asked about
+        self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._conversions = open_store(settings.storage, reserve)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter: Converter = PooledConverter(self._pool, _user)
@@ -113,10 +113,10 @@ class Inference:
         reserve: DiskReserve,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Build it, over files to read and memories; nothing waits for a provider.
+        """Build the service; this does not wait for providers.
 
-        `lease` is held by the process that clears away old conversions; `reserve` is the free
-        space that is left where they are kept.
+        `lease` is held by the process that deletes old conversions; `reserve` is the free disk
+        space that they must leave.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -134,15 +134,14 @@ class Inference:
         )
 
     def reload(self, settings: Settings) -> None:
-        """Take the providers, models and roles of settings that were read again."""
+        """Apply the providers, models and roles of reloaded settings."""
         self._settings = settings
         self.engine.routes = self._routes()
 
     async def learn(self, *, local_only: bool = False) -> None:
-        """Ask providers, or local servers alone, which models they have.
+        """Query providers, or only local servers, for their models.
 
-        A local server that does not answer is gone; what any other provider listed before
-        stays known.
+        A local server that does not respond is removed; the models of any other provider are kept.
         """
         asked = self._local()
         if not local_only:
@@ -160,9 +159,9 @@ class Inference:
     async def _abilities_of(
         self, asked: Mapping[str, Provider], found: Mapping[str, Sequence[str]]
     ) -> dict[tuple[str, str], Inputs]:
-        """Return what local servers tell of their models; each is asked about when it is new.
+        """Return the abilities of local models; only new models are queried.
 
-        A server that was gone is asked about all of them again.
+        When a server reappears, all of its models are queried again.
         """
         gone = asked.keys() - found.keys()
         self._shown = {one for one in self._shown if one[0] not in gone}
@@ -176,11 +175,11 @@ class Inference:
         return kept | told
 
     async def drain(self, within_s: float) -> None:
-        """Wait for answers that are still to be remembered, so many seconds at most."""
+        """Wait up to `within_s` seconds until pending answers are stored in memory."""
         await self.engine.drain(within_s)
 
     async def stop(self) -> None:
-        """End what is not settled, and close every connection to a provider."""
+        """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
         self._learning.cancel()
         self._sweeping.cancel()
@@ -202,7 +201,7 @@ class Inference:
         return discovery.configured(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:
-        """Return the local servers that may join: those whose names are free."""
+        """Return the local servers whose names are not used by the settings."""
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()
@@ -226,7 +225,7 @@ class Inference:
         )
 
     def _web_tools(self) -> WebTools:
-        """Return what the gateway can do with the web as the settings are now."""
+        """Return the web tools of the current settings."""
         return WebTools(
             search_backend(self._settings.tools.web_search, self._client, self._environ),
             Pages(self._fetcher, self._converter, self._settings.limits.max_fetched_bytes),
@@ -240,6 +239,6 @@ class Inference:
 
 
 def _user() -> str:
-    """Return the user whom the current task serves, "" where it serves none."""
+    """Return the id of the current task's user, or ""."""
     known = caller.get(None)
     return "" if known is None else known.user_id

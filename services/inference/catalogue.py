@@ -1,4 +1,4 @@
-"""What is known of servers and models: `catalogue.toml`, read once.
+"""The catalogue of known servers and models, loaded once from `catalogue.toml`.
 
 Context sizes of models that are not in it come from `context_sizes.json`, which
 `make context-sizes` writes from the package genai-prices (MIT licence). The package itself is
@@ -22,10 +22,10 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 
 Inputs = frozenset[MediaKind.ValueType]
-# What models read, by the provider's name and the model's.
+# Media read by a model, by provider and model name.
 Abilities = Mapping[tuple[str, str], Inputs]
 
-# What media are called in this table and in the settings.
+# Names of media in the catalogue and in the settings.
 MEDIA: Mapping[str, MediaKind.ValueType] = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
     "pdf": conversation_pb2.MEDIA_KIND_DOCUMENT,
@@ -36,22 +36,21 @@ MEDIA: Mapping[str, MediaKind.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model.
+    """Known properties of a model.
 
     Attributes:
-        display_name: its name for people, or "".
-        inputs: media it reads beside text, or None when unknown.
-        context_window: tokens it can read (OpenAI's cover what it writes too), or 0.
-        max_output_tokens: tokens it can write, or 0 when unknown.
-        tools: whether it can call tools, or None when unknown.
-        thinking: whether it can think before it answers, or None.
-        structured_output: whether it can be held to a JSON Schema, or None.
-        adaptive: whether it decides by itself how much it thinks, asked by an effort and
-            not by a budget.
-        efforts: the efforts it can be asked for, weakest first; () when unknown.
-        refuses: fields that it refuses, names of `services.inference.refusals`.
-        thinking_off: fields of a body that keep it from thinking; none when unknown.
-        listed: whether it is shown to callers who ask which models there are.
+        display_name: a human-readable name, or "".
+        inputs: kinds of media that it reads beside text; None if unknown.
+        context_window: in tokens (for OpenAI's models including output), or 0.
+        max_output_tokens: 0 if unknown.
+        tools: whether it can call tools; None if unknown.
+        thinking: whether it supports thinking; None if unknown.
+        structured_output: whether it supports JSON Schema output; None if unknown.
+        adaptive: whether thinking is controlled by an effort, not by a budget.
+        efforts: supported efforts, weakest first; () if unknown.
+        refuses: fields that it rejects, as named by `services.inference.refusals`.
+        thinking_off: request fields that disable thinking; empty if unknown.
+        listed: whether it is included in lists of models.
     """
 
     display_name: str = ""
@@ -73,13 +72,13 @@ UNKNOWN = ModelInfo()
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What is known of a server, whatever its models.
+    """Known properties of a server, for all of its models.
 
     Attributes:
-        sizes: section of `context_sizes.json` that has its names for models, or "".
+        sizes: section of `context_sizes.json` with its model names, or "".
         newest: whether it knows OpenAI's newest shapes of messages.
-        image_urls: whether it fetches images by their addresses.
-        checks_signatures: whether it takes back no thinking but what it has signed itself.
+        image_urls: whether it fetches images by URL.
+        checks_signatures: whether it rejects thinking that it has not signed.
         efforts, refuses, thinking_off: as of `ModelInfo`, for all of its models.
     """
 
@@ -94,14 +93,14 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Who makes models and serves them itself.
+    """A maker of models who also serves them.
 
     Attributes:
-        hosts: where it serves them.
-        claims: how the names begin that are its models when nothing else says so.
-        leaves: names that begin so and are not served by it.
-        models: its models by name, without the date of a snapshot.
-        families: what the other models share, by how their names begin; the first counts.
+        hosts: hosts of its servers.
+        claims: name prefixes of its models.
+        leaves: names with such a prefix that it does not serve.
+        models: its models by name, without snapshot dates.
+        families: properties of other models by name prefix; the first match wins.
     """
 
     hosts: Sequence[str]
@@ -116,11 +115,11 @@ _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def facts_of(kind: str, upstream: str) -> ModelInfo:
-    """Return what is known of the model `upstream` behind a provider of `kind`.
+    """Return the known properties of the model `upstream` at a provider of `kind`.
 
-    Compatible servers serve models of every maker; one that goes by a well-known
-    name is taken at its word. Of any other nothing is known: it has no limits, and is
-    sent every medium until its provider refuses one.
+    Compatible servers serve models of every maker, so a well-known name is trusted. Models with
+    other names are unknown: they have no limits, and are sent every medium until their provider
+    rejects one.
     """
     maker = MAKERS.get(kind)
     if maker is None:
@@ -132,7 +131,7 @@ def facts_of(kind: str, upstream: str) -> ModelInfo:
 
 
 def server_facts(kind: str, base_url: str) -> ServerFacts:
-    """Return what is known of the server at an address, by its host."""
+    """Return the known properties of a server, by its host."""
     parts = urlsplit(base_url)
     host = (parts.hostname or "").lower()
     try:
@@ -146,7 +145,7 @@ def server_facts(kind: str, base_url: str) -> ServerFacts:
 
 
 def context_window(server: ServerFacts, upstream: str) -> int:
-    """Return the tokens that a model of a server can read, or 0 where that is not known."""
+    """Return the context window of a server's model in tokens, or 0 if unknown."""
     if not server.sizes:
         return 0
     sizes = _context_sizes(server.sizes)
@@ -154,7 +153,7 @@ def context_window(server: ServerFacts, upstream: str) -> int:
 
 
 def maker_of(upstream: str) -> str:
-    """Return the kind of provider whose maker a bare name belongs to, or ""."""
+    """Return the provider kind of the maker who claims a bare name, or ""."""
     for kind, maker in MAKERS.items():
         if upstream.startswith(maker.claims) and not upstream.startswith(maker.leaves):
             return kind
@@ -175,7 +174,7 @@ def _is_at(pattern: str, host: str, place: str) -> bool:
 
 
 def _family_of(upstream: str, families: Sequence[tuple[tuple[str, ...], ModelInfo]]) -> ModelInfo:
-    # The last part of a path, such as that of a repository of models.
+    # The last part of a path, such as a repository name.
     last = f"/{upstream.rpartition('/')[2].lower()}"
     for beginnings, facts in families:
         if upstream.startswith(beginnings) or last.startswith(beginnings):

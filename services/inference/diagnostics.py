@@ -1,4 +1,4 @@
-"""Mistakes in settings that are well-formed: names that lead nowhere, keys that are missing."""
+"""Warnings about valid but suspicious settings: unknown names and missing keys."""
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
@@ -12,17 +12,17 @@ from services.inference.providers import sandbox
 from services.inference.refusals import NAMES
 from services.inference.routing import Models
 
-# The efforts that the models of the catalogue can be asked for.
+# Efforts of the catalogue's models.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# Tasks that the gateway does without a model where that is said in place of one's name.
+# Tasks that have an embedded implementation in place of a model.
 _EMBEDDED_TASKS = ("describe_image", "transcribe_audio")
 
 
 def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
-    """Return what an operator probably did not mean, one line each.
+    """Return probable mistakes in settings, one line each.
 
-    A gateway starts all the same: keys may come later, and models of local servers are
-    known only once these answer. Names of their models (`ollama/…`) are not reported.
+    They do not prevent a start: keys may be added later, and models of local servers are only known
+    once these respond. Names of their models (`ollama/…`) are not reported.
     """
     return [
         *_missing_keys(settings, environ),
@@ -32,7 +32,7 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
 
 
 def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
-    """Return what is right in some set-ups and a mistake in most, one line each."""
+    """Return warnings about settings that are mistakes in most deployments, one line each."""
     return [*_own_keys(settings, environ), *_misspelt_names(settings)]
 
 
@@ -61,9 +61,9 @@ def _misspelt_names(settings: Settings) -> Iterator[str]:
 
 
 def _probably_meant(name: str, known: Collection[str]) -> str:
-    """Return the known name that another one is like, or "" where it is known or like none.
+    """Return the known name that resembles an unknown one, or "".
 
-    Providers have fields and efforts of their own, which are like none of these as a rule.
+    Fields and efforts of other providers usually resemble none of them.
     """
     close = () if name in known else get_close_matches(name, sorted(known), n=1, cutoff=0.7)
     return close[0] if close else ""

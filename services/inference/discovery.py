@@ -1,7 +1,7 @@
-"""Providers that join by themselves: a key in the environment, a server on this machine.
+"""Discover providers by keys in the environment, and local model servers.
 
-Names that the settings use already are left alone. What a local server offers is
-learnt in the background and again now and then, so that nobody waits for it.
+Names used in the settings are not replaced. The models of local servers are queried periodically in
+the background.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 4 << 20
-_MAX_MODELS = 1_000  # the most that Anthropic and Google list at once
+_MAX_MODELS = 1_000  # maximum page size of Anthropic and Google
 _MAX_PAGES = 10
-# Methods of Google's models that the gateway asks for.
+# Required methods of Google's models.
 _SERVED = ("generateContent", "embedContent")
-_MAX_MODEL_NAME = 200  # characters; callers write it behind the provider's name
+_MAX_MODEL_NAME = 200  # maximum length of a model name
 
-# Servers of models on their usual ports.
+# Local model servers on their default ports.
 LOCAL_SERVERS = {
     "ollama": "http://127.0.0.1:11434/v1",
     "llama-server": "http://127.0.0.1:8080/v1",
@@ -39,9 +39,8 @@ LOCAL_SERVERS = {
 def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
     """Return the providers whose key is in the environment.
 
-    The same variables point clients at this gateway, so that a key of a gateway is not a
-    provider's key, and the gateway's own address not a provider's address: requests would
-    go round in circles.
+    The same variables configure clients of this gateway. Keys of a gateway and the gateway's own
+    URL are therefore ignored, as requests would loop.
     """
     found = {}
     for name, preset in PRESETS.items():
@@ -60,7 +59,7 @@ def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Prov
 
 
 def local_servers(server: Server) -> dict[str, Provider]:
-    """Return the local servers to look for, none of them at the gateway's own address."""
+    """Return the possible local servers, without the gateway's own address."""
     return {
         name: Provider(kind="openai", base_url=url)
         for name, url in LOCAL_SERVERS.items()
@@ -69,7 +68,7 @@ def local_servers(server: Server) -> dict[str, Provider]:
 
 
 async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
-    """Return the names of the models of each provider that answers."""
+    """Return the model names of each provider that responds."""
     found = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
     return {
         name: models for name, models in zip(providers, found, strict=True) if models is not None
@@ -93,7 +92,7 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
 
 
 async def _gemini_models(client: http.Client, provider: Provider) -> list[str] | None:
-    """Return the models that chat or make vectors; Google lists them a page at a time."""
+    """Return the chat and embedding models; Google's list is paginated."""
     names: list[str] = []
     token = ""
     for _ in range(_MAX_PAGES):
@@ -101,7 +100,7 @@ async def _gemini_models(client: http.Client, provider: Provider) -> list[str] |
             case {"models": [*models], **more}:
                 names += _names([one for one in models if _is_served(one)], "name")
             case {**more} if not more.get("error"):
-                pass  # a page without models leaves the list out
+                pass  # an empty page omits the list
             case _:
                 return None
         following = more.get("nextPageToken")
@@ -117,7 +116,7 @@ def _is_served(model: Any) -> bool:
 
 
 def _names(models: list[Any], field: str) -> list[str]:
-    """Return the names in a list of models, as many as are kept."""
+    """Return the names in a list of models, up to a limit."""
     return [
         model[field]
         for model in models
@@ -128,10 +127,10 @@ def _names(models: list[Any], field: str) -> list[str]:
 
 
 async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
-    """Return the answer to what models a server has.
+    """Request a server's list of models.
 
     Raises:
-        ValueError: it is no JSON, or no answer at all.
+        ValueError: the request failed, or the response is not JSON.
     """
     url = URL(provider.base_url)
     headers = dict(provider.headers)

@@ -1,8 +1,8 @@
-"""How many tokens a request reads, guessed without a tokenizer, and rather too many.
+"""Estimate the input tokens of a request without a tokenizer, rather too high.
 
-Text is measured by `services.common.tokens`. It can come out too low for images at a
-provider that charges more for them, and for documents, whose pages are guessed. The
-figures are rules of thumb; none was measured against a provider.
+Text is estimated by `services.common.tokens`. The result can be too low for images at some
+providers and for documents, whose pages are estimated. The constants are rules of thumb, not
+measured.
 """
 
 from collections.abc import Iterable
@@ -12,32 +12,32 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.tokens import estimate_bytes, estimate_tokens
 
-# What the dialects put around the parts of a request.
+# Overhead of the dialects per part of a request.
 _REQUEST = 10
 MESSAGE = 6
 _CALL = 20
 _TOOL = 20
-# Providers explain the use of tools to the model once, in their own words.
+# Overhead of a provider's tool instructions.
 _TOOLS = 500
 
-# The most that Claude models up to 4.6 count for an image, above most of OpenAI's.
+# The maximum of Claude models up to 4.6 per image, above most of OpenAI's.
 _IMAGE = 1_600
-# A page of a document is read as its text and as an image.
+# A page of a document counts as its text and an image.
 _PAGE = 1_500 + _IMAGE
 _BYTES_A_PAGE = 20_000
 _PAGES_UNSEEN = 10
-# A recording or film has some tens to hundreds of tokens for each second.
+# Recordings and films have tens to hundreds of tokens per second.
 _BYTES_A_TOKEN = 500
 _RECORDING_UNSEEN = 10_000
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
-    """Guess the tokens that messages of a request are read as."""
+    """Estimate the input tokens of messages."""
     return sum(MESSAGE + _blocks(message.blocks) for message in messages)
 
 
 def estimate_input_tokens(request: GenerateRequest) -> int:
-    """Guess the tokens that a request reads."""
+    """Estimate the input tokens of a request."""
     total = _REQUEST + estimate_messages(request.messages)
     if request.tools:
         total += _TOOLS
@@ -64,7 +64,7 @@ def _other(kind: str | None, block: Block) -> int:
         case "thinking":
             return estimate_tokens(block.thinking.text)
         case "redacted_thinking":
-            # Encrypted and in base64, so longer than what it stands for.
+            # Encrypted and base64-encoded, so longer than the original text.
             return len(block.redacted_thinking) // 3
         case "tool_use":
             call = block.tool_use
@@ -92,6 +92,6 @@ def _media(media: Media) -> int:
         return _PAGE * _PAGES_UNSEEN
     if media.mime_type.startswith("text/"):
         return estimate_bytes(media.data)
-    # Most PDF files name each of their pages in the open; else their size must do.
+    # Most PDF files have uncompressed page objects; otherwise the size is used.
     named = media.data.count(b"/Type /Page") + media.data.count(b"/Type/Page")
     return _PAGE * (named or len(media.data) // _BYTES_A_PAGE + 1)

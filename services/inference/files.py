@@ -1,9 +1,8 @@
-"""Files of the gateway's store that a request names: fetched, and put in their places.
+"""Replace the ids of stored files in a request by their content.
 
-A file goes to the provider by value, as its dialect wants it: callers share the
-operator's account there, and the id means nothing to it. What the file is (image,
-document, recording) follows from its own type, whatever the caller called it; text is
-a document that every target reads, as a plain text block where it reads no documents.
+Files are sent to providers by value: the ids belong to the gateway. The kind of a file (image,
+document, recording) follows from its own type. A text file is a document, or a text block for
+targets that do not read documents.
 """
 
 import asyncio
@@ -38,13 +37,13 @@ _KINDS: dict[str, MediaKind.ValueType] = {
 
 
 class Files(Protocol):
-    """Where files are read, for the caller whom the current task serves."""
+    """Reads files of the current task's caller."""
 
     async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Return a file and its bytes.
+        """Return a file and its content.
 
         Raises:
-            GatewayError: not_found; too_large, when it has more than `at_most` bytes.
+            GatewayError: not_found; too_large, if it has more than `at_most` bytes.
         """
         ...
 
@@ -56,7 +55,7 @@ class FileStore:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
 
     async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Return a file and its bytes; see `Files`."""
+        """Return a file and its content; see `Files`."""
         call = self._stub.ReadFile(
             files_pb2.ReadFileRequest(id=file_id),
             metadata=call_metadata(caller_key.get(), logs.request_id.get()),
@@ -80,13 +79,13 @@ class FileStore:
 async def place_files(
     found: Iterable[MediaRef], files: Files, *, at_most: int, keep_foreign: bool
 ) -> None:
-    """Put the bytes of every file that a request names in the place of its id.
+    """Replace the file ids in a request by the files' content.
 
     Args:
         found: the request's media.
-        files: where files are read.
-        at_most: bytes that all of them together may have.
-        keep_foreign: whether ids that are not the gateway's are left as they are.
+        files: the file store.
+        at_most: maximum total size in bytes.
+        keep_foreign: whether to keep ids that are not the gateway's.
 
     Raises:
         GatewayError: not_found, too_large or storage_unavailable, naming the part.
@@ -130,16 +129,16 @@ async def place_files(
 def texts_as_blocks(
     found: Iterable[MediaRef], target: Target, multimodal: Multimodal
 ) -> tuple[list[MediaRef], list[str]]:
-    """Make text files text blocks unless the target is known to read documents.
+    """Turn text files into text blocks, unless the target is known to read documents.
 
     Args:
         found: the media.
         target: the model.
-        multimodal: says whether texts in another charset than UTF-8 are converted later; where
-            they are not they are read as Windows-1252 here, which reads all.
+        multimodal: decides whether texts that are not UTF-8 are converted later; otherwise they are
+            decoded as Windows-1252, which never fails.
 
     Returns:
-        The other media, and the paths of those that are text now.
+        The remaining media, and the paths of the converted ones.
     """
     if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
         return list(found), []

@@ -1,4 +1,4 @@
-"""The media of a request, each with its path."""
+"""Find the media of a request and their paths."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class MediaRef:
 
     Attributes:
         path: of its block in the request.
-        block: the block that holds it; what is set there is set in the request.
-        is_remembered: whether it comes from the server's memory alone; it fails no request.
+        block: the block of the request; changes apply to the request.
+        is_remembered: whether it comes from the server's memory; such media never fail a request.
     """
 
     path: str
@@ -24,12 +24,12 @@ class MediaRef:
 
 
 def find_media(request: GenerateRequest) -> list[MediaRef]:
-    """Return every medium of a request, those in results of tools too."""
+    """Return all media of a request, including those in tool results."""
     return list(_find(request))
 
 
 def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
-    """Return the block of every medium, those in results of tools too, in reading order."""
+    """Return the blocks of all media in reading order, including those in tool results."""
     for message in messages:
         for block in message.blocks:
             kind = block.WhichOneof("kind")

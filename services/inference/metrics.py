@@ -1,4 +1,4 @@
-"""What inference counts, shown by the facades' /metrics."""
+"""Metrics of inference, exported by the facades' /metrics."""
 
 from prometheus_client import CollectorRegistry
 
@@ -7,7 +7,7 @@ from services.inference.fallback.circuit_breaker import ModelKey, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 
-_MAX_UNKNOWN = 100  # models that nobody configured or offered, with a label each
+_MAX_UNKNOWN = 100  # maximum number of unknown models with a label of their own
 
 
 class Metrics:
@@ -77,10 +77,10 @@ class Metrics:
         )
 
     def breaker_changed(self, key: ModelKey, state: State, *, is_known: bool) -> None:
-        """Show the state of a model's breaker.
+        """Export the state of a model's circuit breaker.
 
-        Callers can name any number of models that a provider does not have, and a label
-        stays as long as the process: of models that are not known only the first have one.
+        Callers can name any number of unknown models, and labels are never removed: only the first
+        unknown models get one.
         """
         if not is_known and key not in self._unknown:
             if len(self._unknown) >= _MAX_UNKNOWN:

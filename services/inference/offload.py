@@ -1,9 +1,8 @@
-"""Work on large requests, in a thread of its own.
+"""Run work on large requests in a separate thread.
 
-Going through 100,000 messages takes some 0.1 s, and making a provider's JSON of them 0.5 s, or
-of 20 MB in few messages 0.1 s: in a thread, which shares the interpreter with the event loop
-in turns of milliseconds, nobody waits for that. Work on any other request is done at once,
-since handing it over costs more.
+Traversing 100,000 messages takes some 0.1 s, and serializing them for a provider 0.5 s. In a
+thread, this work shares the GIL with the event loop in turns of milliseconds. Work on small
+requests runs directly, as a thread would cost more.
 """
 
 import asyncio
@@ -14,22 +13,22 @@ from typing import ParamSpec, TypeVar
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 
-# Messages, blocks of messages, or tools from which on a request is large: a few milliseconds.
+# Minimum number of messages, blocks or tools of a large request.
 _MANY = 2_000
-# Bytes from which on a request is large whatever it holds.
+# Minimum size of a large request in bytes.
 _MANY_BYTES = 1 << 20
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# Whether the request that the current task serves is large.
+# Whether the current task's request is large.
 _is_large: ContextVar[bool] = ContextVar("is_large", default=False)
-# One: two would only take turns, and leave the loop a third of them.
+# One thread: two would take turns and leave the event loop a third of the time.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="large-request")
 
 
 def mark(request: GenerateRequest) -> None:
-    """Note whether the request that the current task serves is large."""
+    """Record whether the current task's request is large."""
     if _is_large.get():
         return
     messages = request.messages
@@ -37,21 +36,21 @@ def mark(request: GenerateRequest) -> None:
         len(messages) > _MANY
         or len(request.tools) > _MANY
         or sum([len(message.blocks) for message in messages]) > _MANY
-        # Last, since it takes as long as to serialize the request.
+        # Last, as it takes as long as serializing the request.
         or request.ByteSize() > _MANY_BYTES
     ):
         _is_large.set(True)
 
 
 def mark_large() -> None:
-    """Note that the request that the current task serves is large, without looking at it."""
+    """Record that the current task's request is large, without checking it."""
     _is_large.set(True)
 
 
 async def offload(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Return what `function` returns, called in a thread where the request is large.
+    """Call `function`, in a thread if the request is large.
 
-    The function uses nothing but its arguments; a cancelled caller does not stop it.
+    The function must only use its arguments; cancelling the caller does not stop it.
     """
     if not _is_large.get():
         return function(*args, **kwargs)

@@ -1,16 +1,16 @@
-"""Paths of fields of a request, as errors and `Served.dropped` give them. Pure.
+"""Field paths of a request, as used in errors and `Served.dropped`. Pure.
 
-They are those of the request message, whoever wrote it: `messages[3].blocks[1].media`. A facade
-translates them into those of its caller's body.
+They are paths of the request message: `messages[3].blocks[1].media`. A facade translates them into
+those of the caller's body.
 """
 
 
 def block_path(message: int, *places: int) -> str:
-    """Return the path of a block, or of one within the result of a tool.
+    """Return the path of a block, or of a block in a tool result.
 
     Args:
         message: index of the message.
-        places: index of the block, and below it that of the block within its result.
+        places: index of the block, and index of the block within its result.
     """
     return f"messages[{message}].blocks" + ".tool_result.blocks".join(
         f"[{place}]" for place in places

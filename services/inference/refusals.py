@@ -1,9 +1,8 @@
-"""Optional fields that a model refuses: read from its provider's answers, and remembered.
+"""Learn which optional fields a model rejects, from its provider's error responses.
 
-Nobody's table of models is complete. A field that an answer is as good without is sent to
-a model of which nothing else is known; when its provider answers 400 and names the field,
-the request is sent once more without it, and so is every later one to that model. So are
-fields of messages that have no name here: client libraries add them to what they send back.
+No table of models is complete. An optional field is sent to unknown models; if the provider
+responds 400 and names the field, the request is repeated without it, and so are later requests to
+that model. The same applies to unnamed fields of messages, which client libraries send back.
 """
 
 import re
@@ -18,33 +17,33 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.fallback.circuit_breaker import ModelKey
 
-# An assistant's message at the end, which the model would go on with.
+# A final assistant message, which the model would continue.
 PREFILL = "prefill"
-# Thoughts of earlier turns that are signed by nobody but the gateway, if at all.
+# Thinking of earlier turns that no provider has signed.
 UNSIGNED_THINKING = "unsigned_thinking"
-# The thoughts of earlier turns, as servers of OpenAI's dialect take them.
+# Thinking of earlier turns, as sent to servers of OpenAI's dialect.
 REASONING_CONTENT = "reasoning_content"
 
-# Thinking, however it is asked for.
+# Thinking in any form.
 ANY_THINKING = "any_thinking"
-# A budget of tokens for thinking, where a model decides by itself how much it thinks.
+# A token budget of thinking, for models that control it by effort.
 THINKING_BUDGET = "thinking_budget"
-# Calls of tools without the thoughts that led to them, even if these are empty.
+# Tool calls without preceding thinking, even if it is empty.
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
-# Calls of tools without a thought signature of Gemini's.
+# Tool calls without a Gemini thought signature.
 UNSIGNED_CALLS = "unsigned_calls"
-# A user's message right after the result of a tool.
+# A user message directly after a tool result.
 USER_AFTER_TOOL = "user_after_tool"
-# Ids of tool calls that are anything but SHORT_ID letters and digits.
+# Tool call ids other than SHORT_ID letters and digits.
 LONG_IDS = "long_ids"
 SHORT_ID = 9
-# The name of who speaks, in a message.
+# The name of a message's author.
 MESSAGE_NAME = "messages.name"
-# Asks a stream for its usage, which some servers tell anyway.
+# Requests usage in a stream, which some servers always send.
 STREAM_OPTIONS = "stream_options"
 
-# By the names that providers have for them. Fields that would change what an answer means
-# (tools, stop sequences, limits of length) are not among them.
+# By providers' names. Fields that change the meaning of an answer (tools, stop sequences, length
+# limits) are not included.
 _OPTIONAL = (
     *("temperature", "top_p", "top_k", "min_p", "seed"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
@@ -53,11 +52,11 @@ _OPTIONAL = (
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed", STREAM_OPTIONS),
-    # Of messages: what other providers say beside their answers.
+    # Unnamed fields of messages that other providers add to answers.
     *("reasoning_details", "extra_content", "annotations"),
 )
-# Fields that change what an answer means, and what they say where they change nothing: with such
-# a value they are left out where a model refuses them.
+# Fields that change the meaning of an answer, with their neutral values; with such a value, a
+# rejected field is left out.
 DEFAULTS: Mapping[str, Sequence[object]] = {
     "logprobs": (False,),
     "top_logprobs": (0,),
@@ -66,37 +65,36 @@ DEFAULTS: Mapping[str, Sequence[object]] = {
     "response_format": ({"type": "text"},),
     "tool_choice": ("auto", {"type": "auto"}),
 }
-# One limit with two names: each is sent under the other one when it is refused.
+# One limit with two names: if one is rejected, the other is sent.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED, *DEFAULTS))
-# Media that a model reads none of, and the kinds that they are.
+# Names for rejected kinds of media, and the kinds.
 MEDIA: Mapping[str, MediaKind.ValueType] = {
     "media.image": conversation_pb2.MEDIA_KIND_IMAGE,
     "media.document": conversation_pb2.MEDIA_KIND_DOCUMENT,
     "media.audio": conversation_pb2.MEDIA_KIND_AUDIO,
 }
 
-# All names that mean something here; a model may refuse other fields of a request's body too.
+# All names with a meaning here; a model may reject other body fields too.
 NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
     *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME),
 }
-# What comes before the name of a refused field of a message that has no name here, and before
-# that of one of its parts or tool calls.
+# Prefixes of rejected unnamed fields of messages, and of their parts or tool calls.
 OF_MESSAGES = "messages[]."
 OF_BLOCKS = "messages[].content[]."
-# What changes messages that hold nothing without a name here.
+# Names that change messages without unnamed fields.
 _OF_CONVERSATIONS = frozenset(
     {CALLS_WITHOUT_THOUGHTS, UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME}
 )
-# Such fields of one model that are remembered: callers make them up.
+# Maximum unnamed fields stored per model, as callers can invent them.
 _MAX_OF_MESSAGES = 20
-# What a message means. A provider that refuses one of these refuses the message.
+# Essential fields of a message. A provider that rejects one rejects the message.
 _OF_EVERY_MESSAGE = frozenset(
     ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio")
 )
-# What such a part or call means.
+# Essential fields of a part or call.
 _OF_EVERY_BLOCK = frozenset(
     {
         *("type", "text", "refusal", "image_url", "input_audio", "file", "source", "content"),
@@ -130,7 +128,7 @@ _LOCATIONS = re.compile(
     r"""['"]loc['"]:\s*[\[(]\s*['"]body['"](?:,\s*(?:\d+|['"](\w+)['"]))*\s*[\])]"""
 )
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
-# "Thinking level MINIMAL is not supported for this model." and the like.
+# Such as "Thinking level MINIMAL is not supported for this model."
 _GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _WORDS = re.compile(
@@ -139,7 +137,7 @@ _WORDS = re.compile(
     r"|cannot both|may only",
     re.IGNORECASE,
 )
-# Refusals of something that has no field of its own.
+# Rejections that do not name a field.
 _SHAPES = (
     (
         PREFILL,
@@ -160,22 +158,22 @@ _SHAPES = (
     (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
 )
-# A refusal of what a field says, where another value would do.
+# Rejections of a value, where another value would be accepted.
 _OF_VALUES = re.compile(
     r"\bsupported values (?:are|include)\b|\binvalid reasoning value\b", re.IGNORECASE
 )
-# What asks a model to think in the bodies of servers of any dialect.
+# Fields that enable thinking in any dialect.
 _ASKS_TO_THINK = frozenset({"thinking", "reasoning", "reasoning_effort"})
-# Models whose refusals are remembered; the one that was asked longest ago is forgotten.
+# Models whose rejections are stored; the least recently used one is evicted.
 _MAX_MODELS = 1_000
 
 
 def _no_medium(part: str, noun: str) -> str:
-    """Return a pattern of refusals of a medium.
+    """Return a pattern for rejections of a kind of medium.
 
     Args:
-        part: the type of its content parts, as OpenAI's dialect has it.
-        noun: what servers call it.
+        part: the type of its content parts, in OpenAI's dialect.
+        noun: the name in error messages.
     """
     return (
         rf"unknown variant `{part}`|part type\W+{part}\b|tag '{part}' found using"
@@ -199,7 +197,7 @@ _MEDIA_REFUSALS = (
     ("media.document", re.compile(_no_medium("file", "file|pdf|document"), re.IGNORECASE)),
     ("media.audio", re.compile(_no_medium("input_audio", "audio"), re.IGNORECASE)),
 )
-# Servers tell of a medium that nobody reads also as a fault of theirs, or as a missing model.
+# Servers also report unreadable media as a server error, or as a missing model.
 _OF_MEDIA = frozenset(
     {
         errors_pb2.REASON_UPSTREAM_REJECTED,
@@ -210,19 +208,19 @@ _OF_MEDIA = frozenset(
 
 
 class Refusals:
-    """What each model has refused, by names of `new_refusal`."""
+    """The rejected fields of each model, as named by `new_refusal`."""
 
     def __init__(self) -> None:
         self._by_model: OrderedDict[ModelKey, frozenset[str]] = OrderedDict()
 
     def of(self, key: ModelKey) -> frozenset[str]:
-        """Return what a model has refused so far."""
+        """Return the fields that a model has rejected."""
         if not self._by_model:
             return frozenset()
         return self._by_model.get(key, frozenset())
 
     def add(self, key: ModelKey, name: str) -> None:
-        """Remember that a model refuses a field."""
+        """Store that a model rejects a field."""
         self._by_model[key] = self.of(key) | {name}
         self._by_model.move_to_end(key)
         if len(self._by_model) > _MAX_MODELS:
@@ -230,14 +228,14 @@ class Refusals:
 
 
 def changes_messages(without: frozenset[str]) -> bool:
-    """Return whether messages are written otherwise for a model that refuses this."""
+    """Return whether messages are serialized differently without these fields."""
     return not _OF_CONVERSATIONS.isdisjoint(without) or any(
         name.startswith(OF_MESSAGES) for name in without
     )
 
 
 def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
-    """Return what is known to be refused and what was; of a limit's two names the latter counts."""
+    """Return known and learnt rejections; of a limit's two names the learnt one counts."""
     refused = known or learnt
     if known and learnt:
         refused = learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
@@ -245,11 +243,11 @@ def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]
 
 
 def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
-    """Return what a provider's answer refuses that was not known to be refused, or "".
+    """Return the newly rejected field of an error response, or "".
 
-    It is the name of an optional field, one of a message behind OF_MESSAGES or OF_BLOCKS, or
-    another of the names above. A value out of bounds is no refusal of the field: the caller
-    reads of that.
+    The result is the name of an optional field, an unnamed field prefixed with OF_MESSAGES or
+    OF_BLOCKS, or another of the names above. A value out of range is not a rejection of the field:
+    the caller gets that error.
     """
     name = _refused_medium(error) or _refused(error)
     if name in known:
@@ -293,7 +291,9 @@ def _refused(error: UpstreamError) -> str:
 
 
 def _of_two(names: Sequence[str], words: str) -> str:
-    """Return the refused one of the names; of two that exclude each other the second is finer."""
+    """Return the rejected one of two names; if they exclude each other, the second is more
+    specific.
+    """
     return names[-1] if "both" in words else names[0]
 
 
@@ -304,12 +304,12 @@ def _of_messages(name: str, needed: frozenset[str], place: str) -> str:
 
 
 def refuses_value(error: UpstreamError) -> bool:
-    """Return whether an answer refuses what a field says, and not the field."""
+    """Return whether an error response rejects a field's value rather than the field."""
     return _OF_VALUES.search(error.body) is not None
 
 
 def _read(body: str) -> tuple[str, str, str]:
-    """Return param, code and all words of an error, as far as it has them."""
+    """Return param, code and text of an error, as far as present."""
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -320,7 +320,7 @@ def _read(body: str) -> tuple[str, str, str]:
         return "", "", body
     param, code, message = (told.get(name) for name in ("param", "code", "message"))
     match told.get("metadata"):
-        case {"raw": str(raw)}:  # OpenRouter tells so what the provider behind it said
+        case {"raw": str(raw)}:  # OpenRouter's copy of the underlying provider's error
             message = raw
     return (
         param if isinstance(param, str) else "",

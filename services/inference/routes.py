@@ -1,4 +1,4 @@
-"""What can be reached: models, the providers behind them, and who does side jobs."""
+"""The routing tables: models, providers, roles and web tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from services.inference.tools.running import WebTools
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What can be reached: replaced as a whole when the settings are read again.
+    """The routing tables, replaced as a whole when settings are reloaded.
 
     Attributes:
-        models: those that callers can name.
-        providers: who has them, by name.
-        roles: which of the models do the gateway's side jobs.
-        web: what the gateway can do with the web; None for nothing.
+        models: the models that callers can name.
+        providers: the providers by name.
+        roles: models of internal tasks.
+        web: the web tools, or None.
     """
 
     models: Models

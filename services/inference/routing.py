@@ -1,12 +1,12 @@
-"""From the names that callers write to the models behind them.
+"""Resolve model names of callers to models of providers.
 
-A name is, in this order: one that the operator configured, by itself or by a wildcard
-(`claude-*`), of which the one with the longest beginning counts; `provider/model`, for any
-model of a provider that is there; or a bare name that exactly one provider answers
-to. A wildcard that is shorter than `provider/` does not take the models of that provider.
-A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
-the maker itself, by its address or because it goes by the maker's name: a local
-server that speaks the same dialect does not get to see what was meant for OpenAI.
+A name is, in this order: a configured name or wildcard (`claude-*`, the longest match wins);
+`provider/model`, for any model of an existing provider; or a bare name claimed by exactly one
+provider. A wildcard shorter than `provider/` does not match models of that provider.
+
+A provider claims the names of its maker (`gpt-…`, `claude-…`) if it is the maker itself, by its URL
+or because it has the maker's name: a local server of the same dialect must not receive requests
+meant for OpenAI.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,12 +26,12 @@ from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
-# Kinds of providers whose models, where they think, do so without being asked to.
+# Kinds of providers whose reasoning models always think.
 _THINKING_UNASKED = frozenset({"openai", "gemini"})
-# Names of no known model whose meaning is kept in mind.
+# Size of the cache for unknown names.
 _REMEMBERED = 1_000
 
-# Fields of a model in the settings that stand over what the catalogue says of it.
+# Configurable fields of a model, which override the catalogue.
 _OVERRIDING = {
     *("inputs", "context_window", "max_output_tokens"),
     *("thinking", "adaptive", "efforts", "refuses", "thinking_off"),
@@ -42,11 +42,11 @@ class Models:
     """All models that callers can name.
 
     Args:
-        configured: models under names of the operator's choice.
-        providers: the providers there are, by name; the sandbox is always there.
+        configured: configured models by name.
+        providers: the providers by name, including the sandbox.
         sandbox: the sandbox's models, by their names behind `sandbox/`.
-        learnt: what providers said they have, by provider.
-        abilities: what local servers said their models read, where no table knows it.
+        learnt: model names reported by providers.
+        abilities: media read by models of local servers, as reported by these.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Models:
         }
         self._claimants = _claimants(providers)
         self._configured = {model.name: model for model in configured}
-        # What resolves by one look: configured names, the sandbox's, learnt ones.
+        # Names that resolve by one lookup: configured, the sandbox's and learnt ones.
         self._targets: dict[str, Target] = {}
         described: list[inference_pb2.Model] = []
         others: list[inference_pb2.Model] = []
         wildcards = [model for model in configured if model.is_wildcard]
-        # A longer name is more specific, as all but the last character must agree.
+        # A longer pattern is more specific, as only its last character is a wildcard.
         self._wildcards = sorted(wildcards, key=lambda model: len(model.name), reverse=True)
         for model in configured:
             if model.is_wildcard:
@@ -83,28 +83,28 @@ class Models:
             if self._targets.setdefault(target.name, target) is target and listed:
                 others.append(self._describe(target))
         self._offers = {(target.provider, target.upstream) for target in self._targets.values()}
-        # A wildcard with one model behind it stands for no more than that model.
+        # A wildcard with a fixed model resolves only to that model.
         self._offers |= {(one.provider, one.upstream) for one in wildcards if one.upstream}
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
-        # Callers name the same few of a provider's models again and again.
+        # Cached, as callers repeat the same few names.
         self._find_remembered = lru_cache(_REMEMBERED)(self._find)
 
     def resolve(self, name: str) -> Target:
-        """Return the model that callers call `name`.
+        """Return the model for a name.
 
         Raises:
-            GatewayError: model_not_found, also where a bare name could be several.
+            GatewayError: model_not_found, also for an ambiguous bare name.
         """
         target = self._targets.get(name)
         if target is not None:
             return target
         if len(name) > MAX_NAME:
-            raise model_not_found(name)  # not looked up, since what is found is kept in mind
+            raise model_not_found(name)  # not resolved again, as results are cached
         return self._find_remembered(name)
 
     def offers(self, provider: str, upstream: str) -> bool:
-        """Return whether the operator configured that model, or its provider said it has it."""
+        """Return whether a model is configured or reported by its provider."""
         return (provider, upstream) in self._offers
 
     def _find(self, name: str) -> Target:
@@ -112,7 +112,7 @@ class Models:
             return target
         provider, slash, upstream = name.partition("/")
         kind = self._kinds.get(provider)
-        # The sandbox has its own models and no other.
+        # The sandbox has only its own models.
         if slash and upstream and kind is not None and kind != SANDBOX:
             return self._target(name, provider, upstream)
         claimants = self._claimants.get(catalogue.maker_of(name), [])
@@ -128,7 +128,7 @@ class Models:
         raise model_not_found(name)
 
     def first_reading(self, kind: MediaKind.ValueType) -> Target | None:
-        """Return the first model of the settings that is known to read a medium."""
+        """Return the first configured model that is known to read a kind of medium."""
         for name, model in self._configured.items():
             if not model.is_wildcard:
                 target = self._targets[name]
@@ -137,11 +137,11 @@ class Models:
         return None
 
     def list(self) -> list[inference_pb2.Model]:
-        """Return the models worth showing: configured ones in their order, others by name."""
+        """Return the listed models: configured ones in their order, others by name."""
         return self._models.copy()
 
     def get(self, name: str) -> inference_pb2.Model:
-        """Describe the model that callers call `name`, listed or not.
+        """Return the description of a model, listed or not.
 
         Raises:
             GatewayError: model_not_found, as of `resolve`.
@@ -149,7 +149,7 @@ class Models:
         return self._by_name.get(name) or self._describe(self.resolve(name))
 
     def _of_wildcard(self, name: str) -> Target | None:
-        """Return the model that the most specific wildcard makes of a name, if one takes it."""
+        """Return the model of the most specific wildcard that matches a name, or None."""
         model = self._wildcard_of(name)
         return None if model is None else self._configured_target(model, name)
 
@@ -165,13 +165,13 @@ class Models:
         return None
 
     def _configured_target(self, model: settings.Model, name: str) -> Target:
-        """Return the model that `name`, which the operator configured, stands for."""
+        """Return the model of a configured name."""
         upstream = model.upstream or name
         facts = _overridden(self._facts(model.provider, upstream), model)
         return self._target_of(name, model.provider, upstream, facts, model.fallbacks)
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
-        """Return what providers have of themselves, each with whether to list it."""
+        """Return the models reported by providers, each with whether to list it."""
         for provider, kind in self._kinds.items():
             if kind == SANDBOX:
                 for upstream, facts in self._sandbox.items():
@@ -200,7 +200,7 @@ class Models:
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
             fallbacks=tuple(fallbacks),
-            # Anthropic's models think when they are asked to, OpenAI's and Google's always.
+            # Anthropic's models think on request, OpenAI's and Google's always.
             thinks=facts.thinking if self._kinds[provider] in _THINKING_UNASKED else False,
             adaptive=facts.adaptive,
             efforts=facts.efforts,
@@ -209,7 +209,7 @@ class Models:
         )
 
     def _facts(self, provider: str, upstream: str) -> ModelInfo:
-        """Return what is known of a model where it is served."""
+        """Return the known properties of a provider's model."""
         kind = self._kinds[provider]
         if kind == SANDBOX:
             return self._sandbox.get(upstream, catalogue.UNKNOWN)
@@ -224,9 +224,9 @@ class Models:
         )
 
     def _told(self, provider: str, upstream: str) -> Inputs | None:
-        """Return what a local server said that its model reads."""
+        """Return the media that a local server's model reads, as reported."""
         told = self._abilities.get((provider, upstream))
-        # What Ollama calls a model whose name has no tag.
+        # Ollama's name of a model without a tag.
         return self._abilities.get((provider, f"{upstream}:latest")) if told is None else told
 
     def _describe(self, target: Target) -> inference_pb2.Model:
@@ -248,7 +248,7 @@ class Models:
 
 
 def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
-    """Return facts with what the operator says of a model over them."""
+    """Return properties with the overrides of the settings."""
     given = model.model_dump(include=_OVERRIDING, exclude_none=True)
     if "inputs" in given:
         given["inputs"] = frozenset(MEDIA[name] for name in given["inputs"] if name != "text")
@@ -260,7 +260,7 @@ def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:
-    """Return the providers that answer to the bare names of each maker."""
+    """Return the providers that claim the bare names of each maker."""
     claimants: dict[str, list[str]] = {}
     for name, provider in providers.items():
         maker = catalogue.MAKERS.get(provider.kind)

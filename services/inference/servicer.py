@@ -1,4 +1,4 @@
-"""The InferenceService: calls the engine, answers."""
+"""The InferenceService's gRPC servicer."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -15,7 +15,7 @@ SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].ful
 
 
 class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
-    """Serves what `inference.proto` promises; failures are raised as GatewayError."""
+    """Implements `inference.proto`; errors are raised as GatewayError."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -25,7 +25,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest | LazyRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GenerateResponse:
-        """Return one whole answer."""
+        """Return a whole answer."""
         return await self._engine.generate(request)
 
     async def StreamGenerate(
@@ -33,7 +33,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest | LazyRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
-        """Return the answer as it comes."""
+        """Yield a streamed answer."""
         async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:
                 yield inference_pb2.StreamGenerateResponse(events=batch)
@@ -43,7 +43,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.CountTokensResponse:
-        """Count what a request would read."""
+        """Count the input tokens of a request."""
         return await self._engine.count_tokens(request)
 
     async def ListModels(
@@ -51,7 +51,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.ListModelsRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.ListModelsResponse:
-        """List the models that callers can name."""
+        """Return the available models."""
         return inference_pb2.ListModelsResponse(models=self._engine.routes.models.list())
 
     async def GetModel(
@@ -59,7 +59,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GetModelRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GetModelResponse:
-        """Describe one model."""
+        """Return a model."""
         return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))
 
     async def RunTask(

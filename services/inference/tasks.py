@@ -1,7 +1,7 @@
 """Tasks of the gateway's own: which model runs them, and how it is asked.
 
-Texts go through the engine, as a caller's requests do, with all that happens when a
-model fails. Vectors of two models do not compare, so no other model is tried for them.
+Texts are generated through the engine, with retries and fallbacks. Embeddings have no fallback, as
+vectors of different models are not comparable.
 """
 
 from collections.abc import Mapping

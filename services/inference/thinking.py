@@ -1,9 +1,8 @@
-"""Thinking: proof of where it came from, and what becomes of it in a request.
+"""Thinking blocks: signatures, and their treatment in requests.
 
-Some providers sign what they think and refuse thoughts with another's signature.
-Thoughts of providers that sign nothing get a signature of the gateway, so that a
-caller who sends them back can be told from one who made them up. Nothing here
-reads a clock, a setting or the network.
+Some providers sign thinking and reject foreign signatures. Thinking of other providers is signed by
+the gateway, so that forged thinking of callers can be detected. This module uses no clock, settings
+or network.
 """
 
 import base64
@@ -17,12 +16,12 @@ from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Th
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 
-# Of blocks that hold it.
+# Kinds of blocks with thinking.
 KINDS = frozenset({"thinking", "redacted_thinking"})
-# No base64 text holds a dot, so no provider's signature begins like this.
+# Base64 has no dot, so this prefix never starts a provider's signature.
 _PREFIX = "gw1."
 
-# A base64 signature is one of Anthropic's; a provider without a dialect judges for itself.
+# A base64 signature is Anthropic's; providers without a dialect verify it themselves.
 _DIALECTS_WITH_SIGNATURES = (
     conversation_pb2.DIALECT_ANTHROPIC,
     conversation_pb2.DIALECT_UNSPECIFIED,
@@ -30,7 +29,7 @@ _DIALECTS_WITH_SIGNATURES = (
 
 
 def is_gateway_signature(signature: str) -> bool:
-    """Return whether a signature claims to be the gateway's, valid or not."""
+    """Return whether a signature has the gateway's prefix; it may be invalid."""
     return signature.startswith(_PREFIX)
 
 
@@ -45,29 +44,28 @@ def is_provider_signature(signature: str) -> bool:
 class Signer:
     """Signs thinking in the gateway's name: `gw1.<key id>.<model>[.<carried>].<HMAC-SHA256>`.
 
-    A signature carries what the provider itself needs back with the thinking (Gemini's
-    thought signatures). The model's name, what is carried and the code are base64url
-    without padding; the code covers all of it and the text. Old keys stay valid for as
-    long as they are handed in.
+    A signature may carry data that the provider needs back (Gemini's thought signatures). The
+    model's name, the carried data and the HMAC are base64url without padding; the HMAC covers all
+    of them and the text. Old keys stay valid while they are configured.
     """
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
-        """Take the keys by their ids (without a dot), and the id of the one to sign with."""
+        """Create a signer with keys by id (without a dot), and the id of the signing key."""
         if current not in keys or any("." in key_id for key_id in keys):
             raise ValueError("the current key must be among the keys, and no id may hold a dot")
         self._keys = dict(keys)
         self._current = current
 
     def sign(self, text: str, model: str, carried: str = "") -> str:
-        """Return the signature of a text that `model` thought; it carries `carried`."""
+        """Return the signature of a model's thinking, with carried data."""
         return self._signature(self._current, text, model, carried)
 
     def verify(self, signature: str, text: str) -> bool:
-        """Return whether `signature` is one that this gateway gave to `text`."""
+        """Return whether `signature` is a valid signature of the gateway for `text`."""
         return self.carried(signature, text) is not None
 
     def carried(self, signature: str, text: str) -> str | None:
-        """Return what a signature of `text` carries, or None where it is not valid."""
+        """Return the data carried by a signature of `text`, or None if it is invalid."""
         key_id, _, rest = signature.removeprefix(_PREFIX).partition(".")
         if key_id not in self._keys:
             return None
@@ -76,7 +74,7 @@ class Signer:
         try:
             model = _decoded(name).decode()
             carried = _decoded(packed).decode() if dot else ""
-        except ValueError:  # no base64, or no UTF-8 in it
+        except ValueError:  # invalid base64 or UTF-8
             return None
         expected = self._signature(key_id, text, model, carried)
         return carried if hmac.compare_digest(expected.encode(), signature.encode()) else None
@@ -88,8 +86,8 @@ class Signer:
 
 
 def _code(key: bytes, text: str, model: str, carried: str) -> bytes:
-    # The lengths keep the end of one part from passing for the beginning of the next, and
-    # the plus sign keeps carried bytes from passing for text.
+    # The lengths separate the parts unambiguously, and the plus sign separates carried bytes from
+    # text.
     name, packed = model.encode(), carried.encode()
     mac = hmac.new(key, b"+%d:%b" % (len(packed), packed) if packed else b"", hashlib.sha256)
     mac.update(b"%d:%b" % (len(name), name))
@@ -192,7 +190,7 @@ def _redacted(block: Block, provider_signed: bool, signer: Signer) -> Block | No
 
 
 def _flattened(thinking: Thinking) -> Block | None:
-    # Redacted blocks come here too: what nobody can read has no text.
+    # Also called for redacted blocks, which have no readable text.
     return Block(text=f"<thinking>{thinking.text}</thinking>") if thinking.text else None
 
 

@@ -1,7 +1,7 @@
-"""Checks of every request to generate, from the facade and from gRPC callers alike.
+"""Validation of generate requests, from the facade and from gRPC callers.
 
-A facade checks the shape of its caller's JSON. What fields mean together is checked here, and
-errors name fields of the request message.
+A facade validates the shape of its caller's JSON. Rules across fields are validated here; errors
+name fields of the request message.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,14 +15,14 @@ from services.common.texts import MAX_NAME, quoted
 from services.inference.paths import block_path
 
 MAX_MESSAGES = 100_000
-MAX_BLOCKS = 1_000_000  # of all messages, those in results of tools too
+MAX_BLOCKS = 1_000_000  # of all messages, including blocks in tool results
 MAX_TOOLS = 10_000
 MAX_STOP_SEQUENCES = 1_000
 MAX_BETAS = 1_000
 MAX_HEADERS = 1_000  # that are looked at; fewer go on
 MIN_THINKING_BUDGET = 1024
 
-# Of numbers: the least and the most, where there is one.
+# Minimum and maximum of numeric fields, if any.
 _RANGES: dict[str, tuple[float, float | None]] = {
     "max_tokens": (1, None),
     "temperature": (0, 2),
@@ -33,7 +33,7 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "frequency_penalty": (-2, 2),
     "top_logprobs": (0, 20),
 }
-# Of lists: the most items, where messages have a bound of their own.
+# Maximum length of lists; messages have a limit of their own.
 _LENGTHS = {
     "tools": MAX_TOOLS,
     "stop_sequences": MAX_STOP_SEQUENCES,
@@ -44,13 +44,13 @@ _PARTS_WITH_EXTRA = ("thinking", "tool_choice")
 
 
 def check(request: GenerateRequest) -> Collection[str]:
-    """Refuse a request that breaks a rule of the proto.
+    """Validate a request by the rules of the proto.
 
     Returns:
-        The kinds of blocks in its messages, those in results of tools too.
+        The kinds of blocks in its messages, including tool results.
 
     Raises:
-        GatewayError: invalid, naming the field and what it takes.
+        GatewayError: invalid, naming the field and its valid values.
     """
     check_settings(request)
     messages = request.messages
@@ -63,8 +63,8 @@ def check(request: GenerateRequest) -> Collection[str]:
 
 
 def check_settings(request: GenerateRequest) -> None:
-    """Check all but the conversation and its tools; as `check`."""
-    # Asking for each field costs more than all that are there.
+    """Validate everything but the conversation and its tools; see `check`."""
+    # Iterating over the set fields is faster than checking each field.
     given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
     if "model" not in given:
         raise invalid("model", "model: a name is needed")
@@ -95,7 +95,7 @@ def _check_opaque_parts(given: Mapping[str, Any]) -> None:
 
 
 def _check_messages(messages: Iterable[Message]) -> Collection[str]:
-    """Check messages; return the kinds of their blocks."""
+    """Validate messages; return the kinds of their blocks."""
     kinds: set[str] = set()
     left = MAX_BLOCKS
     for index, message in enumerate(messages):
@@ -119,12 +119,12 @@ def _check_messages(messages: Iterable[Message]) -> Collection[str]:
 def _check_blocks(
     blocks: Iterable[Block], left: int, kinds: set[str], path: tuple[int, ...]
 ) -> int:
-    """Check blocks, and those in results of tools; return how many more there may be.
+    """Validate blocks, including tool results; return how many more are allowed.
 
     Args:
         blocks: of a message or a result.
-        left: how many there may be beside them.
-        kinds: theirs are added to it.
+        left: how many are allowed.
+        kinds: their kinds are added.
         path: the index of the message, and of the block that is a result.
     """
     for place, block in enumerate(blocks):
@@ -153,13 +153,13 @@ def _check_blocks(
 
 
 def _check_json(json: bytes, path: str) -> None:
-    """Check the size of JSON that a provider's adapter parses."""
+    """Validate the size of JSON that a provider's adapter parses."""
     if exceeds(json, MAX_OPAQUE_VALUES):
         raise invalid(path, f"{path}: takes JSON of at most {MAX_OPAQUE_VALUES:,} values")
 
 
 def _check_range(name: str, value: float, low: float, high: float | None) -> None:
-    # NaN fails every comparison, so it is refused here too.
+    # NaN fails every comparison and is rejected too.
     if not (low <= value and (high is None or value <= high)):
         bounds = f"at least {low}" if high is None else f"{low} to {high}"
         raise invalid(name, f"{name}: takes {bounds}")
@@ -192,7 +192,7 @@ def _check_tools(request: GenerateRequest) -> None:
             _check_json(tool.extra.json, f"tools[{index}].extra")
     choice = request.tool_choice
     if request.use_built_in_tools:
-        return  # which may be chosen too; whether they are there is known later
+        return  # these may be chosen too
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
         raise invalid("tool_choice", "tool_choice: there are no tools to choose from")
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names:

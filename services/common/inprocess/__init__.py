@@ -1,11 +1,10 @@
-"""gRPC calls inside one process, as grpc-java's in-process transport makes them.
+"""In-process gRPC calls, like grpc-java's in-process transport.
 
-`InProcessServer` takes the handlers and interceptors of a `grpc.aio.Server`, and
-`InProcessChannel` stands in for a `grpc.aio.Channel` to it: neither the generated stubs nor
-the servicers know what carries a call. Each call runs in a task of its own, with metadata,
-deadline, cancellation and status as everywhere. Messages are handed over and not serialized:
-a request belongs to its servicer, a response to its caller, and whoever wants to keep what it
-has sent keeps a copy.
+`InProcessServer` takes the handlers and interceptors of a `grpc.aio.Server`, and `InProcessChannel`
+replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. Each call runs in its own
+task, with metadata, deadline, cancellation and status. Messages are passed without serialization:
+the servicer owns the request and the caller owns the response, so a sender that reuses a message
+must copy it.
 
 ::
 

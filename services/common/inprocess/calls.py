@@ -1,7 +1,7 @@
-"""The call objects that stubs return: what `grpc.aio` returns, without a wire.
+"""The call objects that stubs return, compatible with those of `grpc.aio`.
 
-A call that nobody holds any more ends by itself where messages may still come; one that
-has a single answer runs on.
+An abandoned call is cancelled if it may receive more messages; one with a single response
+continues.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Requests = AsyncIterable[Any] | Iterable[Any]
 
 log = logging.getLogger(__name__)
 
-# Reading it from the enumeration takes as long as a call.
+# Cached: reading it from the enum takes as long as a call.
 _OK = grpc.StatusCode.OK
 
 _CANCELLED = "Locally cancelled by application!"
@@ -39,21 +39,21 @@ _MIXED = "The iterator and read/write APIs may not be mixed on a single RPC."
 
 
 class Call:
-    """What every kind of call has; as `grpc.aio.Call`."""
+    """Base class of all calls; see `grpc.aio.Call`."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
     def cancel(self) -> bool:
-        """End the call; return whether it had not ended yet."""
+        """Cancel the call; return False if it has already ended."""
         return self._exchange.cancel(_CANCELLED)
 
     def cancelled(self) -> bool:
-        """Return whether it ended as cancelled."""
+        """Return whether the call was cancelled."""
         return self._exchange.code is grpc.StatusCode.CANCELLED
 
     def done(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the call has ended."""
         return self._exchange.code is not None
 
     def time_remaining(self) -> float | None:
@@ -61,16 +61,16 @@ class Call:
         return self._exchange.time_remaining()
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Call back with the call when it has ended."""
+        """Register a callback that is called with the call when it ends."""
         self._exchange.on_end(partial(callback, self))
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
-        """Return what the servicer sent before its first message."""
+        """Return the initial metadata."""
         await self._exchange.begun()
         return grpc.aio.Metadata(*self._exchange.initial or ())
 
     async def trailing_metadata(self) -> grpc.aio.Metadata:
-        """Return what the servicer sent with the status."""
+        """Return the trailing metadata."""
         await self._exchange.over()
         return grpc.aio.Metadata(*self._exchange.trailing)
 
@@ -81,19 +81,19 @@ class Call:
         return self._exchange.code
 
     async def details(self) -> str:
-        """Return the text of the status."""
+        """Return the status message."""
         await self._exchange.over()
         return self._exchange.details
 
     async def debug_error_string(self) -> str:
-        """Return the text of the status, as nothing else is known."""
+        """Return the status message."""
         return await self.details()
 
     async def wait_for_connection(self) -> None:
-        """Return at once: a call begins when it is made.
+        """Return at once, as a call starts when it is created.
 
         Raises:
-            grpc.aio.AioRpcError: it has ended otherwise than well.
+            grpc.aio.AioRpcError: the call has failed.
         """
         if self._exchange.code is not None:
             self._raise_for_status()
@@ -114,7 +114,7 @@ class Call:
 
 
 class _OneResponse(Call):
-    """A call that gives one message when it is awaited."""
+    """A call with one response, which is returned when it is awaited."""
 
     def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
         self._exchange = exchange
@@ -137,7 +137,7 @@ class _OneResponse(Call):
 
 
 class _ManyResponses(Call):
-    """A call that gives messages as they come."""
+    """A call with a response stream."""
 
     _is_iterated = _is_read = False
 
@@ -161,8 +161,8 @@ class _ManyResponses(Call):
         """Return the next message, `grpc.aio.EOF` at the end.
 
         Raises:
-            grpc.aio.AioRpcError: the call ended otherwise than well.
-            asyncio.CancelledError: it was cancelled here.
+            grpc.aio.AioRpcError: the call failed.
+            asyncio.CancelledError: the call was cancelled by this side.
         """
         if self._is_iterated:
             raise grpc.aio.UsageError(_MIXED)
@@ -170,7 +170,7 @@ class _ManyResponses(Call):
         return self.next()
 
     async def next(self) -> Any:
-        """Read, for either way of reading."""
+        """Read the next message, for both ways of reading."""
         responses = self._responses
         while not (responses.messages or responses.is_ended):
             try:
@@ -192,7 +192,7 @@ class _ManyResponses(Call):
 
 
 class _Responses:
-    """Iterates over a call; not a generator, which would keep an abandoned call alive."""
+    """Iterator of a call's responses; a generator would keep an abandoned call alive."""
 
     def __init__(self, call: _ManyResponses) -> None:
         self._call = call
@@ -208,7 +208,7 @@ class _Responses:
 
 
 class _ManyRequests(Call):
-    """A call that takes messages one by one."""
+    """A call with a request stream."""
 
     _sending: asyncio.Task[None] | None = None
     _is_half_closed = False
@@ -221,11 +221,11 @@ class _ManyRequests(Call):
             self._exchange.on_end(self._sending.cancel)
 
     async def write(self, request: Any) -> None:
-        """Send a message; wait while the servicer takes none.
+        """Send a message; wait while the pipe is full.
 
         Raises:
-            asyncio.InvalidStateError: nothing can be sent any more.
-            grpc.aio.AioRpcError: the call ended meanwhile, otherwise than well.
+            asyncio.InvalidStateError: the request stream is closed.
+            grpc.aio.AioRpcError: the call failed meanwhile.
         """
         if self._sending is not None:
             raise grpc.aio.UsageError(_MIXED)
@@ -242,7 +242,7 @@ class _ManyRequests(Call):
             self._raise_for_status()
 
     async def done_writing(self) -> None:
-        """End the request messages; repeated calls do nothing."""
+        """Close the request stream; repeated calls have no effect."""
         if self._sending is not None:
             raise grpc.aio.UsageError(_MIXED)
         self._is_half_closed = True
@@ -278,13 +278,13 @@ class StreamStreamCall(_ManyRequests, _ManyResponses, grpc.aio.StreamStreamCall[
 
 
 async def _write(request: Any, exchange: Exchange, requests: Pipe) -> None:
-    """Send a message, unless the call has ended; wait while the servicer takes none."""
+    """Send a message, unless the call has ended; wait while the pipe is full."""
     if exchange.code is None and exchange.send_request(request):
         await requests.drained()
 
 
 async def _send(requests: Requests, exchange: Exchange, pipe: Pipe) -> None:
-    """Send everything that `requests` gives, until the call ends; a failure cancels the call."""
+    """Send all requests of an iterator until the call ends; an error cancels the call."""
     try:
         if isinstance(requests, AsyncIterable):
             async for request in requests:

@@ -1,4 +1,4 @@
-"""The caller's side: what `grpc.aio.Channel` is for calls elsewhere."""
+"""The client side: a replacement for `grpc.aio.Channel`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from services.common.inprocess.calls import (
 from services.common.inprocess.exchange import Exchange, Metadata
 from services.common.inprocess.server import InProcessServer
 
-# Bytes that metadata may come to, with 32 an entry, as HTTP/2 counts and gRPC bounds it.
+# Maximum size of metadata with 32 bytes per entry, as in HTTP/2 and gRPC.
 MAX_METADATA = 16 << 10
 _ENTRY_COST = 32
 
@@ -26,14 +26,14 @@ Entries = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
 
 
 class InProcessChannel(grpc.aio.Channel):
-    """A `grpc.aio.Channel` whose calls are served in this process."""
+    """A `grpc.aio.Channel` to a server in this process."""
 
     def __init__(self, server: InProcessServer) -> None:
         """Create a channel to a server, which may start later."""
         self._server = server
         self._calls: set[Exchange] = set()
         self._is_closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None  # of the first call, and all others
+        self._loop: asyncio.AbstractEventLoop | None = None  # set at the first call
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,7 +53,7 @@ class InProcessChannel(grpc.aio.Channel):
         response_deserializer: Deserialize | None = None,
         _registered_method: bool | None = False,
     ) -> "UnaryUnaryMethod":
-        """Return what makes calls of one request and one response."""
+        """Return a callable for unary calls."""
         return UnaryUnaryMethod(self, method, response_deserializer)
 
     def unary_stream(
@@ -63,7 +63,7 @@ class InProcessChannel(grpc.aio.Channel):
         response_deserializer: Deserialize | None = None,
         _registered_method: bool | None = False,
     ) -> "UnaryStreamMethod":
-        """Return what makes calls of one request and any number of responses."""
+        """Return a callable for calls with a response stream."""
         return UnaryStreamMethod(self, method, response_deserializer)
 
     def stream_unary(
@@ -73,7 +73,7 @@ class InProcessChannel(grpc.aio.Channel):
         response_deserializer: Deserialize | None = None,
         _registered_method: bool | None = False,
     ) -> "StreamUnaryMethod":
-        """Return what makes calls of any number of requests and one response."""
+        """Return a callable for calls with a request stream."""
         return StreamUnaryMethod(self, method, response_deserializer)
 
     def stream_stream(
@@ -83,7 +83,7 @@ class InProcessChannel(grpc.aio.Channel):
         response_deserializer: Deserialize | None = None,
         _registered_method: bool | None = False,
     ) -> "StreamStreamMethod":
-        """Return what makes calls of any number of requests and responses."""
+        """Return a callable for calls with streams both ways."""
         return StreamStreamMethod(self, method, response_deserializer)
 
     def begin(
@@ -99,8 +99,7 @@ class InProcessChannel(grpc.aio.Channel):
         """Begin a call, with `request` unless it `streams_requests`.
 
         Raises:
-            grpc.aio.UsageError: the channel is closed, or the call is to have credentials or
-                compression.
+            grpc.aio.UsageError: the channel is closed, or credentials or compression are requested.
         """
         if self._is_closed:
             raise grpc.aio.UsageError("Channel is closed.")
@@ -139,7 +138,7 @@ class InProcessChannel(grpc.aio.Channel):
         return exchange
 
     async def close(self, grace: float | None = None) -> None:
-        """Refuse new calls, give those in flight `grace` seconds, then cancel them."""
+        """Reject new calls, and cancel those still running after `grace` seconds."""
         self._is_closed = True
         if grace and self._calls:
             await asyncio.wait(
@@ -149,13 +148,13 @@ class InProcessChannel(grpc.aio.Channel):
             exchange.cancel("Channel closed!")
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
-        """Return that it is ready, or closed."""
+        """Return READY, or SHUTDOWN after closing."""
         if self._is_closed:
             return grpc.ChannelConnectivity.SHUTDOWN
         return grpc.ChannelConnectivity.READY
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """Wait until the channel has another state: for ever, unless it has one."""
+        """Wait until the channel has another state."""
         if self.get_state() is last_observed_state:
             await asyncio.get_running_loop().create_future()
 
@@ -175,7 +174,7 @@ class _Method:
 
 
 class UnaryUnaryMethod(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
-    """Makes calls of one request and one response."""
+    """Starts unary calls."""
 
     def __call__(
         self,
@@ -187,7 +186,7 @@ class UnaryUnaryMethod(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> UnaryUnaryCall:
-        """Begin a call."""
+        """Start a call."""
         exchange = self._channel.begin(
             self._method, request, metadata, timeout, credentials or compression
         )
@@ -195,7 +194,7 @@ class UnaryUnaryMethod(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
 
 
 class UnaryStreamMethod(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    """Makes calls of one request and any number of responses."""
+    """Starts calls with a response stream."""
 
     def __call__(
         self,
@@ -207,7 +206,7 @@ class UnaryStreamMethod(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> UnaryStreamCall:
-        """Begin a call."""
+        """Start a call."""
         exchange = self._channel.begin(
             self._method,
             request,
@@ -220,7 +219,7 @@ class UnaryStreamMethod(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
 
 
 class StreamUnaryMethod(_Method, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
-    """Makes calls of any number of requests and one response."""
+    """Starts calls with a request stream."""
 
     def __call__(
         self,
@@ -231,7 +230,7 @@ class StreamUnaryMethod(_Method, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> StreamUnaryCall:
-        """Begin a call."""
+        """Start a call."""
         exchange = self._channel.begin(
             self._method,
             None,
@@ -244,7 +243,7 @@ class StreamUnaryMethod(_Method, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
 
 
 class StreamStreamMethod(_Method, grpc.aio.StreamStreamMultiCallable[Any, Any]):
-    """Makes calls of any number of requests and responses."""
+    """Starts calls with streams both ways."""
 
     def __call__(
         self,
@@ -255,7 +254,7 @@ class StreamStreamMethod(_Method, grpc.aio.StreamStreamMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> StreamStreamCall:
-        """Begin a call."""
+        """Start a call."""
         exchange = self._channel.begin(
             self._method,
             None,

@@ -1,4 +1,4 @@
-"""What a servicer is given of a call in its own process."""
+"""The servicer's context of an in-process call."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Self
@@ -7,14 +7,14 @@ import grpc
 
 from services.common.inprocess.exchange import Exchange, Metadata
 
-# A `grpc.RpcMethodHandler`: its attributes are not in the published types.
+# A `grpc.RpcMethodHandler`; its attributes are missing in the published types.
 Handler = Any
 
 PEER = "inprocess"
 
 
 class OverError(grpc.aio.UsageError):
-    """A servicer went on although its call is over."""
+    """Error raised in a servicer that continues after its call has ended."""
 
 
 class Entry(NamedTuple):
@@ -25,11 +25,11 @@ class Entry(NamedTuple):
 
 
 class CallContext(grpc.aio.ServicerContext[Any, Any]):
-    """The context of a call; also its requests, as an iterator, where they are a stream.
+    """The context of a call, and the iterator of its request stream.
 
     Attributes:
-        handler: what serves the call, once it is found.
-        aborted: what the servicer aborted with.
+        handler: the call's handler, once found.
+        aborted: the status of an abort.
     """
 
     handler: Handler = None
@@ -43,7 +43,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         self._exchange = exchange
 
     async def read(self) -> Any:
-        """Return the next request, `grpc.aio.EOF` after the last."""
+        """Return the next request, `grpc.aio.EOF` at the end."""
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
@@ -60,13 +60,13 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
                         self.raise_over()
                     return grpc.aio.EOF
             message = requests.take()
-        # What was serialized elsewhere comes as bytes; everything else as it was made.
+        # Serialized requests are bytes; others are message objects.
         if isinstance(message, bytes) and (parse := self.handler.request_deserializer):
             return parse(message)
         return message
 
     async def write(self, message: Any) -> None:
-        """Send a response; wait while the caller takes none."""
+        """Send a response; wait while the pipe is full."""
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
@@ -99,15 +99,15 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         await self.abort(status.code, status.details, status.trailing_metadata)
 
     def set_trailing_metadata(self, trailing_metadata: Any) -> None:
-        """Set what goes with the status."""
+        """Set the trailing metadata."""
         self._trailing = tuple(trailing_metadata)
 
     def trailing_metadata(self) -> Any:
-        """Return what goes with the status."""
+        """Return the trailing metadata."""
         return self._trailing
 
     def invocation_metadata(self) -> Any:
-        """Return what came with the call."""
+        """Return the metadata of the call."""
         return tuple(Entry(key, value) for key, value in self._exchange.metadata)
 
     def set_code(self, code: grpc.StatusCode) -> None:
@@ -133,19 +133,19 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         """Do nothing: nothing is serialized."""
 
     def peer(self) -> str:
-        """Return that the caller is in this process."""
+        """Return a constant: the caller is in this process."""
         return PEER
 
     def peer_identities(self) -> Any:
-        """Return None: a process proves nothing to itself."""
+        """Return None: in-process calls are not authenticated."""
         return None
 
     def peer_identity_key(self) -> Any:
-        """Return None: a process proves nothing to itself."""
+        """Return None: in-process calls are not authenticated."""
         return None
 
     def auth_context(self) -> Any:
-        """Return nothing: a process proves nothing to itself."""
+        """Return an empty mapping: in-process calls are not authenticated."""
         return {}
 
     def time_remaining(self) -> Any:
@@ -153,19 +153,19 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return self._exchange.time_remaining()
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Call back with the context when nothing serves the call any more."""
+        """Register a callback that is called with the context when the call has been served."""
         self._callbacks = [*(self._callbacks or ()), callback]
 
     def cancelled(self) -> bool:
-        """Return whether the caller has left, or the status is CANCELLED."""
+        """Return whether the caller has cancelled, or the status is CANCELLED."""
         has_left = self._exchange.code is not None and not self._exchange.is_answered
         return has_left or self._code is grpc.StatusCode.CANCELLED
 
     def done(self) -> bool:
-        """Return whether the call is over."""
+        """Return whether the call has ended."""
         return self._exchange.is_over
 
-    # Requests as an iterator, which is what servicers of streams are given.
+    # The request stream as an iterator, which is passed to servicers.
 
     def __aiter__(self) -> Self:
         return self
@@ -177,7 +177,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return message
 
     def raise_over(self) -> NoReturn:
-        """Stop a servicer that goes on although the call is over."""
+        """Raise an error in a servicer that continues after the call has ended."""
         if self.aborted is not None:
             raise self.aborted
         raise OverError("RPC already finished.")

@@ -98,7 +98,7 @@ class Exchange(Changing):
         else:
             self._expire()
 
-    # What both sides ask.
+    # Used by both sides.
 
     def time_remaining(self) -> float | None:
         """Return the seconds until the deadline, or None."""
@@ -109,9 +109,9 @@ class Exchange(Changing):
     # The caller's side.
 
     def send_request(self, message: Any) -> bool:
-        """Send a message of a stream; one that is too large ends the call.
+        """Send a message of a stream; a message that is too large ends the call.
 
-        Return whether the caller should wait until the servicer has read some.
+        Return whether the sender should wait until the servicer has read some.
         """
         requests = self.requests
         assert requests is not None, "it has one request"
@@ -122,16 +122,16 @@ class Exchange(Changing):
         return requests.put(message, size)
 
     def refuse(self, size: int) -> None:
-        """End the call, as a request has so many bytes."""
+        """End the call, as a request has `size` bytes."""
         self.leave(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size))
 
     def conclude(self) -> None:
-        """End the call with the servicer's status; the last message before it has been taken."""
+        """End the call with the servicer's status, after its last message was read."""
         assert self.status is not None, "the servicer has not ended it"
         self._finish(*self.status)
 
     def cancel(self, details: str) -> bool:
-        """End the call, unless it has ended; return whether it had not."""
+        """Cancel the call; return False if it has already ended."""
         if self.code is not None:
             return False
         self.is_cancelled_here = True
@@ -151,7 +151,7 @@ class Exchange(Changing):
                 self.on_leave()
 
     def on_end(self, callback: Callable[[], object]) -> None:
-        """Call back when it has ended, at once if it has."""
+        """Register a callback for the end of the call; call it at once if it has ended."""
         if self.code is not None:
             callback()
         elif self._callbacks is None:
@@ -160,7 +160,7 @@ class Exchange(Changing):
             self._callbacks.append(callback)
 
     async def begun(self) -> None:
-        """Wait until there is initial metadata."""
+        """Wait for the initial metadata."""
         while self.initial is None:
             await self.changed()
 
@@ -177,10 +177,10 @@ class Exchange(Changing):
         self.wake()
 
     def send_response(self, message: Any) -> bool:
-        """Send a message; one that is too large ends the call.
+        """Send a message; a message that is too large ends the call.
 
-        Of a call that has one response the first counts. Return whether the servicer should
-        wait until the caller has taken some.
+        If the call has one response, the first one counts. Return whether the servicer should wait
+        until the caller has read some.
         """
         size = len(message) if isinstance(message, bytes) else message.ByteSize()
         if size > self.max_message:
@@ -196,7 +196,7 @@ class Exchange(Changing):
         return responses.put(message, size)
 
     def answer(self, code: grpc.StatusCode, details: str, trailing: Metadata) -> None:
-        """End the call with a status; responses that nobody has read yet come before it."""
+        """End the call with a status; unread responses are delivered first."""
         self.is_answered = self.is_over = True
         self.request = None
         if self.requests is not None:

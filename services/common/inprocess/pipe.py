@@ -1,27 +1,26 @@
-"""Messages on their way from one side of a call to the other."""
+"""A bounded queue of messages between the two sides of a call."""
 
 import asyncio
 from collections import deque
 from typing import Any
 
-# Bytes that wait for a reader until the writer waits too, and what a message costs beside its
-# own bytes: many empty ones are not free.
+# High-water mark in bytes, and the constant cost of a message, so that empty messages count.
 WINDOW = 256 << 10
 MESSAGE_COST = 64
 
 
 class Changing:
-    """Something that changes, and those who wait for that.
+    """A condition whose changes can be awaited.
 
     Attributes:
-        loop: the event loop of all of them.
+        loop: the event loop.
     """
 
     loop: asyncio.AbstractEventLoop
     _waiters: list[asyncio.Future[None]] | None = None
 
     def changed(self) -> asyncio.Future[None]:
-        """Return a future of the next `wake`."""
+        """Return a future that completes at the next `wake`."""
         waiter = self.loop.create_future()
         if self._waiters is None:
             self._waiters = [waiter]
@@ -30,7 +29,7 @@ class Changing:
         return waiter
 
     def wake(self) -> None:
-        """Wake everybody who waits."""
+        """Wake all waiting tasks."""
         if self._waiters is not None:
             waiters, self._waiters = self._waiters, None
             for waiter in waiters:
@@ -39,11 +38,11 @@ class Changing:
 
 
 class Pipe(Changing):
-    """The messages of a stream, with a bound that its writer waits for.
+    """A bounded stream of messages.
 
     Attributes:
-        messages: those that nobody has taken yet; to be read only.
-        is_ended: whether no message follows those that are there.
+        messages: unread messages; read-only.
+        is_ended: whether the stream is closed.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -54,9 +53,9 @@ class Pipe(Changing):
         self.is_ended = False
 
     def put(self, message: Any, size: int) -> bool:
-        """Add a message of `size` bytes, unless the pipe has ended.
+        """Add a message of `size` bytes, unless the pipe is closed.
 
-        Return whether its writer should wait (`drained`).
+        Return whether the writer should wait (`drained`).
         """
         if self.is_ended:
             return False
@@ -69,30 +68,30 @@ class Pipe(Changing):
         return self._held > WINDOW
 
     def take(self) -> Any:
-        """Return the first message, which has to be there."""
+        """Remove and return the first message, which must exist."""
         self._held -= self._sizes.popleft()
         if self._waiters is not None:
             self.wake()
         return self.messages.popleft()
 
     async def wait(self) -> None:
-        """Wait until a message is there, or none follows."""
+        """Wait until a message is available or the pipe is closed."""
         while not (self.messages or self.is_ended):
             await self.changed()
 
     async def drained(self) -> None:
-        """Wait until the writer need not wait any more."""
+        """Wait until the writer may continue."""
         while self._held > WINDOW and not self.is_ended:
             await self.changed()
 
     def end(self) -> None:
-        """Refuse messages after those that are there."""
+        """Close the pipe; unread messages stay."""
         self.is_ended = True
         if self._waiters is not None:
             self.wake()
 
     def drop(self) -> None:
-        """End, and forget what is there."""
+        """Close the pipe and discard its messages."""
         self.messages.clear()
         self._sizes.clear()
         self._held = 0

@@ -1,4 +1,4 @@
-"""One call being served: found, run, and ended with a status."""
+"""The server side of one call: finds the handler, runs it and sets the status."""
 
 import asyncio
 import logging
@@ -17,37 +17,37 @@ _OK = grpc.StatusCode.OK
 
 
 class CallDetails(grpc.HandlerCallDetails):
-    """What an interceptor is told of a call."""
+    """The call details passed to an interceptor."""
 
     def __init__(self, method: str, invocation_metadata: Metadata) -> None:
         self.method = method
         self.invocation_metadata = invocation_metadata
 
 
-# Returns the handler of a call, or None; it asks the interceptors.
+# Returns the handler of a call, or None, by way of the interceptors.
 Find = Callable[[CallDetails], Awaitable[Handler | None]]
 
 
 class ServedCall(CallContext):
-    """A call, from its making until nothing serves it any more.
+    """The server side of a call.
 
     Attributes:
-        task: what serves it.
+        task: the task that runs the handler.
     """
 
     def __init__(self, exchange: Exchange, find: Find, registry: "set[ServedCall]") -> None:
-        """Serve a call; `registry` holds it as long as that takes."""
+        """Start serving a call; `registry` holds it until it has been served."""
         self._exchange = exchange
         self._registry = registry
         registry.add(self)
-        # In no caller's context: what the caller has set is not for the servicer.
+        # In an empty context: the caller's context variables must not reach the servicer.
         self.task = exchange.loop.create_task(self._run(find), context=Context())
         exchange.on_leave = self.task.cancel
-        # Not at the end of the task's own code, which never begins when it is cancelled at once.
+        # Not at the end of the task's own code, which never runs if the task is cancelled at once.
         self.task.add_done_callback(self._ended)
 
     def end(self, code: grpc.StatusCode, text: str) -> None:
-        """End the call at once with a status that is not the servicer's."""
+        """End the call at once with a status other than the servicer's."""
         if not self._exchange.is_over:
             self._exchange.answer(code, text, ())
             self.task.cancel()
@@ -79,7 +79,7 @@ class ServedCall(CallContext):
             self._fail(error)
 
     async def _stream(self, responses: Any) -> None:
-        """Send what a servicer yields; one that yields nothing writes by itself."""
+        """Send the responses that a servicer yields."""
         if not isinstance(responses, AsyncIterator):
             await responses
             return
@@ -96,7 +96,7 @@ class ServedCall(CallContext):
                 await close()
 
     def _fail(self, error: BaseException) -> None:
-        """End the call, unless it is over, as serving it has failed."""
+        """End the call with the status of an exception, unless it has ended."""
         exchange = self._exchange
         if isinstance(error, asyncio.CancelledError):
             if not exchange.is_over:
@@ -118,7 +118,7 @@ class ServedCall(CallContext):
         self._registry.discard(self)
         exchange = self._exchange
         exchange.on_leave = None
-        if not exchange.is_over:  # cancelled before it began
+        if not exchange.is_over:  # cancelled before it started
             exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
         for callback in self._callbacks or ():
             try:

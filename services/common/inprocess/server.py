@@ -1,4 +1,4 @@
-"""The servicers' side: what `grpc.aio.Server` is for calls from elsewhere."""
+"""The server side: a replacement for `grpc.aio.Server`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class InProcessServer:
         """Create a server that accepts no calls yet.
 
         Args:
-            interceptors: what happens around every call, from the outside inwards.
+            interceptors: interceptors of every call, outermost first.
             max_message: bytes of a message, either way.
         """
         self.max_message = max_message
@@ -45,29 +45,29 @@ class InProcessServer:
     def add_generic_rpc_handlers(
         self, generic_rpc_handlers: Sequence[grpc.GenericRpcHandler]
     ) -> None:
-        """Serve the methods that these handlers know."""
+        """Register handlers."""
         self._generic += generic_rpc_handlers
 
     def add_registered_method_handlers(
         self, service_name: str, method_handlers: Mapping[str, Handler]
     ) -> None:
-        """Serve the methods of a service."""
+        """Register the methods of a service."""
         for name, handler in method_handlers.items():
             self._methods[f"/{service_name}/{name}"] = handler
 
     def start(self) -> None:
-        """Accept calls."""
+        """Start accepting calls."""
         self._is_serving = True
 
     def begin(self, exchange: Exchange) -> None:
-        """Serve a call, in a task of its own."""
+        """Serve a call in its own task."""
         if not self._is_serving:
             exchange.leave(grpc.StatusCode.UNAVAILABLE, _NOT_SERVING)
         elif exchange.code is None:
             ServedCall(exchange, self._ask, self._calls)
 
     async def stop(self, grace_s: float | None) -> None:
-        """Refuse new calls, give those in flight `grace_s` seconds, then cut them."""
+        """Reject new calls, and cancel those still running after `grace_s` seconds."""
         self._is_serving = False
         if grace_s and self._calls:
             await asyncio.wait([call.task for call in self._calls], timeout=grace_s)

@@ -1,9 +1,8 @@
-"""What a provider's failure means: pure, decided here for every provider.
+"""Classify the errors of all providers. Pure.
 
-`classify` reads an HTTP answer that is not 2xx, `in_band` an error told inside a
-stream or under status 200. Both give an `UpstreamError` whose message is safe to show:
-a provider's own words stand in it only where they are about the caller's request, and
-then without anything that looks like a key.
+`classify` handles HTTP responses other than 2xx, `in_band` errors inside a stream or a 200
+response. Both return an `UpstreamError` whose message is safe to show: it quotes the provider only
+about the caller's request, and then without anything that resembles a key.
 """
 
 import math
@@ -22,11 +21,11 @@ from services.common.errors import UpstreamError
 from services.common.texts import printable
 from services.inference.providers.redaction import redact
 
-MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
-_KEPT_BODY = 4 << 10  # bytes of it kept for matching
-_MAX_WORDS = 8_000  # characters of a provider's message that are looked at
-_MAX_CAUSE = 500  # characters of it that are logged
-_MAX_WORD = 200  # characters of a type or code
+MAX_ERROR_BODY = 64 << 10  # maximum bytes read of an error response
+_KEPT_BODY = 4 << 10  # bytes kept for matching
+_MAX_WORDS = 8_000  # maximum characters parsed of a provider's message
+_MAX_CAUSE = 500  # maximum characters logged
+_MAX_WORD = 200  # maximum characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
@@ -51,11 +50,11 @@ _OWN_WORD = re.compile(r"\w[\w.\[\]$/-]{0,199}", re.ASCII)
 _MAX_CODE = 1_000_000  # of codes that are numbers
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
-# Google tells a wrong or expired key under status 400.
+# Google reports a wrong or expired key with status 400.
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
 _DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
-# What an error inside a 200 stands for, by the type or code it names.
+# Statuses of errors inside a 200 response, by type or code.
 _IN_BAND_STATUSES = {
     "invalid_request_error": 400,
     "badrequesterror": 400,
@@ -74,8 +73,8 @@ _IN_BAND_STATUSES = {
 }
 
 
-class _Told(NamedTuple):
-    """What an error body says, as far as it has the usual places for it.
+class _ErrorBody(NamedTuple):
+    """The known fields of an error body.
 
     Attributes:
         message: for people.
@@ -83,7 +82,7 @@ class _Told(NamedTuple):
         code: its code, which may be a status.
         own_code: the code as the provider wrote it, where it says more than the status.
         reason: Google's reason (`google.rpc.ErrorInfo`).
-        wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
+        wait_s: retry delay in seconds, if given (`google.rpc.RetryInfo`).
     """
 
     message: str = ""
@@ -104,22 +103,22 @@ def classify(
     secrets: Iterable[str] = (),
     now: Callable[[], float],
 ) -> UpstreamError:
-    """Return the failure that an answer other than 2xx stands for.
+    """Return the error for a response other than 2xx.
 
     Args:
         provider: its name in the settings, for the message.
         status: the HTTP status.
         headers: the answer's; names in any case if the mapping folds them, else lower.
         body: the beginning of the answer.
-        secrets: texts that must not come up in the message.
+        secrets: texts that must not occur in the message.
         now: Unix seconds, to read a Retry-After that is a date.
     """
-    told = _read(body)
-    reason, message, param = _judge(provider, status, told, secrets)
+    parsed = _read(body)
+    reason, message, param = _judge(provider, status, parsed, secrets)
     wait = None
     if status in (408, 425, 429) or status >= 500:
         wait = retry_after(headers, now)
-        wait = _whole(told.wait_s) if wait is None else wait
+        wait = _whole(parsed.wait_s) if wait is None else wait
     error = UpstreamError(
         reason,
         message,
@@ -127,35 +126,35 @@ def classify(
         body=_kept(body),
         retry_after_s=wait,
         param=param,
-        cause=partial(_cause, told, tuple(secrets)),
+        cause=partial(_cause, parsed, tuple(secrets)),
     )
-    _add_own_words(error, told, secrets)
+    _add_own_words(error, parsed, secrets)
     return error
 
 
 def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
-    """Return the failure that an error object in a stream, or in an answer of 200, stands for.
+    """Return the error for an error object in a stream or a 200 response.
 
-    Its `status` is the one the provider would have answered, as far as it tells.
+    Its `status` is the HTTP status that matches the error, if known.
     """
-    told = _read(body)
-    status = _in_band_status(told)
-    reason, message, param = _judge(provider, status, told, secrets)
+    parsed = _read(body)
+    status = _in_band_status(parsed)
+    reason, message, param = _judge(provider, status, parsed, secrets)
     error = UpstreamError(
         reason,
         message,
         status=status,
         body=_kept(body),
-        retry_after_s=_whole(told.wait_s),
+        retry_after_s=_whole(parsed.wait_s),
         param=param,
-        cause=partial(_cause, told, tuple(secrets)),
+        cause=partial(_cause, parsed, tuple(secrets)),
     )
-    _add_own_words(error, told, secrets)
+    _add_own_words(error, parsed, secrets)
     return error
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
-    """Return the failure of a provider whose answer is none; `what` holds words of ours alone."""
+    """Return the error for an invalid response; `what` must not contain text of the provider."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_ERROR,
         f"the provider {provider} {what}",
@@ -165,7 +164,7 @@ def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
 
 
 def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
-    """Return the failure of a provider whose answer goes over a limit of the gateway's.
+    """Return the error for a response that exceeds a limit of the gateway.
 
     Args:
         provider: its name in the settings.
@@ -178,7 +177,7 @@ def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
 
 
 def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
-    """Return the failure of a provider whose answer ended before it was whole."""
+    """Return the error for an incomplete response."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_CONNECTION,
         f"the provider {provider} broke off before its answer was whole",
@@ -187,7 +186,7 @@ def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | None:
-    """Return the whole seconds a provider asks to wait: at least 0, at most a day.
+    """Return the provider's retry delay in whole seconds: at least 0, at most a day.
 
     Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
     (RFC 9110, section 10.2.3); None where neither is there or can be read.
@@ -207,20 +206,20 @@ def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
 
 
-def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
-    """Return a provider's own words for the log."""
-    names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
-    words = f"{names}: {told.message}" if names and told.message else names or told.message
+def _cause(parsed: _ErrorBody, secrets: tuple[str, ...]) -> str:
+    """Return the provider's message for the log."""
+    names = "/".join(dict.fromkeys(word for word in (parsed.kind, parsed.code) if word))
+    words = f"{names}: {parsed.message}" if names and parsed.message else names or parsed.message
     return printable(redact(words[:_MAX_CAUSE], secrets))
 
 
 def _judge(
-    provider: str, status: int, told: _Told, secrets: Iterable[str]
+    provider: str, status: int, parsed: _ErrorBody, secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
     """Return reason, message and param."""
-    kinds = {told.kind.lower(), told.code.lower()}
-    refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
-    if refused or _BILLING_WORDS in told.message:
+    kinds = {parsed.kind.lower(), parsed.code.lower()}
+    refused = status in (401, 402, 403) or parsed.reason in _KEY_REASONS
+    if refused or _BILLING_WORDS in parsed.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
             f"the provider {provider} refused the gateway's credential; "
@@ -245,7 +244,7 @@ def _judge(
     if status == 408:
         return errors_pb2.REASON_UPSTREAM_TIMEOUT, f"the provider {provider} timed out", ""
     if 400 <= status < 500 and status != 425:
-        return _judge_refusal(provider, status, told, kinds, secrets)
+        return _judge_refusal(provider, status, parsed, kinds, secrets)
     if 300 <= status < 400:
         message = (
             f"the provider {provider} answered with a redirect ({status}), which is not followed"
@@ -255,9 +254,9 @@ def _judge(
 
 
 def _judge_refusal(
-    provider: str, status: int, told: _Told, kinds: set[str], secrets: Iterable[str]
+    provider: str, status: int, parsed: _ErrorBody, kinds: set[str], secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
-    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(told.message):
+    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(parsed.message):
         reason = errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED
     elif kinds & _FILTER_CODES:
         reason = errors_pb2.REASON_CONTENT_FILTER
@@ -272,29 +271,30 @@ def _judge_refusal(
         return errors_pb2.REASON_TOO_LARGE, message, ""
     else:
         reason = errors_pb2.REASON_UPSTREAM_REJECTED
-    words = redact(told.message, secrets)
+    words = redact(parsed.message, secrets)
     refused = f"the provider {provider} refused the request"
     return reason, words or f"{refused} (status {status})", ""
 
 
-def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) -> None:
-    """Keep the code and the param of a refusal, which clients of the same dialect go by."""
+def _add_own_words(error: UpstreamError, parsed: _ErrorBody, secrets: Iterable[str]) -> None:
+    """Keep the code and param of an error that clients of the same dialect rely on."""
     if error.reason not in _REFUSALS:
-        # It is of the gateway's own account or choice of model, or clients know its code.
+        # Errors of the gateway's account or model selection are excluded, unless clients know the
+        # code.
         return
     secrets = tuple(secrets)
-    code = told.own_code
+    code = parsed.own_code
     if isinstance(code, int) or _is_own_word(code, secrets):
         error.upstream_code = code
-    if _is_own_word(told.param, secrets):
-        error.upstream_param = told.param
+    if _is_own_word(parsed.param, secrets):
+        error.upstream_param = parsed.param
 
 
 def _is_own_word(word: str, secrets: tuple[str, ...]) -> bool:
     return _OWN_WORD.fullmatch(word) is not None and redact(word, secrets) == word
 
 
-def _read(body: bytes) -> _Told:
+def _read(body: bytes) -> _ErrorBody:
     """Find message, type and code in the shapes that providers and their servers use.
 
     `{"error": {…}}` (OpenAI, Anthropic, Google, the last one also in a list),
@@ -303,20 +303,20 @@ def _read(body: bytes) -> _Told:
     error's body may be says nothing.
     """
     if len(body) > MAX_ERROR_BODY:
-        return _Told()
+        return _ErrorBody()
     try:
         value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         text = body.decode("utf-8", "replace").strip()
-        return _Told("" if text.startswith("<") else text[:_MAX_WORDS])
+        return _ErrorBody("" if text.startswith("<") else text[:_MAX_WORDS])
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, dict) and isinstance(value.get("error"), dict | str):
         value = value["error"]
     if isinstance(value, str):
-        return _Told(value[:_MAX_WORDS])
+        return _ErrorBody(value[:_MAX_WORDS])
     if not isinstance(value, dict):
-        return _Told()
+        return _ErrorBody()
     message = value.get("message") or value.get("detail") or ""
     if not isinstance(message, str):
         message = _as_text(message)
@@ -327,7 +327,7 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(
+    return _ErrorBody(
         message[:_MAX_WORDS],
         _word(value.get("type")),
         _word(code),
@@ -338,7 +338,7 @@ def _read(body: bytes) -> _Told:
 
 
 def _details(details: Any) -> tuple[str, float | None]:
-    """Read Google's `details`: the reason of an `ErrorInfo`, the delay of a `RetryInfo`."""
+    """Parse Google's `details`: the reason of `ErrorInfo`, the delay of `RetryInfo`."""
     reason, wait_s = "", None
     for one in details if isinstance(details, list) else ():
         match one:
@@ -353,7 +353,7 @@ def _as_text(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        return ""  # nested more deeply than anybody reads
+        return ""  # nested too deeply
 
 
 def _word(value: object) -> str:
@@ -369,10 +369,10 @@ def _own_code(value: object, beside_status: bool) -> str | int:
     return "" if beside_status else value
 
 
-def _in_band_status(told: _Told) -> int:
-    if _STATUS.fullmatch(told.code):
-        return int(told.code)
-    for word in (told.kind.lower(), told.code.lower()):
+def _in_band_status(parsed: _ErrorBody) -> int:
+    if _STATUS.fullmatch(parsed.code):
+        return int(parsed.code)
+    for word in (parsed.kind.lower(), parsed.code.lower()):
         if word in _IN_BAND_STATUSES:
             return _IN_BAND_STATUSES[word]
         if word in _CONTEXT_CODES or word in _FILTER_CODES:

@@ -1,6 +1,6 @@
-"""Headers of a dialect between a caller and a provider of the same dialect.
+"""Headers passed between a caller and a provider of the same dialect.
 
-See `services.common.dialect_headers` for which these are.
+See `services.common.dialect_headers` for the list.
 """
 
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -11,10 +11,10 @@ from services.inference.providers.base import Call
 
 
 def request_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
-    """Return the caller's headers that go to a provider of a dialect.
+    """Return the caller's headers for a provider of a dialect.
 
-    What the request holds is checked here, where all requests come by: it may have come over
-    gRPC, and in the parameters of a fallback step.
+    They are validated here, as they may come from gRPC callers and from parameters of fallback
+    steps.
     """
     request = call.request
     if request.dialect != dialect or not request.headers:
@@ -23,7 +23,7 @@ def request_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, s
 
 
 def set_served_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
-    """Write down what a caller is told of the head of the answer that a provider gave.
+    """Add the response headers of a provider to the caller's route info.
 
     Args:
         served: where to.
@@ -38,12 +38,12 @@ def set_served_head(served: Served, call: Call, dialect: Dialect.ValueType) -> N
 
 
 def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> None:
-    """Add to a failure what a caller is told of the head of the answer it came with."""
+    """Add the response headers of a provider to its error."""
     error.headers, error.upstream_request_id = _head(call, dialect)
 
 
 def _head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
-    """Return the headers of the caller's dialect, and the provider's id of the request or ""."""
+    """Return the response headers of the caller's dialect, and the provider's request id or ""."""
     heard = call.answer_headers
     if heard is None:
         return {}, ""

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
-MAX_MESSAGE = 2_000  # characters of a provider's words that go out
+MAX_MESSAGE = 2_000  # maximum characters of a redacted message
 _LOOKED_AT = 2 * MAX_MESSAGE
-_SHORTEST_SECRET = 6  # shorter header values are words, not keys
+_SHORTEST_SECRET = 6  # shorter header values are not keys
 _PUBLIC = frozenset({"anthropic-version"})
 # Of the letters and digits of a key, parts of so many are sought that begin so far apart.
 # Shorter ones come up by chance.
@@ -35,10 +35,10 @@ _HEX_SIGNS = re.compile(r"[^0-9A-Fa-f]+")
 
 
 def redact(words: str, secrets: Iterable[str] = ()) -> str:
-    """Return a provider's words, at most `MAX_MESSAGE` characters, without anything like a key.
+    """Return a provider's message without secrets, truncated to `MAX_MESSAGE` characters.
 
     Returns:
-        "" where a secret is in them in disguise.
+        "" if the message contains an encoded secret.
     """
     secrets = tuple(secrets)
     for secret in secrets:
@@ -50,14 +50,14 @@ def redact(words: str, secrets: Iterable[str] = ()) -> str:
 
 
 def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts in the gateway's own request headers that may be keys."""
+    """Return the possible keys in the gateway's own request headers."""
     values = [value for name, value in headers.items() if name.lower() not in _PUBLIC]
     found = [word for value in values for word in (value, value.rpartition(" ")[2])]
     return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_SECRET))
 
 
 def _holds(words: str, secrets: Iterable[str]) -> bool:
-    """Return whether words hold a secret, or a long part of it, in any encoding."""
+    """Return whether a message contains a secret, or a long part of it, in any encoding."""
     sought = {part for secret in secrets for part in _parts(_letters(secret))}
     if not sought:
         return False
@@ -80,18 +80,18 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits alone, in lower case."""
+    """Return only the letters and digits, in lower case."""
     return _NO_LETTER.sub("", text.lower())
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Return what a text may stand for."""
+    """Return the possible decodings of a text."""
     yield _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
     yield unquote(text, "latin-1")
     yield html.unescape(text)
     joined = "".join(text.split())
     runs = [match[0] for match in _BASE64.finditer(joined)]
-    for begin in range(4):  # a key may begin anywhere in what was encoded
+    for begin in range(4):  # a key may start anywhere in encoded text
         yield " ".join(_from_base64(run[begin:]) for run in runs)
     digits = [_HEX_SIGNS.sub("", match[0]) for match in _HEX.finditer(text)]
     yield " ".join(bytes.fromhex(run[: len(run) // 2 * 2]).decode("latin-1") for run in digits)

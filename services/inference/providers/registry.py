@@ -1,4 +1,4 @@
-"""Construction of providers from the settings."""
+"""Create providers from the settings."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc
 
 
 def is_own(host: str) -> bool:
-    """Return whether a host is of the operator's own network, as far as its name tells.
+    """Return whether a host is in the operator's own network, judging by its name.
 
-    A server there would fetch for callers what they cannot reach themselves.
+    Such a server could fetch internal URLs for callers.
     """
     try:
         return not ipaddress.ip_address(host).is_global
@@ -62,7 +62,7 @@ def _build_one(
         )
 
     key = settings.key()
-    # Adapters are imported for the providers that there are: each takes 0.4 MB.
+    # Imported on demand: each adapter takes 0.4 MB.
     match settings.kind:
         case "openai":
             from services.inference.providers import openai

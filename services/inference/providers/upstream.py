@@ -1,8 +1,7 @@
-"""What providers share of HTTP: requests with the provider's headers, events, failures.
+"""HTTP requests to providers: headers, event streams and errors.
 
-A provider posts JSON and gets either the whole body or batches of server-sent
-events, one batch for each read. Everything that can go wrong on the way is an
-`UpstreamError`; what a status means is decided in `failures`, once.
+A provider posts JSON and gets either the whole body or batches of server-sent events, one batch per
+read. All failures are raised as `UpstreamError`; `failures` classifies them.
 """
 
 import asyncio
@@ -31,16 +30,16 @@ from services.inference.providers.bounds import parse
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.sse import SseSplitter, SseTooLongError
 
-# A stream that has said its last word gets this long to end, so that its connection
-# can be used again; most servers end it in the same packet.
+# Grace period for the end of a finished stream, so that its connection can be reused; most servers
+# end it in the same packet.
 _ENDING_GRACE_S = 0.25
-# The most that is waited for what follows the end of an answer, such as the count of its
-# tokens, and for the body of an error, whose status is known.
+# Maximum wait for data after the end of an answer, such as usage, and for the body of an error
+# response.
 _REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
-# Paths whose targets are kept; some name a model.
+# Size of the path cache; some paths contain a model's name.
 _TARGETS = 1_000
-# What callers are told of a connection that did not come about.
+# Messages for failed connections.
 _BROKEN: tuple[tuple[type[Exception], str], ...] = (
     (ConnectionRefusedError, "the provider {}'s server refused the connection"),
     (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
@@ -49,27 +48,27 @@ _BROKEN: tuple[tuple[type[Exception], str], ...] = (
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
-# Takes the headers of an answer, whatever its status.
+# Called with the headers of a response, whatever its status.
 Heard = Callable[[Headers], None]
 
 
 class Gauge(Protocol):
-    """What counts the calls that are under way at providers."""
+    """Gauge of running provider calls."""
 
     def inc(self) -> None:
-        """A call begins."""
+        """Count the start of a call."""
 
     def dec(self) -> None:
-        """A call is over."""
+        """Count the end of a call."""
 
 
 class Reader(Protocol):
-    """What reads one answer of a dialect.
+    """Incremental parser of one response of a dialect.
 
     Attributes:
-        has_content: whether some of the answer has come.
-        is_complete: whether all of it has; what is known of it may follow.
-        ended: whether an event has said that nothing follows.
+        has_content: whether part of the answer has been received.
+        is_complete: whether the answer is complete; usage may follow.
+        ended: whether the end event has been received.
     """
 
     @property
@@ -92,10 +91,10 @@ class Reader(Protocol):
         """
 
     def end(self, out: list[Event]) -> None:
-        """Take the end of the stream; add to `out` what that says.
+        """Handle the end of the stream; add its events to `out`.
 
         Raises:
-            UpstreamError: it came too early.
+            UpstreamError: it is premature.
         """
 
 
@@ -163,9 +162,9 @@ class Upstream:
         heard: Heard | None = None,
         content_type: str = "",
     ) -> bytes:
-        """Post JSON and give the body of a whole 2xx answer.
+        """Post JSON and return the body of a 2xx response, within `limits.step_timeout_s`.
 
-        It may take `limits.step_timeout_s`; else as `post_unbounded`.
+        See `post_unbounded`.
         """
         try:
             async with asyncio.timeout(self.limits.step_timeout_s):
@@ -184,7 +183,7 @@ class Upstream:
         heard: Heard | None = None,
         content_type: str = "",
     ) -> bytes:
-        """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
+        """Post JSON and return the body of a 2xx response; the caller sets the timeout.
 
         Args:
             path: appended to the base URL, such as `/chat/completions`; it may have a query.
@@ -329,7 +328,7 @@ class Upstream:
         headers: Collection[tuple[str, str]],
         content_type: str = "",
     ) -> Coroutine[Any, Any, http.Response]:
-        """Send the request; return the answer with its body unread."""
+        """Send the request; return the response with its body unread."""
         if self._missing_key:
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_AUTH,
@@ -346,12 +345,12 @@ class Upstream:
         return self._client.send(self._origin, "POST", self._target(path), fields, body)
 
     async def _refusal(self, response: http.Response) -> UpstreamError:
-        """Return the failure that an answer is whose status is not 2xx."""
+        """Return the error for a response other than 2xx."""
         try:
             async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
-            told = b""  # the status says enough
+            told = b""  # the status is sufficient
         return failures.classify(
             self.name,
             response.status,
@@ -374,13 +373,13 @@ class Upstream:
         return body.getvalue()
 
     def _check_event_stream(self, response: http.Response) -> None:
-        # Servers that leave the header out are taken at their word that they stream.
+        # A server without a Content-Type header is assumed to stream.
         kind = response.headers.get("content-type", _EVENT_STREAM)
         if kind.partition(";")[0].strip().lower() != _EVENT_STREAM:
             raise failures.broken_answer(self.name, "answered something that is no event stream")
 
     async def _let_end(self, response: http.Response) -> None:
-        """Wait a moment for the end, after which the connection can be used again."""
+        """Wait briefly for the end of the stream, after which the connection can be reused."""
         if response.rest() is not None:
             return
         try:
@@ -388,10 +387,10 @@ class Upstream:
                 while await response.read():
                     pass
         except (TimeoutError, http.HttpError):
-            return  # all that matters has come; the connection is closed instead
+            return  # the answer is complete; close the connection
 
     def _failure(self, error: Exception) -> UpstreamError:
-        """Return the failure that one of `_TRANSLATED` is; its words hold addresses and stay."""
+        """Return the error for one of `_TRANSLATED`, without its text, which contains addresses."""
         match error:
             case UpstreamError():
                 return error
@@ -430,7 +429,7 @@ class Upstream:
 
 
 def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:
-    """Return the events that a text makes, and the failure that ends them, if any."""
+    """Return the events of a text, and the error that ends them, if any."""
     events: list[Event] = []
     try:
         reader.feed(text, events)

@@ -144,7 +144,7 @@ Global___RunTaskRequest: _TypeAlias = RunTaskRequest  # noqa: Y015
 
 @_typing.final
 class Prompt(_message.Message):
-    """What a model is asked in a task."""
+    """The prompt of an internal task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -389,7 +389,7 @@ class GenerateRequest(_message.Message):
         characters a name, 1,024 a value and 4,096 bytes together. What is over that, any other
         header, those that choose or name an account at the provider (`openai-organization`,
         `openai-project`, `anthropic-workspace-id`, …) and those that the operator has set are left
-        out. Providers of other dialects get none, which `Served.dropped` does not tell.
+        out. Providers of other dialects get none, which `Served.dropped` does not report.
         """
 
     @_builtins.property
@@ -610,7 +610,7 @@ class WebTool(_message.Message):
     max_uses: _builtins.int
     """Optional, at least 1. How often it may be used in one answer."""
     user_location: _builtins.str
-    """Optional. Where the user is, in words for the model."""
+    """Optional. The user's location, as text for the model."""
     max_content_tokens: _builtins.int
     """Optional, at least 1. Bound on the tokens of a page."""
     max_results: _builtins.int
@@ -930,7 +930,7 @@ class ImageAdaptation(_message.Message):
     that OCR reads, without a model.
     """
     prompt: _builtins.str
-    """Optional. What the describing model is asked."""
+    """Optional. Prompt of the describing model."""
     max_images: _builtins.int
     """Optional, at least 1; 20 when absent. More images are an error."""
     def __init__(
@@ -1308,7 +1308,7 @@ class Memory(_message.Message):
         """Reads it."""
 
     class Mode(_Mode, metaclass=_ModeEnumTypeWrapper):
-        """What a call does with what is remembered."""
+        """How a call uses the memory."""
 
     MODE_UNSPECIFIED: Memory.Mode.ValueType  # 0
     """READ_WRITE."""
@@ -1407,14 +1407,14 @@ class Served(_message.Message):
     """
     @_builtins.property
     def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Paths of the request's fields that the provider has nothing for, such as
+        """Optional. Paths of request fields that the provider does not support, such as
         `thinking.effort`, `messages[].blocks[].cache_control` or, of a field without a name here,
         `extra.verbosity`. Each path is there once; `[]` stands for any index.
         """
 
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Optional. Headers of the provider's answer, where it speaks the request's dialect; names in
+        """Optional. Headers of the provider's response, if its dialect is the request's; names in
         lower case, bounded as `GenerateRequest.headers`: `anthropic-*` (its rate limits), or
         `openai-*` and `x-ratelimit-*`. None that names an account at the provider.
         """
@@ -1679,9 +1679,9 @@ class Event(_message.Message):
 
     @_builtins.property
     def unknown(self) -> _conversation_pb2.Opaque:
-        """An event of the provider's stream without a name here, as its JSON object. It says nothing
-        of the answer itself: whoever puts that together reads past it, as does whoever writes
-        another dialect. Anywhere after `start`. With the `type` of an event that has a name here
+        """An event of the provider's stream without a name here, as its JSON object. It does
+        not change the answer: it is ignored when the answer is assembled, and by writers of
+        other dialects. Anywhere after `start`. With the `type` of an event that has a name here
         it holds the fields that stand beside that event's own, in the next one of that type (of
         `message_start`, in the one that `start` stands for); those of `message_delta` that stand
         inside its `delta` are in a `delta` here too.
@@ -1689,16 +1689,16 @@ class Event(_message.Message):
 
     @_builtins.property
     def whole(self) -> Global___GenerateResponse:
-        """A whole answer, and no event before or after it. Never
-        in StreamGenerate.
+        """A whole answer, without any other event. Never in
+        StreamGenerate.
         """
 
     @_builtins.property
     def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Optional, with `text`, `thinking` and `input`. What the delta is made of, where it
-        stands for several of the provider's: each the inside of a JSON string, not empty, so
-        that it is valid JSON between quotes. In a row they say what the delta says; whoever
-        writes JSON may copy them. Whoever changes the delta leaves them out.
+        """Optional, with `text`, `thinking` and `input`. The parts of the delta, if it
+        merges several of the provider's: each is the non-empty inside of a JSON string, so
+        that it is valid JSON between quotes. Joined, they equal the delta, and may be copied
+        into JSON. They are removed when the delta is changed.
         """
 
     def __init__(

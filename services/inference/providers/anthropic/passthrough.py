@@ -1,9 +1,8 @@
-"""Decides which whole messages go to a caller of the same dialect as they are. Pure.
+"""Decide which whole messages are passed through unchanged. Pure.
 
-Those of which translating would change nothing that counts: text alone, with every
-field that the facade would write. What is not known to be left alone is translated. Two
-things make no difference to a caller and are let through: what is null, and a detail of
-usage that is zero.
+Only answers whose translation would change nothing significant: text only, with every field that
+the facade would write. Everything unknown is translated. Two differences are ignored: nulls, and
+usage details that are zero.
 """
 
 from typing import Any
@@ -21,11 +20,11 @@ _REASONS = (
 
 
 def passthrough(body: bytes, message: Json) -> Event | None:
-    """Return a whole answer as its one event, or None where it has to be translated.
+    """Return a whole answer as one event, or None if it must be translated.
 
     Args:
-        body: as it came.
-        message: what it says; no error.
+        body: the unparsed response.
+        message: the parsed body, not an error.
     """
     content = message.get("content")
     if not (_has_usual_head(message) and _has_usual_end(message) and isinstance(content, list)):
@@ -61,7 +60,7 @@ def _has_usual_end(message: Json) -> bool:
 
 
 def _is_text(block: Any) -> bool:
-    """Return whether a block is text; an empty one would be left out."""
+    """Return whether a block is text; empty text would be dropped."""
     if not isinstance(block, dict) or block.get("type") != "text":
         return False
     text = block.get("text")
@@ -69,7 +68,7 @@ def _is_text(block: Any) -> bool:
 
 
 def _read_usage(told: Any, usage: Usage) -> bool:
-    """Read token counts; return whether callers would be told the same."""
+    """Read token counts; return whether translation would not change them."""
     if not isinstance(told, dict):
         return False
     details = told.get("output_tokens_details")

@@ -1,7 +1,7 @@
-"""Google's Gemini API (`generateContent`), as a provider.
+"""Google's Gemini API (`generateContent`) as a provider.
 
-`request` (with `content` and `reasoning`) makes the JSON that is sent, `events` (with
-`candidate`) reads what comes back; both are pure. Here is what sends.
+`request` (with `content` and `reasoning`) builds request bodies and `events` (with `candidate`)
+parses responses; both are pure. This module does the I/O.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -37,23 +37,23 @@ _BY_ADDRESS = (
 
 
 def headers(key: str) -> Mapping[str, str]:
-    """Return the headers of every request; a server that takes no key gets none."""
+    """Return the headers of every request; without a key there are none."""
     return {"x-goog-api-key": key} if key else {}
 
 
 class GeminiProvider:
-    """A server that speaks Google's Gemini API; see `Provider`.
+    """A server with Google's Gemini API; see `Provider`.
 
     Args:
         name: its name in the settings.
         upstream: the server; its base URL ends with the version, such as `/v1beta`.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches_urls: whether the server fetches media by address.
-        new_id: makes ids where the server gives none.
+        pass_stateful: whether callers may refer to state stored at the provider.
+        fetches_urls: whether the server fetches media by URL.
+        new_id: creates ids if the server sends none.
     """
 
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_UNSPECIFIED
-    # Its thought signatures sign no text that a caller could send back by itself.
+    # Its thought signatures do not cover text that callers could send back.
     signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
@@ -75,7 +75,7 @@ class GeminiProvider:
         self._new_id = new_id
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
-        """Return False: no caller speaks its dialect."""
+        """Return False: callers do not use this dialect."""
         return False
 
     async def whole(self, call: Call) -> Sequence[Event]:
@@ -86,7 +86,7 @@ class GeminiProvider:
         return events_from_whole(parsed, call, self._upstream, _names(call), self._new_id)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        """Return an answer as it comes; see `Provider.stream`."""
+        """Yield a streamed answer; see `Provider.stream`."""
         path = f"/{shaping.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.stream(path, partial(self._body, call), reader=reader)
@@ -116,20 +116,20 @@ class GeminiProvider:
             batch = texts[at : at + MAX_BATCH]
             body = build_embedding(model, batch)
             answer = await self._upstream.post(f"/{model}:batchEmbedContents", body)
-            # The fields beside a vector's numbers, and those beside the vectors, are few.
+            # A vector has few values beside its numbers.
             at_most = (len(batch) + 1) * (MAX_LENGTH + 64)
             parsed = self._upstream.json_object_of(answer, at_most)
             vectors += read_embedding(parsed, len(batch), self.name)
         return vectors
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
-        """Refuse: the API transcribes nothing by itself."""
+        """Raise an error: the API has no transcription."""
         raise no_transcripts(self.name)
 
     async def close(self) -> None:
-        """Do nothing: connections belong to the client that providers share."""
+        """Do nothing: the HTTP client is shared."""
 
 
 def _names(call: Call) -> Mapping[str, str]:
-    """Return the names that callers gave tools, by those that the provider knows them by."""
+    """Return the caller's tool names, by the provider's names."""
     return shaping.given_names(tool.name for tool in call.request.tools)

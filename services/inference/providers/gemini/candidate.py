@@ -1,4 +1,4 @@
-"""One candidate of an answer, as its parts come: blocks of the canonical model."""
+"""Translate one candidate of an answer, part by part, to canonical blocks."""
 
 import binascii
 from collections.abc import Callable, Mapping
@@ -29,8 +29,7 @@ Json = dict[str, Any]
 _OPENAI = conversation_pb2.DIALECT_OPENAI
 _ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
 
-# Candidate.FinishReason in Google's reference. What is in none of these tables is new, and
-# the answer ends as any other.
+# Candidate.FinishReason in Google's reference. Unknown reasons count as a normal end.
 _REASONS = {
     "STOP": conversation_pb2.FINISH_REASON_END_TURN,
     "MAX_TOKENS": conversation_pb2.FINISH_REASON_MAX_TOKENS,
@@ -41,14 +40,14 @@ _FILTERED = frozenset(
         *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
     )
 )
-# Ends that are none: the model wrote a call that nobody can read, or that was not offered.
+# Failures: the model wrote a malformed call, or one of an unknown function.
 _FAILURES = frozenset(
     (
         *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
         *("MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"),
     )
 )
-# Fields of a candidate that are read here, or that say nothing.
+# Fields of a candidate that are read here or have no meaning.
 _NAMED = frozenset(
     (
         *("content", "finishReason", "index", "logprobsResult", "avgLogprobs"),
@@ -59,17 +58,17 @@ _STOP = BlockStop()
 
 
 class Candidate:
-    """One of the answers to one request, as it comes.
+    """One of the answers to a request, read incrementally.
 
     Args:
         number: its index.
-        request: what was asked.
-        names: the caller's names of functions, by Gemini's, where they differ.
-        new_id: makes the id of a call that the provider gave none.
-        bounds: what may still come of the answer.
+        request: the request.
+        names: the caller's names of functions, by Gemini's names, if they differ.
+        new_id: creates ids for calls without one.
+        bounds: the remaining limits of the answer.
 
     Attributes:
-        reason: why it ended, in Gemini's words; "" while it has not.
+        reason: Gemini's finish reason, "" until it ends.
     """
 
     def __init__(
@@ -82,26 +81,26 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        # Chats alone see what is told in the words of Google's OpenAI-compatible API.
+        # Only chats get fields of Google's OpenAI-compatible API.
         self._is_chat = request.dialect == _OPENAI
         self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names
         self._new_id = new_id
         self._bounds = bounds
-        self._block = 0  # number of the block that is open, or comes next
+        self._block = 0  # number of the open or next block
         self._open = ""  # "text", "thinking", or "" for none
-        self._text_signature = ""  # the last, for chats
-        self._signature = ""  # of the thinking block that is open, as it is carried
+        self._text_signature = ""  # of the last text, for chats
+        self._signature = ""  # of the open thinking block
         self._called = False
         self._further: Json = {}
 
     @property
     def failure(self) -> str:
-        """The reason that is a failure of the model's, or ""."""
+        """The finish reason if it is a failure of the model, else ""."""
         return self.reason if self.reason in _FAILURES else ""
 
     def read(self, given: Json, out: list[Event]) -> None:
-        """Read what has come of it."""
+        """Read a chunk of the candidate."""
         result = given.get("logprobsResult")
         logprobs = read_logprobs(result) if result else b""
         content = given.get("content") or {}
@@ -119,8 +118,8 @@ class Candidate:
         """Add the end of the answer."""
         self._close(out)
         if self._text_signature:
-            told = Further(message=signatures.for_chat(self._text_signature))
-            out.append(Event(choice=self._number, further=told))
+            signed = Further(message=signatures.for_chat(self._text_signature))
+            out.append(Event(choice=self._number, further=signed))
         finish = Finish(reason=self._finish_reason())
         further = dict(self._further)
         if self.reason not in _REASONS:
@@ -176,15 +175,15 @@ class Candidate:
             self._sign_text(signature, out)
 
     def _sign_text(self, signature: str, out: list[Event]) -> None:
-        """Add the signature of a part that is no call, in a block of its own.
+        """Add the signature of a text part, in a block of its own.
 
-        Answers are a little better with it, and none is refused without: who did not ask
-        for thinking, or wants an answer that ends with its text, is not shown any.
+        It slightly improves later answers and is never required, so it is only shown to callers who
+        enabled thinking and whose answer need not end with text.
         """
         if not signature:
             return
         if self._is_chat:
-            self._text_signature = signature  # told at the end: a message has one
+            self._text_signature = signature  # sent at the end: one per message
         elif self._shows_signatures:
             self._close(out)
             carried = signatures.packed(signatures.TEXT, signature)
@@ -202,7 +201,7 @@ class Candidate:
             raise TypeError("arguments")
         block = Block(tool_use=use)
         if signature:
-            # For chats, and for the server's memory, which keeps no thinking.
+            # For chats, and for the server's memory, which stores no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
         if signature and not self._is_chat:
             carried = signatures.packed(signatures.CALL, signature)
@@ -221,37 +220,37 @@ class Candidate:
         self._block += 1
 
     def _medium(self, given: Json, out: list[Event]) -> None:
-        """Add a picture, or other media."""
+        """Add an image or another medium."""
         mime, data = name_of(given.get("mimeType") or ""), given.get("data")
         if not isinstance(data, str):
             raise TypeError("no data")
         if self._is_chat and mime.startswith("image/"):
-            # As OpenRouter and others answer with pictures.
+            # The format of OpenRouter and others.
             url = {"url": f"data:{mime};base64,{data}"}
-            self._tell({"images": [{"type": "image_url", "image_url": url}]}, out)
+            self._add_unnamed({"images": [{"type": "image_url", "image_url": url}]}, out)
         elif self._is_chat:
-            self._tell(_google_parts({"inlineData": given}), out)
+            self._add_unnamed(_google_parts({"inlineData": given}), out)
         else:
             content = binascii.a2b_base64(data)
             medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)
             self._add(Block(media=medium), out)
 
     def _unknown(self, part: Json, out: list[Event]) -> None:
-        """Keep a part of a type without a name here, so that no answer loses content."""
+        """Keep a part of an unknown type, so that no content is lost."""
         kept = {name: value for name, value in part.items() if name != "thoughtSignature"}
         if not any(kept.values()):
             return
         self._close(out)
         if self._is_chat:
-            self._tell(_google_parts(kept), out)
+            self._add_unnamed(_google_parts(kept), out)
         else:
             fields = {**kept, "type": "google_part"}
             self._add(Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields))), out)
 
-    def _tell(self, fields: Json, out: list[Event]) -> None:
-        """Add fields of the message that have no name here."""
-        told = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
-        out.append(Event(choice=self._number, further=Further(message=told)))
+    def _add_unnamed(self, fields: Json, out: list[Event]) -> None:
+        """Add unnamed fields of the message."""
+        opaque = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
+        out.append(Event(choice=self._number, further=Further(message=opaque)))
 
     def _begin(self, kind: str, out: list[Event]) -> None:
         self._bounds.part()
@@ -264,7 +263,7 @@ class Candidate:
         out.append(event)
 
     def _add(self, block: Block, out: list[Event]) -> None:
-        """Add a block that is whole."""
+        """Add a complete block."""
         self._bounds.part()
         out.append(Event(choice=self._number, block=self._block, block_start=block))
         out.append(Event(choice=self._number, block=self._block, block_stop=_STOP))

@@ -1,4 +1,4 @@
-"""Messages of the canonical conversation as Gemini's `contents` and `systemInstruction`."""
+"""Translate canonical messages to Gemini's `contents` and `systemInstruction`."""
 
 import binascii
 import re
@@ -19,25 +19,24 @@ _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}
 _DATA_URL = re.compile(r"data:(image/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]+=*)")
 _PDF = "application/pdf"
-# Names that Google's list of media types has otherwise.
+# MIME types that are named differently in Google's list.
 _MIME_TYPES = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
 # Paths below which dropped fields are reported.
 _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
-# What a result of a tool is called whose call is not in the conversation.
+# Function name of a tool result whose call is not in the conversation.
 _UNKNOWN_FUNCTION = "unknown"
 
 
 class Conversation:
     """The messages of one request, translated as they are added, in order.
 
-    Neighbours of one role become one content. System messages, wherever they stand, make
-    the `systemInstruction`.
+    Consecutive messages of one role are merged. All system messages become the `systemInstruction`.
 
     Args:
         fields: decides what of the request may be sent.
         request: the request.
-        signs: whether the model refuses function calls without a thought signature.
+        signs: whether the model rejects function calls without a thought signature.
 
     Attributes:
         system: parts of the `systemInstruction`, possibly none.
@@ -48,17 +47,17 @@ class Conversation:
         """Translate all messages.
 
         Raises:
-            GatewayError: invalid or unsupported, naming the part that cannot be carried.
+            GatewayError: invalid or unsupported, naming the unsupported part.
         """
         self.system: list[Json] = []
         self.contents: list[Json] = []
         self._fields = fields
-        # Once the model has doubted signatures, none of them is sent again.
+        # If the model has rejected signatures, none are sent.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
         self._keeps_signatures = request.thinking_block_strategy != discard
         self._functions: dict[str, str] = {}  # names of the functions called, by the call's id
-        self._parts: list[Json] = []  # of the content at hand
-        self._attached: list[Json] = []  # media of results of tools
+        self._parts: list[Json] = []  # of the current content
+        self._attached: list[Json] = []  # media of tool results
         self._signature = ""  # of the function call to come
         # Where the translation stands, for the paths of failures.
         self._message = self._block = 0
@@ -68,7 +67,7 @@ class Conversation:
         if not self.contents:
             if not self.system:
                 raise invalid("messages", "messages: all of them are empty")
-            # A chat may consist of system messages alone, which then are the question.
+            # A chat may consist of system messages only, which then become the question.
             self.contents.append({"role": "user", "parts": self.system})
             self.system = []
         if signs:
@@ -155,7 +154,7 @@ class Conversation:
             self._sign_text(signature)
 
     def _sign_text(self, signature: str) -> None:
-        """Put a signature on the text before it, or on an empty one, as it may have come."""
+        """Add a signature to the preceding text, or to an empty text part."""
         last = self._parts[-1] if self._parts else {}
         if "text" not in last or "thought" in last:
             last = {"text": ""}
@@ -171,8 +170,8 @@ class Conversation:
         except orjson.JSONDecodeError:
             is_object = False
         name = self._functions[call.id] = shaping.function_name(call.name)
-        # The text goes on as it is: numbers and keys stay as the model wrote them. What is
-        # no object was a mistake of the model's, which its tool has told it of.
+        # The text is kept, so that numbers and keys stay as the model wrote them. Arguments that
+        # are not an object were an error of the model's, which its tool has reported.
         args = orjson.Fragment(arguments) if is_object else {"malformed": call.input}
         part: Json = {"functionCall": {"id": call.id, "name": name, "args": args}}
         if signature:
@@ -203,7 +202,7 @@ class Conversation:
                 "functionResponse": {
                     "id": result.tool_use_id,
                     "name": self._functions.get(result.tool_use_id, _UNKNOWN_FUNCTION),
-                    # The keys that Google's reference of FunctionResponse names.
+                    # The fields of Google's FunctionResponse.
                     "response": {"error" if result.is_error else "output": "\n".join(texts)},
                 }
             }
@@ -240,17 +239,17 @@ class Conversation:
         return {"text": f"[{media.name}]\n{text}" if media.name else text}
 
     def _path(self) -> str:
-        """Return the path of the block at hand."""
+        """Return the path of the current block."""
         inner = () if self._inner is None else (self._inner,)
         return block_path(self._message, self._block, *inner)
 
     def _refuse(self, what: str) -> GatewayError:
-        """Return the refusal of the block at hand."""
+        """Return the error for the current block."""
         return self._fields.unsupported(self._path(), what)
 
 
 def _pictures(images: Any) -> list[Json]:
-    """Return what a model drew, as chats have it in the field `images` of a message."""
+    """Return generated images, which chats have in the field `images` of a message."""
     parts: list[Json] = []
     for image in images if isinstance(images, list) else ():
         match image:
@@ -267,7 +266,7 @@ def _by_reference(address: str, mime: str) -> Json:
 
 
 def _referenced_tool(block: Block) -> str:
-    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    """Return the name in Anthropic's `tool_reference`, a result of tool search, or ""."""
     opaque = block.opaque
     if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
         return ""
@@ -278,9 +277,9 @@ def _referenced_tool(block: Block) -> str:
 
 
 def _sign_calls(contents: Sequence[Json]) -> None:
-    """Mark the function calls of other models, which have no thought signature.
+    """Mark other models' function calls, which have no thought signature.
 
-    Of calls side by side the first one has it.
+    Of parallel calls, only the first one has a signature.
     """
     for content in contents:
         if content["role"] == "model":

@@ -1,8 +1,7 @@
-"""Gemini's answers, whole or streamed, as canonical events. Pure.
+"""Translate Gemini's responses, whole or streamed, to canonical events. Pure.
 
-Each event of a stream is a `GenerateContentResponse` like a whole answer, with the parts
-that have come since the last one. Nothing says that a stream is over but its end: a reason
-to finish may stand in several events.
+Each event of a stream is a `GenerateContentResponse` like a whole response, with the new parts.
+Only the end of the stream marks the end of the answer: several events may have a finish reason.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,34 +21,34 @@ from services.inference.stream.content import is_content
 
 Json = dict[str, Any]
 
-# What reading a value raises that has another type than it has to have, at whatever depth.
+# Errors raised when a value has another type than expected.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
 _BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
 
 
 class Failures(Protocol):
-    """What makes a failure of a provider's words (an `Upstream`)."""
+    """Creates errors from a provider's messages (an `Upstream`)."""
 
     name: str
     limits: Limits
 
     def in_band(self, body: bytes) -> UpstreamError:
-        """Return the failure that an error object stands for."""
+        """Return the error for an error object."""
 
 
 class AnswerReader:
     """Reads one answer.
 
     Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        names: the caller's names of functions, by Gemini's, where they differ.
-        new_id: makes ids where the provider gives none.
+        call: the call.
+        upstream: creates errors from the provider's messages.
+        names: the caller's names of functions, by Gemini's names, if they differ.
+        new_id: creates ids if the provider sends none.
 
     Attributes:
-        has_content: whether some of the answer has come.
-        ended: whether the provider has said that nothing follows, which it never does.
+        has_content: whether part of the answer has been received.
+        ended: always False, as the provider sends no end event.
     """
 
     ended = False
@@ -74,7 +73,7 @@ class AnswerReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every candidate has told why it ended, so that nothing can be missing."""
+        """Whether every candidate has a finish reason."""
         candidates = self._candidates.values()
         return len(candidates) >= self._n and all(one.reason for one in candidates)
 
@@ -103,7 +102,7 @@ class AnswerReader:
         self.has_content = self.has_content or any(map(is_content, out[already:]))
 
     def read(self, chunk: Json, out: list[Event]) -> None:
-        """Read a whole answer, or the next piece of one."""
+        """Read a whole response, or a chunk of a stream."""
         usage = chunk.get("usageMetadata")
         if usage:
             self._usage = usage
@@ -118,10 +117,10 @@ class AnswerReader:
             self._check_blocked(feedback)
 
     def end(self, out: list[Event]) -> None:
-        """Take the end of the answer.
+        """Handle the end of the answer.
 
         Raises:
-            UpstreamError: it came too early, or the model failed.
+            UpstreamError: it is premature, or the model failed.
         """
         if not self._candidates or not all(one.reason for one in self._candidates.values()):
             raise failures.cut_off(self._upstream.name)
@@ -193,7 +192,7 @@ def events_from_whole(
 
 
 def _usage(given: Json) -> Usage:
-    """Read `usageMetadata`: its prompt holds what came from a cache, its answer no thoughts."""
+    """Return the usage: the prompt includes cached tokens, the answer excludes thoughts."""
     cached = tokens(given.get("cachedContentTokenCount") or 0)
     read = tokens(given.get("promptTokenCount") or 0)
     read += tokens(given.get("toolUsePromptTokenCount") or 0)

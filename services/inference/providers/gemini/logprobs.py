@@ -13,7 +13,7 @@ def read_logprobs(result: Json) -> bytes:
 
     Raises:
         ValueError: they are nested too deeply.
-        AttributeError, TypeError: they are none.
+        AttributeError, TypeError: they are malformed.
     """
     chosen = result.get("chosenCandidates") or ()
     alternatives = result.get("topCandidates") or ()

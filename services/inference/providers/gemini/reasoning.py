@@ -1,4 +1,4 @@
-"""How much a model is to think, in Gemini's terms (`generationConfig.thinkingConfig`)."""
+"""Translate thinking settings to Gemini's `generationConfig.thinkingConfig`."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,11 @@ from services.inference.providers.base import Target
 from services.inference.providers.gemini import shaping
 from services.inference.providers.request_fields import Json, RequestFields
 
-# What an effort by name is worth to a model that counts tokens (Gemini 2.5), as Google's
-# OpenAI-compatible API has it.
+# Token budgets of efforts for Gemini 2.5, as in Google's OpenAI-compatible API.
 _BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192}
 _MOST_BUDGET = 24576
-_LEAST_BUDGET = 512  # that all models of 2.5 take
-_NO_BUDGET = {"gemini-2.5-pro": 128}  # it cannot but think
+_LEAST_BUDGET = 512  # accepted by all 2.5 models
+_NO_BUDGET = {"gemini-2.5-pro": 128}  # thinking cannot be disabled
 _DYNAMIC = -1
 _EFFORTS = ("minimal", "low", "medium", "high")
 _USUAL_EFFORTS = ("low", "medium", "high")
@@ -20,7 +19,7 @@ _REFUSABLE = frozenset({"thinking", "reasoning_effort"})
 
 
 def thinking_config(request: GenerateRequest, fields: RequestFields, target: Target) -> Json:
-    """Return the `thinkingConfig` of a request, empty when there is nothing to say."""
+    """Return the `thinkingConfig` of a request, empty for the default."""
     given = request.thinking
     if given.mode == ThinkingConfig.MODE_OPAQUE:
         fields.drop("thinking")
@@ -47,7 +46,7 @@ def _least(fields: RequestFields, target: Target, by_budget: bool) -> Json:
         if least:
             fields.drop("thinking")
         return {"thinkingBudget": least}
-    fields.drop("thinking")  # since Gemini 3 models think at least a little
+    fields.drop("thinking")  # Gemini 3 and later always think a little
     return {"thinkingLevel": _known(target)[0].upper()}
 
 
@@ -60,7 +59,7 @@ def _budget(request: GenerateRequest) -> Json:
     else:
         return {"thinkingBudget": _DYNAMIC}
     if request.HasField("max_tokens"):
-        # Thinking counts in `maxOutputTokens`, and the answer needs room as well.
+        # Thinking counts towards `maxOutputTokens`; leave room for the answer.
         wanted = min(wanted, request.max_tokens * 3 // 4)
     return {"thinkingBudget": max(_LEAST_BUDGET, min(wanted, _MOST_BUDGET))}
 
@@ -79,5 +78,5 @@ def _level(given: ThinkingConfig, target: Target) -> Json:
 
 
 def _known(target: Target) -> Sequence[str]:
-    """Return the levels that a model knows, weakest first."""
+    """Return the levels that a model supports, weakest first."""
     return [name for name in target.efforts if name in _EFFORTS] or _USUAL_EFFORTS

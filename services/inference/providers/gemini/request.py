@@ -1,8 +1,7 @@
-"""Canonical requests as bodies of Gemini's `generateContent` and `countTokens`.
+"""Translate canonical requests to bodies of `generateContent` and `countTokens`. Pure.
 
-Everything here is a pure rule. What the API has no place for is refused by its path
-where the answer would be another without it, and dropped and named where it would not.
-The fields are those of Google's reference (ai.google.dev/api/generate-content).
+Unsupported fields are rejected if they change the answer, and dropped and reported otherwise. The
+fields are those of Google's reference (ai.google.dev/api/generate-content).
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from services.inference.providers.gemini.reasoning import thinking_config
 from services.inference.providers.request_fields import Json, RequestFields, read_object
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
-# Fields of sampling, and what `generationConfig` calls them.
+# Sampling fields, with their names in `generationConfig`.
 _Sampled = Literal["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"]
 _SAMPLING: dict[_Sampled, str] = {
     "temperature": "temperature",
@@ -35,13 +34,12 @@ _MODES = {
     ToolChoice.MODE_NONE: "NONE",
     ToolChoice.MODE_TOOL: "ANY",
 }
-# What a schema says that names no argument.
+# Schema members that define no parameters.
 _NO_ARGUMENTS = frozenset({"$schema", "type", "properties", "required"})
 _JSON = "application/json"
-# Of the request's fields without a canonical name: Google's, as callers of its OpenAI-compatible
-# endpoint write them.
+# Google's extension field in requests to its OpenAI-compatible endpoint.
 _GOOGLES = "extra_body"
-# What Google's OpenAI-compatible endpoint calls the fields of `thinkingConfig`.
+# Names of `thinkingConfig` fields in Google's OpenAI-compatible endpoint.
 _THINKING = {
     "thinking_budget": "thinkingBudget",
     "thinking_level": "thinkingLevel",
@@ -51,15 +49,15 @@ _MODALITIES = ("text", "image")
 
 
 def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
-    """Return the body that asks for an answer.
+    """Return the body of a request to generate.
 
     Args:
-        call: `call.dropped` is added to; nothing else changes.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches_urls: whether the provider fetches media by address.
+        call: only `call.dropped` is modified.
+        pass_stateful: whether callers may refer to state stored at the provider.
+        fetches_urls: whether the provider fetches media by URL.
 
     Raises:
-        GatewayError: invalid or unsupported, naming the field at fault.
+        GatewayError: invalid or unsupported, naming the field.
     """
     request = call.request
     fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
@@ -87,7 +85,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
 
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
-    """Return the body that asks how many tokens a request would read."""
+    """Return the body of a request to count tokens."""
     fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     model = shaping.model_path(call.target.upstream)
     return orjson.dumps({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
@@ -160,7 +158,7 @@ def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     function: Json = {"name": shaping.function_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
-    # A function without arguments has no schema: Google has refused that of an empty object.
+    # Functions without parameters have no schema: Google has rejected that of an empty object.
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
     if schema.get("properties") or schema.keys() - _NO_ARGUMENTS:
         function["parametersJsonSchema"] = schema
@@ -180,7 +178,7 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
 
 
 def _allowed_tools(choice: ToolChoice, fields: RequestFields) -> Json:
-    """Read OpenAI's choice of a call among several tools."""
+    """Translate OpenAI's `allowed_tools`."""
     match read_object(choice.extra.json, "tool_choice"):
         case {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [*tools]}}:
             names = [tool.get("function", {}).get("name") for tool in tools]
@@ -199,7 +197,7 @@ def _modalities(given: Sequence[str], fields: RequestFields) -> Json:
 
 
 def _take_googles(body: Json, config: Json, given: Any, fields: RequestFields) -> None:
-    """Read what callers of Google's OpenAI-compatible endpoint write into `extra_body.google`."""
+    """Translate Google's `extra_body.google` of its OpenAI-compatible endpoint."""
     for name, value in given.items() if isinstance(given, dict) else ():
         path = f"extra.{_GOOGLES}.google.{name}"
         if name == "thinking_config" and isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What callers may write and Gemini refuses, in a form that it takes. Pure."""
+"""Adapt values that callers may send and Gemini rejects. Pure."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from services.common.errors import model_not_found
 
 _MODEL = re.compile(r"(?:(?:models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}", re.ASCII)
-# Models before Gemini 3 think by a budget, if at all, and check no thought signatures.
+# Models before Gemini 3 control thinking by a budget, if at all, and check no thought signatures.
 _BEFORE_3 = re.compile(r"(?:models/)?(?:gemini-[12]\b|gemma|learnlm)")
 _THINKS_BY_BUDGET = re.compile(r"(?:models/)?gemini-2\.5\b")
 # FunctionDeclaration.name in Google's reference of the API.
@@ -20,7 +20,7 @@ def model_path(upstream: str) -> str:
     """Return the path of a model below the base URL.
 
     Raises:
-        GatewayError: model_not_found, when the name cannot be one of a model.
+        GatewayError: model_not_found, if the name is malformed.
     """
     if not _MODEL.fullmatch(upstream):
         raise model_not_found(upstream)
@@ -28,17 +28,17 @@ def model_path(upstream: str) -> str:
 
 
 def is_before_3(upstream: str) -> bool:
-    """Return whether a model is older than Gemini 3; one with any other name is not."""
+    """Return whether a model is older than Gemini 3; unknown names are not."""
     return bool(_BEFORE_3.match(upstream))
 
 
 def thinks_by_budget(upstream: str) -> bool:
-    """Return whether a model is told how much to think by a number of tokens."""
+    """Return whether a model's thinking is controlled by a token budget."""
     return bool(_THINKS_BY_BUDGET.match(upstream))
 
 
 def function_name(given: str) -> str:
-    """Return the name of a function, or one made of it where Gemini would refuse it."""
+    """Return a function name that Gemini accepts, derived from the given one."""
     if _NAME.fullmatch(given):
         return given
     digest = hashlib.sha256(given.encode()).hexdigest()[:_DIGEST_LENGTH]
@@ -46,5 +46,5 @@ def function_name(given: str) -> str:
 
 
 def given_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the names that `function_name` changes, by what it makes of them."""
+    """Return the names that `function_name` changes, by their changed name."""
     return {shaped: name for name in names if (shaped := function_name(name)) != name}

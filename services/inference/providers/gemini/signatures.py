@@ -18,7 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 # Kinds of parts: the thought itself, the text before, the function call after.
 THOUGHT, TEXT, CALL = "thought", "text", "call"
 
-# What Google documents for function calls that another model made.
+# Google's documented placeholder for function calls of other models.
 NOT_SIGNED = "skip_thought_signature_validator"
 
 _CARRIED = re.compile(r"(thought|text|call):([A-Za-z0-9+/=_-]+)")
@@ -26,12 +26,12 @@ _SIGNATURE = re.compile(r"[A-Za-z0-9+/=_-]+")
 
 
 def packed(kind: str, signature: str) -> str:
-    """Return a signature together with the kind of part that it belongs to."""
+    """Return a signature with the kind of its part."""
     return f"{kind}:{signature}"
 
 
 def unpacked(carried: str) -> tuple[str, str]:
-    """Return kind and signature of what `packed` made; ("", "") for anything else."""
+    """Return the kind and signature from `packed`; ("", "") for anything else."""
     match = _CARRIED.fullmatch(carried)
     return (match[1], match[2]) if match else ("", "")
 
@@ -43,23 +43,23 @@ def of_part(part: dict[str, Any]) -> str:
 
 
 def of_call(carried: str) -> str:
-    """Return the signature that a thinking block carries for the call after it, or ""."""
+    """Return the signature of the next call that a thinking block carries, or ""."""
     kind, signature = unpacked(carried)
     return signature if kind == CALL else ""
 
 
 def chat_fields(signature: str) -> dict[str, Any]:
-    """Return the fields that tell a signature in OpenAI's dialect."""
+    """Return the fields with a signature in OpenAI's dialect."""
     return {"extra_content": {"google": {"thought_signature": signature}}}
 
 
 def for_chat(signature: str) -> Opaque:
-    """Return these fields as the canonical model carries them."""
+    """Return these fields as a canonical Opaque."""
     return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(chat_fields(signature)))
 
 
 def from_chat(fields: dict[str, Any]) -> str:
-    """Return the signature in a caller's own fields of OpenAI's dialect, or ""."""
+    """Return the signature in OpenAI-dialect fields of a caller, or ""."""
     match fields.get("extra_content"):
         case {"google": {"thought_signature": str(signature)}} if _SIGNATURE.fullmatch(signature):
             return signature

@@ -7,12 +7,12 @@ import orjson
 
 from services.inference.providers.openai.vectors import read_vectors
 
-# Texts that Google takes in one request.
+# Maximum texts per request.
 MAX_BATCH = 100
 
 
 def build_embedding(model: str, texts: Sequence[str]) -> bytes:
-    """Return the body that asks for a vector for each text."""
+    """Return the request body for embeddings of texts."""
     requests = [{"model": model, "content": {"parts": [{"text": text}]}} for text in texts]
     return orjson.dumps({"requests": requests})
 
@@ -21,7 +21,7 @@ def read_embedding(answer: Mapping[str, Any], count: int, provider: str) -> list
     """Return the vectors of `count` texts, in the order of the texts.
 
     Raises:
-        UpstreamError: the answer is not that many vectors of one length.
+        UpstreamError: the response does not have `count` vectors of one length.
     """
     given = answer.get("embeddings")
     items = given if isinstance(given, list) else []

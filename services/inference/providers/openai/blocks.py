@@ -132,7 +132,7 @@ class Blocks:
     def text(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
         """Take a piece of text, thinking or refusal."""
         if self._open != kind:
-            self._make_way(out)
+            self._close_finished(out)
             if isinstance(self._open, ToolCall):
                 last = self._pending[-1] if self._pending else None
                 if not isinstance(last, _Text) or last.kind != kind:
@@ -163,13 +163,13 @@ class Blocks:
             return
         if not call.queued:
             call.queued = True
-            self._make_way(out)
+            self._close_finished(out)
             self._pending.append(call)
         if piece or logprobs:
             call.waiting.add(piece, logprobs)
         if call.name and call is self._pending[0] and not isinstance(self._open, ToolCall):
             self._close(out)
-            self._play(self._pending.popleft(), out)
+            self._write_pending(self._pending.popleft(), out)
 
     def keep(self, call: ToolCall, fields: dict[str, Any], out: list[Event]) -> None:
         """Take fields of a call that have no name; those that say what is known say nothing."""
@@ -184,7 +184,7 @@ class Blocks:
 
     def part(self, json: bytes, out: list[Event]) -> None:
         """Take a content part without a name."""
-        self._make_way(out)
+        self._close_finished(out)
         if isinstance(self._open, ToolCall) or self._pending:
             self._pending.append(_Part(json))
         else:
@@ -210,11 +210,11 @@ class Blocks:
             pending = self._pending.popleft()
             if isinstance(pending, ToolCall) and not pending.name:
                 return False
-            self._play(pending, out)
+            self._write_pending(pending, out)
             self._close(out)
         return True
 
-    def _make_way(self, out: list[Event]) -> None:
+    def _close_finished(self, out: list[Event]) -> None:
         """Close the open block if it is done, unless others wait behind it already."""
         if self._pending:
             return
@@ -222,7 +222,7 @@ class Blocks:
             return
         self._close(out)
 
-    def _play(self, pending: _Text | _Part | ToolCall, out: list[Event]) -> None:
+    def _write_pending(self, pending: _Text | _Part | ToolCall, out: list[Event]) -> None:
         """Open a block that waited and write what it holds."""
         if isinstance(pending, _Part):
             self._say_part(pending.json, out)

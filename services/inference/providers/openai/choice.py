@@ -82,7 +82,7 @@ class Choice:
                 if name not in unnamed.OF_CHOICES and value is not None
             }
         if message or fields:
-            self._tell(fields if not given.get("finish_reason") else {}, message, out)
+            self._add_unnamed(fields if not given.get("finish_reason") else {}, message, out)
         said = list(self._said(delta, message))
         calls = delta.get("tool_calls")
         if logprobs and not said and not calls:
@@ -110,7 +110,7 @@ class Choice:
                 self.blocks.text("text", note, b"", out)
         return self.blocks.end(out)
 
-    def _tell(self, fields: Json, message: Json, out: list[Event]) -> None:
+    def _add_unnamed(self, fields: Json, message: Json, out: list[Event]) -> None:
         """Add an event for fields without a name.
 
         Those of the choice are told again where they have changed. Lists always: what a

@@ -73,14 +73,14 @@ class Conversation:
         self._inner: int | None = None
         for self._message, message in enumerate(messages):
             self._add(message)
-        self._say_waiting()
+        self._add_waiting()
 
     def _add(self, message: Message) -> None:
         role = message.role
         if role == conversation_pb2.ROLE_USER:
             self._add_user(message)
             return
-        self._say_waiting()
+        self._add_waiting()
         if role == conversation_pb2.ROLE_ASSISTANT:
             self._add_assistant(message)
         else:
@@ -88,7 +88,7 @@ class Conversation:
             newest = role == conversation_pb2.ROLE_DEVELOPER and self._fields.server.newest
             self._put(self.messages, "developer" if newest else "system", message)
 
-    def _say_waiting(self) -> None:
+    def _add_waiting(self) -> None:
         if self._waiting and USER_AFTER_TOOL in self._fields.without:
             if self.messages and self.messages[-1]["role"] == "tool":
                 self.messages.append({"role": "assistant", "content": _BETWEEN})

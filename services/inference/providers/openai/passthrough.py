@@ -1,10 +1,9 @@
-"""Decides which whole chat completions go to a caller of the same dialect as they are. Pure.
+"""Decide which whole chat completions are passed through unchanged. Pure.
 
-Those of which translating would change nothing that counts: text alone, in the very
-words that `events` here and the facade there would end up with. Whatever one of the two
-renames, leaves out or makes up for is translated, and so is whatever is not known to be
-left alone. Three things make no difference to a caller and are let through: what is
-null, an empty list of annotations, and details of usage that are zero or missing.
+Only answers whose translation would change nothing significant: text only, with the values that
+`events` and the facade would produce. Everything that either of them renames, drops or adds is
+translated, and so is everything unknown. Three differences are ignored: nulls, an empty list of
+annotations, and usage details that are zero or missing.
 """
 
 from typing import Any
@@ -28,12 +27,12 @@ _OF_USAGE = frozenset(
 
 
 def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
-    """Return a whole answer as its one event, or None where it has to be translated.
+    """Return a whole answer as one event, or None if it must be translated.
 
     Args:
-        body: as it came.
-        answer: what it says; no error.
-        n: how many choices were asked for.
+        body: the unparsed response.
+        answer: the parsed body, not an error.
+        n: number of requested choices.
     """
     choices = answer.get("choices")
     if not (_has_usual_head(answer) and isinstance(choices, list) and len(choices) == n):
@@ -87,7 +86,7 @@ def _says_nothing_beside(fields: Json, named: frozenset[str]) -> bool:
 
 
 def _read_usage(told: Any, usage: Usage) -> bool:
-    """Read token counts; return whether callers would be told the same."""
+    """Read token counts; return whether translation would not change them."""
     if not (isinstance(told, dict) and _says_nothing_beside(told, _OF_USAGE)):
         return False
     details = told.get("prompt_tokens_details")

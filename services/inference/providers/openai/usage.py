@@ -37,8 +37,8 @@ def read_usage(given: Json) -> Event:
     usage.cache_read_input_tokens = read
     usage.reasoning_tokens = tokens(completion.pop("reasoning_tokens", None) or 0)
     further = {name: value for name, value in given.items() if name not in _NAMED}
-    further |= _told({"prompt_tokens_details": _told(prompt)})
-    further |= _told({"completion_tokens_details": _told(completion)})
+    further |= _non_empty({"prompt_tokens_details": _non_empty(prompt)})
+    further |= _non_empty({"completion_tokens_details": _non_empty(completion)})
     if further := {name: value for name, value in further.items() if value is not None}:
         json = dump(further)
         if len(json) > _MAX_USAGE:
@@ -47,5 +47,5 @@ def read_usage(given: Json) -> Event:
     return event
 
 
-def _told(fields: Json) -> Json:
+def _non_empty(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value}
