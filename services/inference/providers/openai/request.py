@@ -18,6 +18,7 @@ from services.inference.providers.openai import shaping
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.request_fields import Json, read_object
+from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # The smallest effort whose budget holds the one that was asked for; above all: high.
@@ -111,7 +112,9 @@ def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
     """Return the body of a request that goes on as its caller wrote it."""
     body = {"model": call.target.upstream, **given}
     if call.stream:
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
+        body["stream"] = True
+        if STREAM_OPTIONS not in call.without:
+            body["stream_options"] = {"include_usage": True}
     return orjson.dumps(body)
 
 
