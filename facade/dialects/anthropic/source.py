@@ -22,7 +22,8 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
 # that are right wherever their types are.
 _SETTINGS = frozenset({"max_tokens", "temperature", "top_p", "top_k"})
 _BESIDE = frozenset({"model", "messages", "system", "tools", "stream"})
-_PLAIN = _SETTINGS | _BESIDE
+_PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
+_AUTO = {"type": "auto"}
 
 
 def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
@@ -38,6 +39,8 @@ def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
         for name in body.model_fields_set
         if name not in _BESIDE and (value := held[name]) is not None
     }
+    if "tool_choice" in settings and not (settings["tool_choice"] == _AUTO and body.tools):
+        return None
     return settings if "max_tokens" in settings else None
 
 

@@ -408,7 +408,10 @@ def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: 
     ("parse", "body"),
     [
         (chat, AGENTS_CHAT | {"temperature": 0.2, "stream": True}),
-        (messages, {"max_tokens": 5, "temperature": 0.2, **AGENTS_MESSAGES}),
+        (
+            messages,
+            {"max_tokens": 5, "tool_choice": {"type": "auto"}, **AGENTS_MESSAGES},
+        ),
     ],
 )
 def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
@@ -428,6 +431,7 @@ def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
         (chat, {"stream": True, "stream_options": {"include_obfuscation": False}}),
         (messages, {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}),
         (messages, {"metadata": {"user_id": "u"}}),
+        (messages, {"tool_choice": {"type": "auto"}}),  # without tools
         (messages, {"further": 1}),
     ],
 )
