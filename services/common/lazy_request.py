@@ -69,6 +69,11 @@ class LazyRequest:
         """The conversation in JSON."""
         return {name: orjson.dumps(value) for name, value in self.fields.items()}
 
+    def json_of(self, name: str) -> bytes:
+        """Return one of the `fields` in JSON, b"" where it is not there."""
+        value = self.fields.get(name)
+        return b"" if value is None else orjson.dumps(value)
+
     def complete(self) -> GenerateRequest:
         """Return the request with its messages and tools."""
         add, self._add = self._add, None

@@ -82,10 +82,10 @@ class AnthropicProvider:
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if not self.checks_signatures:
-            system = lazy.source.get("system", b"")
+            system = lazy.json_of("system")
             if lazy.only_maker or BILLING.encode() in system:
                 return False
-        if not self.pass_stateful and _KEPT_THERE in lazy.source.get("tools", b""):
+        if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
             return False  # a name of something kept at the provider, if it is no text
         return not without or not changes_messages(without)
 
