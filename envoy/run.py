@@ -46,7 +46,7 @@ def render(folder: str, ports: Mapping[str, int]) -> str:
 
 
 def free_port() -> int:
-    """Give a port of the loopback address that nothing listens on."""
+    """Return a port of the loopback address that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -54,7 +54,7 @@ def free_port() -> int:
 
 
 async def answers(port: int, path: str) -> bool:
-    """Tell whether `GET path` on a loopback port answers 200."""
+    """Return whether `GET path` on a loopback port answers 200."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

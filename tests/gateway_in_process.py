@@ -49,11 +49,11 @@ class Gateway:
     counters: CollectorRegistry
 
     def bearer(self) -> dict[str, str]:
-        """Give the headers of a Format A caller."""
+        """Return the headers of a Format A caller."""
         return {"Authorization": f"Bearer {self.key}"}
 
     def api_key(self) -> dict[str, str]:
-        """Give the headers of a Format B caller."""
+        """Return the headers of a Format B caller."""
         return {"x-api-key": self.key, "compat-version": "2023-06-01"}
 
 
@@ -140,7 +140,7 @@ async def _socket() -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _reached(upstream: web.Application | str | None) -> AsyncIterator[str]:
-    """Give the address of an upstream; one that does not listen yet is served."""
+    """Return the address of an upstream; one that does not listen yet is served."""
     if isinstance(upstream, str):
         yield upstream
         return

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def completion_told(body: bytes) -> Json:
-    """Give what a chat completion says."""
+    """Return what a chat completion says."""
     told = _without_nulls(orjson.loads(body))
     assert isinstance(told.pop("created"), int)
     told["choices"] = [_choice_told(choice) for choice in told["choices"]]
@@ -34,7 +34,7 @@ def _choice_told(choice: Json) -> Json:
 
 
 def message_told(body: bytes) -> Json:
-    """Give what a message says."""
+    """Return what a message says."""
     told = _without_nulls(orjson.loads(body))
     told["content"] = [_without_nulls(block) for block in told["content"]]
     usage = told["usage"] = _without_nulls(told["usage"])

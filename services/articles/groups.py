@@ -128,7 +128,7 @@ class GroupRepository:
             return [GroupInfo(*row) for row in await connection.execute(query)]
 
     async def give_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
-        """Give a user a grant; giving it again changes nothing."""
+        """Grant a user access; granting it again changes nothing."""
         try:
             async with writing(self._engine) as connection:
                 await connection.execute(

@@ -121,7 +121,7 @@ class Blobs(ABC):
 
     @abstractmethod
     async def settle(self, key: str) -> None:
-        """See to it that a blob just put survives a power cut."""
+        """Make a blob that was just put survive a power cut."""
 
     @abstractmethod
     def reading(

@@ -55,7 +55,7 @@ def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subjec
 
 
 async def _start_up(upstream: int, cpus: list[int]) -> float:
-    """Give the seconds from the command on an empty data folder to the first answer."""
+    """Return the seconds from the command on an empty data folder to the first answer."""
     began = time.perf_counter()
     with _gateway(upstream, workers=1, cpus=cpus) as subject:
         request = wire.request("openai", "openai/bench", subject.key)

@@ -9,7 +9,7 @@ from tests.bench.report import Budget, Line, line
 
 
 def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
-    """Give the table's rows from the figures of all rounds."""
+    """Return the table's rows from the figures of all rounds."""
 
     def of(name: str) -> Sequence[float]:
         return samples[name]

@@ -72,7 +72,7 @@ class _Client:
         return self._ask("POST", path, body, f"content-type: {kind}\r\n")
 
     def download(self, path: str) -> tuple[float, bytes]:
-        """Give the seconds until the last byte, and the bytes."""
+        """Return the seconds until the last byte, and the bytes."""
         return self._ask("GET", path)
 
     def delete(self, path: str) -> None:
@@ -149,7 +149,7 @@ def _transfers(samples: Samples, cpus: Sequence[int]) -> None:
 
 
 def _kept(path: Path, content: bytes) -> float:
-    """Give the seconds that the disk takes to keep the content for good."""
+    """Return the seconds that the disk takes to keep the content for good."""
     began = time.perf_counter()
     with path.open("wb") as file:
         file.write(content)

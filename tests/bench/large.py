@@ -166,7 +166,7 @@ class _Caller(asyncio.Protocol):
 
 
 async def _ask(port: int, request: bytes, provider: _Provider) -> float:
-    """Give the seconds from sending a request to its first byte at the provider."""
+    """Return the seconds from sending a request to its first byte at the provider."""
     began = time.perf_counter()
     transport, caller = await asyncio.get_running_loop().create_connection(
         lambda: _Caller(request), "127.0.0.1", port

@@ -42,7 +42,7 @@ class Outcome:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value below which `share` (0 to 1) of the values lie."""
+    """Return the value below which `share` (0 to 1) of the values lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -131,7 +131,7 @@ async def with_fallback(subject: Subject, seconds: float) -> Mapping[str, Rate]:
 
 
 async def latencies(subject: Subject, seconds: float) -> Sequence[float]:
-    """Give the seconds of each whole answer, one after the other."""
+    """Return the seconds of each whole answer, one after the other."""
     request = wire.request("openai", "openai/bench", subject.key)
     await load.drive(subject.port, request, connections=1, seconds=seconds * WARM_UP)
     outcome = await load.drive(subject.port, request, connections=1, seconds=seconds)
@@ -139,7 +139,7 @@ async def latencies(subject: Subject, seconds: float) -> Sequence[float]:
 
 
 async def first_events(subject: Subject, seconds: float) -> Sequence[float]:
-    """Give the seconds to the first piece of text of each stream, one after the other."""
+    """Return the seconds to the first piece of text of each stream, one after the other."""
     request = wire.request("openai", "openai/bench-brief", subject.key, stream=True)
     outcome = await load.drive(
         subject.port,

@@ -23,7 +23,7 @@ class Memory:
 
 
 def family(pid: int) -> Sequence[int]:
-    """Give a process and everything that descends from it."""
+    """Return a process and everything that descends from it."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
@@ -35,13 +35,13 @@ def family(pid: int) -> Sequence[int]:
 
 
 def of_modules(pids: Sequence[int], modules: Sequence[str]) -> Mapping[str, int]:
-    """Give those of the processes that run one of the modules, by its name."""
+    """Return those of the processes that run one of the modules, by its name."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
     return {module: pid for module in modules for pid in pids if module.encode() in commands[pid]}
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
-    """Give the CPU time that the processes have used, user and system."""
+    """Return the CPU time that the processes have used, user and system."""
     used = 0
     for pid in pids:
         if fields := _stat(pid):
@@ -50,7 +50,7 @@ def cpu_seconds(pids: Sequence[int]) -> float:
 
 
 def memory(pids: Sequence[int]) -> Memory:
-    """Give the memory that the processes hold now."""
+    """Return the memory that the processes hold now."""
     rss = pss = 0.0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -68,7 +68,7 @@ def forget_peak(pid: int) -> None:
 
 
 def peak(pid: int) -> float:
-    """Give the megabytes that a process held at most, since `forget_peak`."""
+    """Return the megabytes that a process held at most, since `forget_peak`."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, *values = line.split()
         if name == "VmHWM:":
@@ -83,7 +83,7 @@ def pin(cpus: Sequence[int]) -> None:
 
 
 def _stat(pid: int) -> Sequence[str]:
-    """Give the fields of /proc/PID/stat from the state on, or none when it is gone."""
+    """Return the fields of /proc/PID/stat from the state on, or none when it is gone."""
     try:
         content = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

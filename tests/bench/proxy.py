@@ -12,7 +12,7 @@ from aiohttp import web
 
 
 def application(upstream: str) -> web.Application:
-    """Give an application that passes every request on, and every answer back."""
+    """Return an application that passes every request on, and every answer back."""
     client = web.AppKey("client", aiohttp.ClientSession)
 
     async def open_client(app: web.Application) -> None:

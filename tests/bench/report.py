@@ -71,7 +71,7 @@ def line(
     reference: Sequence[float] = (),
     budget: Budget | None = None,
 ) -> Line:
-    """Give the row of a measure; the n-th values of both were taken in the same run."""
+    """Return the row of a measure; the n-th values of both were taken in the same run."""
     own = Figure.over(gateway)
     other = Figure.over(reference) if reference else None
     ratio = None
@@ -85,7 +85,7 @@ def line(
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Give the rows as text: medians, with the smallest and the largest in brackets."""
+    """Return the rows as text: medians, with the smallest and the largest in brackets."""
     heads = ("measure", "unit", "gateway", "reference", "ratio", "budget", "")
     rows = [heads, *(_cells(line) for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
@@ -99,7 +99,7 @@ def table(lines: Sequence[Line]) -> str:
 
 
 def as_json(lines: Sequence[Line], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the rows and the facts of the run as what `json.dumps` takes."""
+    """Return the rows and the facts of the run as what `json.dumps` takes."""
     return {**facts, "measures": [asdict(line) for line in lines]}
 
 

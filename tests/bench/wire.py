@@ -66,14 +66,14 @@ def body(
 
 
 def answer(dialect: Dialect) -> bytes:
-    """Give the JSON of a whole answer."""
+    """Return the JSON of a whole answer."""
     text = ("A gateway stands between callers and models. " * 30)[:_ANSWER_BYTES]
     missing = _ANSWER_BYTES - len(encoded(_whole(dialect, text)))
     return encoded(_whole(dialect, text[: len(text) + missing]))
 
 
 def stream(dialect: Dialect, events: int = EVENTS) -> Sequence[bytes]:
-    """Give the parts of a streamed answer.
+    """Return the parts of a streamed answer.
 
     The first part ends with the first piece of text; each other one is an event.
     Together they hold `events` events.
@@ -82,7 +82,7 @@ def stream(dialect: Dialect, events: int = EVENTS) -> Sequence[bytes]:
 
 
 def pieces(dialect: Dialect, events: int = EVENTS) -> int:
-    """Tell how many pieces of text a stream of that many events carries."""
+    """Return how many pieces of text a stream of that many events carries."""
     return sum(part.count(MARK) for part in stream(dialect, events))
 
 

@@ -146,7 +146,7 @@ def envoy_before(facade_port: int) -> Iterator[Gateway]:
 
 
 def envoy_command() -> list[str]:
-    """Give the command that runs Envoy on free ports."""
+    """Return the command that runs Envoy on free ports."""
     script = str(ROOT / "envoy" / "run.py")
     return [PYTHON, script, "--port", "0", "--admin-port", "0", "--concurrency", "1"]
 

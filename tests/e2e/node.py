@@ -34,6 +34,6 @@ def run_script(name: str, front: Gateway, model: str) -> Results:
 
 
 def value(results: Results, step: str) -> Any:
-    """Give what a step gave; fail with what it threw."""
+    """Return what a step gave; fail with what it threw."""
     assert "value" in results[step], results[step]
     return results[step]["value"]

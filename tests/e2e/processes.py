@@ -121,7 +121,7 @@ class Running:
 
 
 def free_port() -> int:
-    """Give a port of the loopback address that nothing listens on."""
+    """Return a port of the loopback address that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -129,5 +129,5 @@ def free_port() -> int:
 
 
 def command(name: str) -> str:
-    """Give the path of a command installed beside this interpreter."""
+    """Return the path of a command installed beside this interpreter."""
     return str(Path(PYTHON).with_name(name))

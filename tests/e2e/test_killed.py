@@ -46,7 +46,7 @@ class ReceivedAnswer:
     began: asyncio.Event = field(default_factory=asyncio.Event)
 
     def outcome(self) -> tuple[int, str]:
-        """Give the status, and the failure that was told, or "" where it was none."""
+        """Return the status, and the failure that was told, or "" where it was none."""
         if self.is_lost:
             return self.status, LOST
         *_, last = self.raw.rpartition(b"data: ")
@@ -119,7 +119,7 @@ class Callers:
                 assert heard.outcome() == WELL
 
     async def live_calls(self) -> float:
-        """Give how many calls at providers the services count."""
+        """Return how many calls at providers the services count."""
         async with self._http.get(f"{self._at.metrics_url}/metrics") as answer:
             lines = (await answer.text()).splitlines()
         (line,) = [one for one in lines if one.startswith("gateway_upstream_live_calls")]

@@ -29,7 +29,7 @@ def anthropic_client(front: Gateway) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 def memory_id(openai_client: openai.OpenAI) -> Iterator[str]:
-    """Give the name of a memory that is forgotten afterwards, as there may be few."""
+    """Return the name of a memory that is forgotten afterwards, as there may be few."""
     name = f"notes-{uuid.uuid4()}"
     yield name
     openai_client.delete(f"/memories/{name}", cast_to=object)

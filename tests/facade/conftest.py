@@ -15,7 +15,7 @@ MODELS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    """Give a running gateway whose providers are the sandbox behind HTTP."""
+    """Return a running gateway whose providers are the sandbox behind HTTP."""
     models = [
         *MODELS,
         {"name": "with-fallback", "provider": "sandbox", "upstream": "echo", "fallbacks": ["x"]},

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def png(width: int, height: int) -> bytes:
-    """Give a black picture."""
+    """Return a black picture."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (

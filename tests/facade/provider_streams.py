@@ -104,7 +104,7 @@ _MORE: list[Json] = [
 
 @st.composite
 def of_chat_completions(draw: st.DrawFn) -> bytes:
-    """Give a stream of chunks."""
+    """Return a stream of chunks."""
     style = draw(styles)
     choices = draw(st.sampled_from([1, 1, 1, 2]))
     fields: Json = draw(st.sampled_from([{}, {}, {"usage": None}, {"service_tier": "x"}]))
@@ -152,7 +152,7 @@ def _delta(style: Style, index: int, delta: Json, name: str = "") -> bytes:
 
 @st.composite
 def of_messages(draw: st.DrawFn) -> bytes:
-    """Give a stream of a message's events."""
+    """Return a stream of a message's events."""
     style = draw(styles)
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "m", "type": "message", "role": "assistant", "model": "c", "usage": usage}
@@ -188,7 +188,7 @@ def of_messages(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def cut_and_broken(draw: st.DrawFn, streams: st.SearchStrategy[bytes]) -> list[bytes]:
-    """Give a stream in pieces, some bytes of it others than they were now and then."""
+    """Return a stream in pieces, some bytes of it others than they were now and then."""
     stream = draw(streams)
     if _now_and_then(draw):
         at = draw(st.integers(0, len(stream)))

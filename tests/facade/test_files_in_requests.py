@@ -24,7 +24,7 @@ SEEN = 'Sandbox vision: you said "See". Medium 1 is an image, named "cat.png", P
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stranger(tmp_path_factory):
-    """Give a gateway, and the key of a user who has no files."""
+    """Return a gateway, and the key of a user who has no files."""
     folder = tmp_path_factory.mktemp("gateway")
     async with running_gateway(folder, models=MODELS) as gateway:
         database = open_engine(Storage(data_dir=folder))

@@ -28,7 +28,7 @@ CONTENT = st.lists(st.one_of(NEAR_BOUNDARY, st.binary(max_size=8)), max_size=12)
 
 
 def contents():
-    """Give contents that do not hold the boundary itself, as a client makes sure of."""
+    """Return contents that do not hold the boundary itself, as a client makes sure of."""
     return CONTENT.filter(lambda content: b"--" + BOUNDARY not in content)
 
 
@@ -44,7 +44,7 @@ def named(name, content=b"", extra=b""):
 
 
 def read(pieces):
-    """Give each part with its content, and whether the form ended."""
+    """Return each part with its content, and whether the form ended."""
     parser = Parser(BOUNDARY)
     parts: list[tuple[Part, bytes]] = []
     ended = 0

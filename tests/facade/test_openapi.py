@@ -30,7 +30,7 @@ CONFORMANCE = CHECKS.get_by_names(
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Give a gateway that runs in another thread, for callers that block."""
+    """Return a gateway that runs in another thread, for callers that block."""
     ready = threading.Event()
     box: list[tuple[Gateway, asyncio.AbstractEventLoop, asyncio.Event]] = []
 

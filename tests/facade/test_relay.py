@@ -115,7 +115,7 @@ async def told(call: Call) -> list[tuple[float, bytes]]:
 
 
 def content(written: list[tuple[float, bytes]]) -> tuple[bytes, bytes]:
-    """Give the head and the body of an answer in chunks, which must be whole."""
+    """Return the head and the body of an answer in chunks, which must be whole."""
     head, _, rest = b"".join(data for _, data in written).partition(b"\r\n\r\n")
     body = b""
     while size := int(rest.split(b"\r\n")[0], 16):

@@ -35,7 +35,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
 
 @pytest.fixture
 def name() -> str:
-    """Give the name of a memory that no other test has."""
+    """Return the name of a memory that no other test has."""
     return f"memory/{next(NAMES)}"
 
 
@@ -95,7 +95,7 @@ class RememberedConversation:
             return told if answer.status == 200 else answer.status
 
     async def turns(self) -> list[list[str]]:
-        """Give the texts of each turn, the oldest first; of other parts their types."""
+        """Return the texts of each turn, the oldest first; of other parts their types."""
         listed = await self.see("/turns?limit=1000")
         return [
             [

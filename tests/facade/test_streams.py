@@ -22,7 +22,7 @@ SOON_S = 0.05
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def impatient(tmp_path_factory):
-    """Give a gateway that holds headers, and waits between signs of life, 50 ms only."""
+    """Return a gateway that holds headers, and waits between signs of life, 50 ms only."""
     limits = {"hold_headers_s": SOON_S, "keepalive_s": SOON_S}
     async with running_gateway(tmp_path_factory.mktemp("gateway"), limits=limits) as one:
         yield one

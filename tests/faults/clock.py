@@ -45,7 +45,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 def _threads() -> dict[str, bytes] | None:
-    """Tell how often each other thread was given a processor, or None if one wants it now."""
+    """Return how often each other thread was given a processor, or None if one wants it now."""
     own = str(threading.get_native_id())
     turns = {}
     # Asked twice for every step of the clock: pathlib takes as long as the kernel.

@@ -15,14 +15,14 @@ def pytest_asyncio_loop_factories(config, item) -> Mapping[str, type[asyncio.Abs
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory):
-    """Give a gateway before the fault upstream, one for a whole module."""
+    """Return a gateway before the fault upstream, one for a whole module."""
     async with scenario(tmp_path_factory.mktemp("gateway")) as one:
         yield one
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def at(shared: Scenario):
-    """Give the scenario to a case, and see to it that the case leaves nothing behind."""
+    """Yield the scenario of a case, and check that the case leaves nothing behind."""
     yield shared
     await shared.settled()
     shared.upstream.forget()

@@ -129,7 +129,7 @@ class Scenario:
         self._idle = _running()
 
     def fresh(self, provider: Dialect = "openai") -> Models:
-        """Give models that nobody has asked yet, the first of `provider`."""
+        """Return models that nobody has asked yet, the first of `provider`."""
         number = next(self._numbers)
         assert number < _CASES, "more cases than models"
         return _models(provider, number)
@@ -163,7 +163,7 @@ class Scenario:
         )
 
     def left_behind(self) -> Mapping[str, object]:
-        """Give all that a request has left, or nothing."""
+        """Return all that a request has left, or nothing."""
         left: dict[str, object] = {}
         for name in GAUGES:
             value = self.gateway.counters.get_sample_value(name)
@@ -177,7 +177,7 @@ class Scenario:
         return left
 
     async def show(self, page: str) -> str:
-        """Give a page for operators."""
+        """Return a page for operators."""
         async with self._http.get(self.gateway.metrics_url + page) as response:
             assert response.status == 200
             return await response.text()
@@ -197,7 +197,7 @@ class Scenario:
 
 @asynccontextmanager
 async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
-    """Give a gateway whose two providers are one fault upstream."""
+    """Return a gateway whose two providers are one fault upstream."""
     clock = asyncio.get_running_loop().time
     models = [
         {"name": name, "provider": provider, "upstream": one.first, "fallbacks": fallbacks}
@@ -240,7 +240,7 @@ def request_body(
     second: Json | None = None,
     config: Json | None = None,
 ) -> Json:
-    """Give the body of a request that asks the first model, then the second.
+    """Return the body of a request that asks the first model, then the second.
 
     `first` and `second` are further fields of the two steps, where there are any;
     `config` those of the whole chain.
@@ -313,7 +313,7 @@ def _read_message(heard: Answer, told: Json) -> None:
 
 
 def _sent(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """Give the events of a stream: type and data. Comments are none."""
+    """Return the events of a stream: type and data. Comments are none."""
     for part in raw.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in part.split("\n") if line[:1] not in ("", ":"))
         if fields:

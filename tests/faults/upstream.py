@@ -87,7 +87,7 @@ class Exchange:
 
 
 def whole_head(length: int, status: int = 200, headers: str = "") -> bytes:
-    """Give the head of an answer of `length` bytes of JSON."""
+    """Return the head of an answer of `length` bytes of JSON."""
     return (
         f"HTTP/1.1 {status} S\r\ncontent-type: application/json\r\n{headers}"
         f"content-length: {length}\r\n\r\n"
@@ -117,11 +117,11 @@ class FaultUpstream:
         return len(self._busy)
 
     def plays(self, model: str, *actions: Action) -> None:
-        """Let a model do this: an action for each request, the last one for all that follow."""
+        """Set a model's actions, one for each request; the last one serves all that follow."""
         self._scripts[model] = actions
 
     def asked(self, model: str) -> list[Exchange]:
-        """Give the requests for a model."""
+        """Return the requests for a model."""
         return [exchange for exchange in self.seen if exchange.model == model]
 
     def forget(self) -> None:

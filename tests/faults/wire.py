@@ -27,12 +27,12 @@ def words_of(text: str) -> list[str]:
 
 
 def output_tokens(text: str) -> int:
-    """Give the tokens that an answer counts for: its words."""
+    """Return the tokens that an answer counts for: its words."""
     return len(words_of(text))
 
 
 def whole(dialect: Dialect, model: str, text: str, reason: str = "") -> bytes:
-    """Give the body of a whole answer; `reason` is the dialect's word for its end."""
+    """Return the body of a whole answer; `reason` is the dialect's word for its end."""
     if dialect == "openai":
         message = {"role": "assistant", "content": text, "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": reason or "stop"}
@@ -46,7 +46,7 @@ def whole(dialect: Dialect, model: str, text: str, reason: str = "") -> bytes:
 
 
 def events(dialect: Dialect, model: str, text: str, reason: str = "") -> Sequence[bytes]:
-    """Give a streamed answer: what opens it, an event a word, and what ends it.
+    """Return a streamed answer: what opens it, an event a word, and what ends it.
 
     The end is three events: the reason, the usage or the last of it, the terminal marker.
     """
@@ -94,12 +94,12 @@ def events(dialect: Dialect, model: str, text: str, reason: str = "") -> Sequenc
 
 
 def malformed(dialect: Dialect) -> bytes:
-    """Give an event whose JSON ends too early."""
+    """Return an event whose JSON ends too early."""
     return b'data: {"choices":[{"del\n\n' if dialect == "openai" else b'data: {"type":"content_\n\n'
 
 
 def error(dialect: Dialect, status: int, message: str, code: str = "") -> bytes:
-    """Give the body of a failure."""
+    """Return the body of a failure."""
     if dialect == "openai":
         kind = "invalid_request_error" if status < 500 else "server_error"
         told = {"message": message, "type": kind, "param": None, "code": code or None}
@@ -109,7 +109,7 @@ def error(dialect: Dialect, status: int, message: str, code: str = "") -> bytes:
 
 
 def error_event(dialect: Dialect, status: int, message: str) -> bytes:
-    """Give a failure as an event of a stream that has begun."""
+    """Return a failure as an event of a stream that has begun."""
     body = error(dialect, status, message)
     return b"data: " + body + b"\n\n" if dialect == "openai" else b"event: error\n" + _data(body)
 

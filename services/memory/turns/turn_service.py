@@ -168,7 +168,7 @@ class TurnService:
         return turns[-1].number
 
     async def extract_facts(self, owner_id: str, reconciliation: Reconciliation) -> None:
-        """Have facts extracted from what the user says outside of any memory."""
+        """Queue the extraction of facts from what the user says outside of any memory."""
         text = user_text(reconciliation.present.messages)
         await self._jobs.put_facts_alone(owner_id, text)
         self._jobs.wake()

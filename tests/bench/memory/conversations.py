@@ -92,7 +92,7 @@ class _Maker:
                     self._ask("one of many", asked.format(who=who), frozenset([number]))
 
     def dated(self) -> None:
-        """Tell of the same again and again; ask by the date, and for the last time."""
+        """Return for the same again and again; ask by the date, and for the last time."""
         for told, asked, values in self._own(material.DATED):
             days: dict[int, date] = {}
             for number in self._free(_TIMES_DATED):

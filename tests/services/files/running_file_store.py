@@ -193,7 +193,7 @@ class Client:
 
 
 def _refusal(call) -> list[GatewayError]:  # type: ignore[no-untyped-def]  # any call of the stub
-    """Give what a service said that ended a call early.
+    """Return what a service said that ended a call early.
 
     gRPC puts an error of its own over it as soon as it notices that a message did not
     go out any more. When the call ends it is still there, and nothing has to be awaited.
@@ -253,7 +253,7 @@ class RunningFileStore:
         )
 
     async def keys(self) -> list[str]:
-        """Give the keys of all bytes there are."""
+        """Return the keys of all bytes there are."""
         return sorted([entry.key async for batch in self.blobs.entries() for entry in batch])
 
 

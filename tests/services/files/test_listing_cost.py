@@ -45,7 +45,7 @@ async def _fill(engine: AsyncEngine, begin: int, end: int) -> None:
 
 
 async def _page_ms(repository: FileRepository, fields: dict[str, Any]) -> float:
-    """Give what a page of 20 costs, the median of many."""
+    """Return what a page of 20 costs, the median of many."""
     took = []
     for _ in range(PAGES):
         begun = time.perf_counter()

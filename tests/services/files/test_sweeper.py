@@ -24,7 +24,7 @@ async def put(file_store: RunningFileStore, key: str, content: bytes) -> None:
 
 
 async def written_at_s(file_store: RunningFileStore) -> float:
-    """Give when the last bytes were written, by the clock of the store."""
+    """Return when the last bytes were written, by the clock of the store."""
     return max([one.modified_s async for batch in file_store.blobs.entries() for one in batch])
 
 

@@ -42,7 +42,7 @@ def limits() -> Limits:
 async def coming(
     content: bytes, then: Callable[[], AsyncIterator[CreateFileRequest]] | None = None
 ) -> AsyncIterator[CreateFileRequest]:
-    """Give the messages of an upload; `then` comes in the place of its end."""
+    """Return the messages of an upload; `then` comes in the place of its end."""
     yield CreateFileRequest(header=FileHeader(filename="a.bin"))
     for start in range(0, len(content), MIB):
         yield CreateFileRequest(chunk=content[start : start + MIB])

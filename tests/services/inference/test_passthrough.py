@@ -36,7 +36,7 @@ def passthrough() -> list[Line]:
 
 
 def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
-    """Give a request that differs in some fields."""
+    """Return a request that differs in some fields."""
     other = GenerateRequest()
     other.CopyFrom(wanted)
     for name in fields:
@@ -46,7 +46,7 @@ def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
 
 
 def allowed(scripted: ScriptedEngine) -> list[bool]:
-    """Tell of each call whether its answer may be given passthrough."""
+    """Return for each call whether its answer may be given passthrough."""
     return [call.takes_passthrough for _, call in scripted.p.calls]
 
 

@@ -46,7 +46,7 @@ def conversation(*blocks: Block, strategy: int = 0) -> GenerateRequest:
 
 
 def answer(request: GenerateRequest, *, signs: bool, dialect: int = NONE) -> list[Block]:
-    """Give what is left of the assistant's message."""
+    """Return what is left of the assistant's message."""
     treated = apply_strategy(request, target_checks=signs, target_dialect=dialect, signer=SIGNER)
     return [
         block

@@ -16,7 +16,7 @@ def answer(
     usage: c.Usage | None = None,
     **fields: Any,
 ) -> pb.GenerateResponse:
-    """Give a whole answer of these blocks."""
+    """Return a whole answer of these blocks."""
     return pb.GenerateResponse(
         id=id,
         model="up-1",
@@ -98,7 +98,7 @@ ANSWERS = {
 
 
 def events(whole: pb.GenerateResponse, *, piece: int, filled: bool) -> Iterator[pb.Event]:
-    """Give an answer as events, text in pieces of so many characters.
+    """Return an answer as events, text in pieces of so many characters.
 
     `filled` puts the first piece into the start of its block, as some providers do.
     """

@@ -10,7 +10,7 @@ from services.common.errors import GatewayError
 
 
 def body(**fields: Any) -> dict[str, Any]:
-    """Give the smallest valid body with `fields` set in it; a field given as ... is left out."""
+    """Return the smallest valid body with `fields` set in it; a field given as ... is left out."""
     whole = {
         "model": "m",
         "max_tokens": 4096,
@@ -37,10 +37,10 @@ def refusal(*, coding: bool = False, **fields: Any) -> GatewayError:
 
 
 def user(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give a conversation of one user message."""
+    """Return a conversation of one user message."""
     return [{"role": "user", "content": list(blocks)}]
 
 
 def after_question(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give a conversation whose second message is the assistant's."""
+    """Return a conversation whose second message is the assistant's."""
     return [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": list(blocks)}]

@@ -200,7 +200,7 @@ WHOLE = body(
 
 
 def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Give the place of every value in a JSON value."""
+    """Return the place of every value in a JSON value."""
     inner: list[tuple[Any, Any]] = []
     if isinstance(value, dict):
         inner = list(value.items())

@@ -22,7 +22,7 @@ EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 
 
 def decoded(stream: bytes) -> list[dict[str, Any]]:
-    """Give the data of every event, whose name must be the data's type."""
+    """Return the data of every event, whose name must be the data's type."""
     shown = []
     for sse in SSEDecoder().iter_bytes(iter([stream])):
         data = orjson.loads(sse.data)
@@ -32,7 +32,7 @@ def decoded(stream: bytes) -> list[dict[str, Any]]:
 
 
 def accumulated(shown: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give the message that the SDK makes of events."""
+    """Return the message that the SDK makes of events."""
     snapshot, buffers = None, {}
     for data in shown:
         snapshot = accumulate_event(

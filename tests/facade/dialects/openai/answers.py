@@ -45,7 +45,7 @@ def answer(*choices: Choice, **fields: Any) -> inference.GenerateResponse:
 
 
 def whole(response: inference.GenerateResponse) -> ChatCompletion:
-    """Give the answer as the client reads it, with every type checked."""
+    """Return the answer as the client reads it, with every type checked."""
     return ChatCompletion.model_validate_json(render_completion(response, CREATED), strict=True)
 
 
@@ -54,7 +54,7 @@ def start(response: inference.GenerateResponse) -> Event:
 
 
 def choice_events(index: int, given: Choice, size: int) -> list[Event]:
-    """Give the events of a choice, its texts in pieces of `size` characters."""
+    """Return the events of a choice, its texts in pieces of `size` characters."""
     events: list[Event] = []
     for number, block in enumerate(given.blocks):
         begun, deltas = _begun(block, size)
@@ -93,7 +93,7 @@ def _pieces(kind: str, written: str, size: int) -> list[tuple[str, str]]:
 
 
 def stream_events(response: inference.GenerateResponse, size: int = 3) -> list[Event]:
-    """Give all events of an answer, one choice after the other."""
+    """Return all events of an answer, one choice after the other."""
     events = [start(response)]
     for index, given in enumerate(response.choices):
         events += choice_events(index, given, size)
@@ -103,7 +103,7 @@ def stream_events(response: inference.GenerateResponse, size: int = 3) -> list[E
 def streamed(
     batches: Iterable[Sequence[Event]], *, include_usage: bool = True
 ) -> list[dict[str, Any]]:
-    """Give the chunks that a stream of these batches consists of."""
+    """Return the chunks that a stream of these batches consists of."""
     stream = ChatStream(CREATED, include_usage)
     raw = b"".join([*(stream.encode(batch) for batch in batches), stream.finish()])
     return chunks(raw)
@@ -119,7 +119,7 @@ def chunks(raw: bytes) -> list[dict[str, Any]]:
 
 
 def accumulated(given: Iterable[dict[str, Any]]) -> ChatCompletion:
-    """Give what the official client makes of the chunks."""
+    """Return what the official client makes of the chunks."""
     state = ChatCompletionStreamState()
     for one in given:
         # As the client does: without a check, so that unknown values pass.
@@ -130,7 +130,7 @@ def accumulated(given: Iterable[dict[str, Any]]) -> ChatCompletion:
 
 
 def told(completion: ChatCompletion) -> dict[str, Any]:
-    """Give what an answer says, so that streamed and whole ones compare."""
+    """Return what an answer says, so that streamed and whole ones compare."""
     return {
         "id": completion.id,
         "model": completion.model,

@@ -15,7 +15,7 @@ HELLO = {"role": "user", "content": "hello"}
 
 
 def body(**fields: Any) -> bytes:
-    """Give a body that is valid but for `fields`; a field given as `...` is left out."""
+    """Return a body that is valid but for `fields`; a field given as `...` is left out."""
     given = {"model": "m", "messages": [HELLO]} | fields
     written = {name: value for name, value in given.items() if value is not ...}
     return json.dumps(written, separators=(",", ":")).encode()
@@ -30,13 +30,13 @@ def request(**fields: Any) -> GenerateRequest:
 
 
 def message(**fields: Any) -> Message:
-    """Give what becomes of one message."""
+    """Return what becomes of one message."""
     (only,) = request(messages=[fields]).messages
     return only
 
 
 def refused(**fields: Any) -> GatewayError:
-    """Give the error that answers a body; its message names the field too."""
+    """Return the error that answers a body; its message names the field too."""
     return refused_bytes(body(**fields))
 
 
@@ -50,6 +50,6 @@ def refused_bytes(raw: bytes) -> GatewayError:
 
 
 def json_of(opaque: Opaque) -> Any:
-    """Give the JSON of an opaque value, an object in OpenAI's dialect."""
+    """Return the JSON of an opaque value, an object in OpenAI's dialect."""
     assert opaque.dialect == DIALECT_OPENAI
     return json.loads(opaque.json)

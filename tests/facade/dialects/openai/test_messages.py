@@ -16,7 +16,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '
 
 
 def part(**fields: Any) -> Block:
-    """Give what becomes of one content part of a user's."""
+    """Return what becomes of one content part of a user's."""
     (only,) = message(role="user", content=[fields]).blocks
     return only
 

@@ -27,7 +27,7 @@ LOGPROBS = {
 
 
 def message(*blocks: Block) -> dict[str, Any]:
-    """Give the message that an answer of these blocks has, after a strict check."""
+    """Return the message that an answer of these blocks has, after a strict check."""
     response = answer(choice(*blocks))
     whole(response)
     told: dict[str, Any] = json.loads(render_completion(response, CREATED))["choices"][0]["message"]

@@ -11,7 +11,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 
 
 def chain(*parameters: Any) -> dict[str, Any]:
-    """Give the fields of a request whose steps have these parameters."""
+    """Return the fields of a request whose steps have these parameters."""
     steps = [
         {"step_id": f"s{index}", "model": "other", "parameters": given}
         for index, given in enumerate(parameters)
@@ -23,7 +23,7 @@ def chain(*parameters: Any) -> dict[str, Any]:
 
 
 def step(parameters: dict[str, Any], **outer: Any) -> GenerateRequest:
-    """Give what is told of a step over a request with the fields `outer`."""
+    """Return what is told of a step over a request with the fields `outer`."""
     (only,) = request(**chain(parameters), **outer).fallback_config.steps
     return only.parameters
 

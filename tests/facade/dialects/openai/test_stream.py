@@ -38,7 +38,7 @@ LOGPROBS = {
 
 
 def deltas(*events: Event) -> list[dict[str, Any]]:
-    """Give the deltas of one choice that these events become."""
+    """Return the deltas of one choice that these events become."""
     begun = Event(start=Start(id="chatcmpl-1", model="m"))
     return [one["choices"][0]["delta"] for one in streamed([[begun, *events]], include_usage=False)]
 

@@ -90,7 +90,7 @@ class Served:
 def methods(
     unary: Any = None, down: Any = None, up: Any = None, both: Any = None
 ) -> dict[str, Any]:
-    """Give handlers of whatever kinds a test wants."""
+    """Return handlers of whatever kinds a test wants."""
     made: dict[str, Any] = {}
     if unary:
         made["Unary"] = grpc.unary_unary_rpc_method_handler(unary)
@@ -123,7 +123,7 @@ async def soon(awaitable: Any) -> Any:
 
 
 async def outcome(call: Any) -> tuple[grpc.StatusCode, str]:
-    """Give code and text of a call that fails."""
+    """Return code and text of a call that fails."""
     try:
         await soon(call)
     except grpc.aio.AioRpcError as error:
@@ -149,5 +149,5 @@ async def echo_all(requests: Any, context: Any) -> AsyncIterator[bytes]:
 
 
 def own(metadata: Any) -> list[Any]:
-    """Give the entries that a test sent, without those that gRPC adds."""
+    """Return the entries that a test sent, without those that gRPC adds."""
     return [entry for entry in metadata or () if entry[0].startswith("x-")]

@@ -153,7 +153,7 @@ class ScriptedEngine:
         self.q.plays("pre", answer("I am pre"))
 
     async def ask(self, stream: bool, wanted: GenerateRequest) -> tuple[str, pb.Served, Usage]:
-        """Give the text of an answer, who served it, and the usage."""
+        """Return the text of an answer, who served it, and the usage."""
         if not stream:
             whole = await self.engine.generate(wanted)
             return whole.choices[0].blocks[0].text, whole.served, whole.usage
@@ -171,7 +171,7 @@ class ScriptedEngine:
             return [batch async for batch in batches]
 
     def asked(self, provider: ScriptedProvider | None = None) -> list[tuple[float, str]]:
-        """Give when which model was asked."""
+        """Return when which model was asked."""
         return [(at, call.target.upstream) for at, call in (provider or self.p).calls]
 
     def counted(self, outcome: str, provider: str = "p") -> float:

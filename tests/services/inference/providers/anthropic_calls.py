@@ -42,7 +42,7 @@ def opaque(value: Any, dialect: int = ANTHROPIC) -> Opaque:
 def call_of(
     *messages: Message, limit: int = 0, stream: bool = False, dialect: int = OPENAI, **fields: Any
 ) -> Call:
-    """Give a call; without messages one that says hi."""
+    """Return a call; without messages one that says hi."""
     request = GenerateRequest(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
@@ -53,7 +53,7 @@ def call_of(
 def body_of(
     call: Call, *, pass_stateful: bool = False, fetches_urls: bool = False, official: bool = True
 ) -> dict[str, Any]:
-    """Give the body sent, after the SDK's own types have agreed to it.
+    """Return the body sent, after the SDK's own types have agreed to it.
 
     Where the test is about fields the SDK knows nothing of, `official` is False.
     """
@@ -71,7 +71,7 @@ def count_body_of(call: Call) -> dict[str, Any]:
 
 
 def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
-    """Give the reason and path with which a call is refused; its message names the path too."""
+    """Return the reason and path with which a call is refused; its message names the path too."""
     with pytest.raises(GatewayError) as raised:
         body_of(call, **rules)
     assert raised.value.message.startswith(raised.value.param)

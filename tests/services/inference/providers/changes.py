@@ -22,7 +22,7 @@ values = st.sampled_from(
 
 
 def changed(answer: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str, Any]:
-    """Give a copy of an answer with other values at some places.
+    """Return a copy of an answer with other values at some places.
 
     A place that is not there, for another change took away what it lies in, stays as it is.
     """
@@ -53,7 +53,7 @@ def _set(holder: Any, key: str | int, value: Any) -> None:
 
 
 def spread(of: Any, at: Path = ()) -> list[Path]:
-    """Give the place of each field in an answer, and of one more in each object."""
+    """Return the place of each field in an answer, and of one more in each object."""
     if isinstance(of, dict):
         inner = [place for key, value in of.items() for place in spread(value, (*at, key))]
         own: list[Path] = [(*at, "further")]

@@ -54,13 +54,13 @@ def calls(index: int, arguments: str = "", **fields: Any) -> Json:
 
 
 def data(*chunks: Json | bytes) -> bytes:
-    """Give the text of a stream of such events."""
+    """Return the text of a stream of such events."""
     jsons = (c if isinstance(c, bytes) else orjson.dumps(c) for c in chunks)
     return b"".join(b"data: %b\n\n" % json for json in jsons)
 
 
 def read(*chunks: Json | bytes, **fields: Any) -> list[Event]:
-    """Give the events of a whole stream, after the accumulator has agreed to their order."""
+    """Return the events of a whole stream, after the accumulator has agreed to their order."""
     reader = reader_of(**fields)
     events: list[Event] = []
     reader.feed(data(*chunks), events)
@@ -76,7 +76,7 @@ def answer(events: Iterable[Event]) -> GenerateResponse:
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, object]]:
-    """Give each event as its kind and what is in it."""
+    """Return each event as its kind and what is in it."""
     found: list[tuple[str, object]] = []
     for event in events:
         kind = event.WhichOneof("kind") or ""

@@ -57,7 +57,7 @@ def medium(kind: str, **fields: Any) -> Block:
 def call_of(
     *messages: Message, stream: bool = False, dialect: Dialect.ValueType = OPENAI, **fields: Any
 ) -> Call:
-    """Give a call; without messages one that says hi."""
+    """Return a call; without messages one that says hi."""
     request = GenerateRequest(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
@@ -72,7 +72,7 @@ def body_of(
     pass_stateful: bool = False,
     known: bool = True,
 ) -> dict[str, Any]:
-    """Give the body sent, after the SDK's own types have agreed to it.
+    """Return the body sent, after the SDK's own types have agreed to it.
 
     Where the test is about fields the SDK knows nothing of, `known` is False.
     """
@@ -89,7 +89,7 @@ def body_of(
 def sent(
     *messages: Message, dialect: Dialect.ValueType = OPENAI, **rules: Any
 ) -> list[dict[str, Any]]:
-    """Give the messages that a conversation becomes."""
+    """Return the messages that a conversation becomes."""
     written: list[dict[str, Any]] = body_of(call_of(*messages, dialect=dialect), **rules)[
         "messages"
     ]
@@ -97,7 +97,7 @@ def sent(
 
 
 def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
-    """Give the reason and path with which a call is refused; its message names the path too."""
+    """Return the reason and path with which a call is refused; its message names the path too."""
     with pytest.raises(GatewayError) as raised:
         body_of(call, **rules)
     assert raised.value.message.startswith(f"{raised.value.param}: ")

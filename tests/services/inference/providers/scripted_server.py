@@ -161,7 +161,7 @@ class ScriptedUpstream:
         self._client = client
 
     def upstream(self, url: str | None = None, **limits: float) -> Upstream:
-        """Give an upstream; limits left out are small enough for a test."""
+        """Return an upstream; limits left out are small enough for a test."""
         bounds = Limits.model_validate({"step_timeout_s": 5, "stream_idle_s": 5, **limits})
         headers = {"Authorization": "Bearer very-secret-word"}
         return Upstream(
@@ -177,7 +177,7 @@ class ScriptedUpstream:
 
 @asynccontextmanager
 async def scripted_upstream(client: Any = None) -> AsyncIterator[ScriptedUpstream]:
-    """Give a server and upstreams for it; `client` stands in for the gateway's own."""
+    """Return a server and upstreams for it; `client` stands in for the gateway's own."""
     async with (
         scripted_server() as server,
         client or Client(connect_timeout_s=5, settle_s=0) as using,

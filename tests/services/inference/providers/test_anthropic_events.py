@@ -43,7 +43,7 @@ def reader() -> StreamReader:
 
 
 def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
-    """Give the events of a stream that comes in these chunks, and how it failed."""
+    """Return the events of a stream that comes in these chunks, and how it failed."""
     cutter, reading, events = SseSplitter(1 << 20), reader(), []
     try:
         for chunk in chunks:

@@ -45,7 +45,7 @@ def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
 
 
 def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
-    """Give the content sent for one message."""
+    """Return the content sent for one message."""
     first = [says(USER, "hi")] if role == ASSISTANT else []
     return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]
 

@@ -12,7 +12,7 @@ MANY = 20
 
 
 def said(told: Any) -> str | None:
-    """Tell what is at `a.t`."""
+    """Return what is at `a.t`."""
     match told:
         case {"a": {"t": str(text)}}:
             return text
@@ -34,7 +34,7 @@ def knowing(event: bytes, text: str, padding: str = "") -> DeltaTemplates:
 
 
 def known(frames: DeltaTemplates, stream: bytes) -> list[bytes]:
-    """Give what events at the beginning of a stream say that are known."""
+    """Return what events at the beginning of a stream say that are known."""
     pieces, end = frames.repeats(stream, 0)
     assert bool(pieces) == bool(end)
     return pieces

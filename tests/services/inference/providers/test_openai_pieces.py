@@ -22,7 +22,7 @@ from tests.services.inference.providers.openai_answers import (
 
 
 def pieces_of(events: Iterable[Event]) -> list[tuple[str, list[bytes]]]:
-    """Give the deltas, each as its kind and its pieces."""
+    """Return the deltas, each as its kind and its pieces."""
     deltas = [event for event in events if event.text or event.thinking or event.input]
     return [(event.WhichOneof("kind") or "", list(event.pieces)) for event in deltas]
 

@@ -33,12 +33,12 @@ class TextReader:
 
 
 def texts_of(upstream: Upstream, reader: TextReader | None = None) -> AsyncGenerator[Any, None]:
-    """Give the texts of the reads of a stream."""
+    """Return the texts of the reads of a stream."""
     return upstream.stream("/x", lambda: b"{}", reader=reader or TextReader())
 
 
 async def streamed(upstream: Upstream) -> list[list[bytes]]:
-    """Give what events hold, those of a read together; one that holds "last" is the last."""
+    """Return what events hold, those of a read together; one that holds "last" is the last."""
     batches: list[list[bytes]] = []
     async with aclosing(texts_of(upstream)) as texts:
         async for (text,) in texts:

@@ -59,7 +59,7 @@ def of_pieces(kind: str, block: int, pieces: list[str]) -> Event:
 
 @st.composite
 def answers(draw: st.DrawFn) -> list[Batch]:
-    """Give an answer that often repeats what was said, each delta a batch."""
+    """Return an answer that often repeats what was said, each delta a batch."""
     batches: list[Batch] = []
     for number in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from(["text", *BLOCKS]))

@@ -43,7 +43,7 @@ def newest(before: Sequence[Exchange], step: Step, habits: Habits) -> list[Messa
 
 
 def looks_whole(messages: Sequence[Message], memory: Memory) -> bool:
-    """Tell whether newest messages repeat the beginning, so that they cannot be told from all."""
+    """Return whether newest messages repeat the beginning, so that they cannot be told from all."""
     stored = memory.messages
     same = in_common(keys(stored), keys(messages))
     if any(message.role == ASSISTANT or has_results(message) for message in messages):
@@ -52,7 +52,7 @@ def looks_whole(messages: Sequence[Message], memory: Memory) -> bool:
 
 
 def can_be_placed(part: list[Message], whole: list[Message], memory: Memory) -> bool:
-    """Tell whether a transcript without its head can be told to be the end of the whole one."""
+    """Return whether a transcript without its head can be told to be the end of the whole one."""
     stored, sent_keys, all_keys = keys(memory.messages), keys(part), keys(whole)
     head = len(whole) - len(part)
     if all_keys[head:] != sent_keys:

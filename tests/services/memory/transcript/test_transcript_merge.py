@@ -196,7 +196,7 @@ def test_a_transcript_needs_keys() -> None:
 def by_trying_everything(
     stored: Sequence[Message], sent: Sequence[Message], awaited: frozenset[str]
 ) -> tuple[int, int]:
-    """Tell what stays and what is known, by the rules as they are told and nothing clever."""
+    """Return what stays and what is known, by the rules as they are told and nothing clever."""
     nothing = (len(stored), 0)
     replies = takewhile(has_results, sent)
     if not stored or any(reply.blocks[0].tool_result.tool_use_id in awaited for reply in replies):

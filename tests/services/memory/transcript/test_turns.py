@@ -38,7 +38,7 @@ def texts(memory: Memory) -> list[list[str]]:
 
 
 def is_incomplete(closed: StoredTurn) -> bool:
-    """Tell whether calls were left unanswered when the user went on."""
+    """Return whether calls were left unanswered when the user went on."""
     return not closed.open and bool(pending_call_ids(closed.messages))
 
 

@@ -10,7 +10,7 @@ NAMES = st.sampled_from(["city", "days", "a b", "ß"])
 
 
 def bounded(word, low, high):
-    """Give optional bounds that leave room between them."""
+    """Return optional bounds that leave room between them."""
     return st.tuples(st.integers(low, high), st.integers(0, 5)).flatmap(
         lambda pair: st.sampled_from(
             [
