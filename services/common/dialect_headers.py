@@ -19,6 +19,7 @@ from typing import Final
 from gateway.conversation.v1.conversation_pb2 import (
     DIALECT_ANTHROPIC,
     DIALECT_OPENAI,
+    DIALECT_RESPONSES,
     Dialect,
 )
 
@@ -60,6 +61,13 @@ class _Family:
     request_ids: tuple[str, ...]
 
 
+_OPENAI = _Family(
+    "openai-",
+    "oO",
+    ("openai-", "x-ratelimit-"),
+    "oOxX",
+    ("x-request-id", "request-id"),
+)
 _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
     DIALECT_ANTHROPIC: _Family(
         "anthropic-",
@@ -68,13 +76,8 @@ _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
         "aA",
         ("request-id", "x-request-id"),
     ),
-    DIALECT_OPENAI: _Family(
-        "openai-",
-        "oO",
-        ("openai-", "x-ratelimit-"),
-        "oOxX",
-        ("x-request-id", "request-id"),
-    ),
+    DIALECT_OPENAI: _OPENAI,
+    DIALECT_RESPONSES: _OPENAI,
 }
 
 

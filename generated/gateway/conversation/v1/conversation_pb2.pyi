@@ -36,6 +36,8 @@ class _DialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dialect.Value
     """OpenAI's chat completions."""
     DIALECT_ANTHROPIC: _Dialect.ValueType  # 2
     """Anthropic's messages."""
+    DIALECT_RESPONSES: _Dialect.ValueType  # 3
+    """OpenAI's responses."""
 
 class Dialect(_Dialect, metaclass=_DialectEnumTypeWrapper):
     """The API whose JSON is used."""
@@ -46,6 +48,8 @@ DIALECT_OPENAI: Dialect.ValueType  # 1
 """OpenAI's chat completions."""
 DIALECT_ANTHROPIC: Dialect.ValueType  # 2
 """Anthropic's messages."""
+DIALECT_RESPONSES: Dialect.ValueType  # 3
+"""OpenAI's responses."""
 Global___Dialect: _TypeAlias = Dialect  # noqa: Y015
 
 class _Role:

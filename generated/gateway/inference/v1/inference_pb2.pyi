@@ -332,7 +332,9 @@ class GenerateRequest(_message.Message):
     fallback: Global___FallbackMode.ValueType
     """Optional. AUTO when unspecified."""
     takes_passthrough: _builtins.bool
-    """Optional, of Generate alone. Whether the caller takes an answer as `passthrough`."""
+    """Optional. Whether the caller takes a whole answer as `passthrough`, and the events of a stream
+    with `native`.
+    """
     lowers_max_tokens: _builtins.bool
     """Optional. Whether a `max_tokens` above what the model writes is lowered to that, and
     `max_tokens` named in `Served.dropped`, instead of refused.
@@ -1631,6 +1633,7 @@ class Event(_message.Message):
     WHOLE_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
+    NATIVE_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
     """Which choice it belongs to; 0 unless `n` is above 1."""
     block: _builtins.int
@@ -1647,6 +1650,14 @@ class Event(_message.Message):
     """More text of a refusal."""
     logprobs: _builtins.bytes
     """Optional, with deltas. Log probabilities of it, in OpenAI's shape: one JSON object, UTF-8."""
+    native: _builtins.bytes
+    """Optional, only where the request says `takes_passthrough`. The event of the provider's stream
+    that this one was read from, as the provider wrote it: one JSON object, UTF-8, in the
+    request's dialect. Of several events read from one, the first has it. An event without a name
+    here is `unknown`, and has it too. A writer of that dialect writes it in place of the events
+    until the next that has one; where an event of a stream has it, each of the provider's has.
+    It is removed from the whole stream when anything in it may be changed.
+    """
     @_builtins.property
     def start(self) -> Global___Start:
         """The answer begins."""
@@ -1722,10 +1733,11 @@ class Event(_message.Message):
         whole: Global___GenerateResponse | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
+        native: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "unknown", "whole"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
