@@ -407,7 +407,7 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
     return (
         bool(request.stop_sequences)
         and not provider.tells_stop_sequence
-        and request.dialect != conversation_pb2.DIALECT_OPENAI
+        and not request.ignores_stop_sequence
     )
 
 

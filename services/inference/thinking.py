@@ -113,12 +113,12 @@ def apply_strategy(
     """Return the request as a target may see it, by its `thinking_block_strategy`.
 
     PRESERVE keeps for a target that checks signatures what has the form of its own, and for
-    any other target what the gateway signed, or what came in OpenAI's dialect, which has no
-    signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
-    any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
-    A message that is left without anything goes. For targets without signatures of their own,
-    what a signature of the gateway carries takes its place; one that knows nothing of it reads
-    past it.
+    any other target what the gateway signed, or everything where the request
+    `has_unsigned_thinking`. Servers that speak Anthropic's dialect and do not check get what is
+    signed in any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text
+    of it. A message that is left without anything goes. For targets without signatures of their
+    own, what a signature of the gateway carries takes its place; one that knows nothing of it
+    reads past it.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
@@ -130,7 +130,6 @@ def apply_strategy(
     if first is None:
         return request
     strategy = request.thinking_block_strategy
-    has_no_signatures = request.dialect == conversation_pb2.DIALECT_OPENAI
     provider_signed = target_dialect == conversation_pb2.DIALECT_ANTHROPIC or (
         target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
     )
@@ -156,7 +155,7 @@ def apply_strategy(
             return Block(
                 thinking=Thinking(text=thought.text, signature=carried, field=thought.field)
             )
-        return block if has_no_signatures or carried is not None else None
+        return block if request.has_unsigned_thinking or carried is not None else None
 
     messages = list(request.messages)
     for index in range(first, len(messages)):

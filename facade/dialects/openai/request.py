@@ -204,7 +204,9 @@ def _given(wire: ChatParameters) -> dict[str, Any]:
 
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
-    request = GenerateRequest(dialect=DIALECT_OPENAI)
+    request = GenerateRequest(
+        dialect=DIALECT_OPENAI, ignores_stop_sequence=True, has_unsigned_thinking=True
+    )
     said = _said(wire)
     for field in _SAME & said.keys():
         setattr(request, field, said[field])

@@ -43,6 +43,7 @@ _KEPT = 1_000
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
+    *("ignores_stop_sequence", "has_unsigned_thinking"),
 )
 
 

@@ -1,20 +1,16 @@
-"""The billing text of Claude Code, at the start of system prompts of Anthropic's dialect.
+"""The billing text of Claude Code, at the start of system prompts.
 
 It is not meant for models, and differs in every request, which would defeat prompt caching.
 """
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Dialect, Message
+from gateway.conversation.v1.conversation_pb2 import Message
 
 BILLING = "x-anthropic-billing-header"
 
 
-def tells_whom_to_bill(message: Message, dialect: Dialect.ValueType) -> bool:
-    """Return whether a system prompt in a dialect starts with the billing text."""
-    return (
-        dialect == DIALECT_ANTHROPIC
-        and len(message.blocks) > 0
-        and message.blocks[0].text.startswith(BILLING)
-    )
+def has_billing(message: Message) -> bool:
+    """Return whether a system prompt starts with the billing text."""
+    return len(message.blocks) > 0 and message.blocks[0].text.startswith(BILLING)
 
 
 def without_billing(message: Message) -> Message:

@@ -12,7 +12,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, Message, Opaque
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
-from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.inference.providers.billing import BILLING, has_billing, without_billing
 
 Json = dict[str, Any]
 
@@ -119,7 +119,7 @@ class RequestFields:
 
     def system_prompt(self, message: Message) -> Message:
         """Return a system message without the text that tells Anthropic whom to bill."""
-        if not tells_whom_to_bill(message, self._call.request.dialect):
+        if self.is_native or not has_billing(message):
             return message
         self.drop(BILLING)
         return without_billing(message)

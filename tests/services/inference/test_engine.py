@@ -159,11 +159,9 @@ async def test_usage_that_was_reported_is_not_estimated():
     assert whole.usage == Usage(input_tokens=3)
 
 
-async def test_same_dialect_stop_strings_are_the_provider_s():
+async def test_stop_strings_nobody_asks_for_are_the_provider_s():
     provider = PlayedProvider([[start(), *text("one"), *end()]])
-    await engine(provider).generate(
-        request(stop_sequences=["two"], dialect=conversation.DIALECT_OPENAI)
-    )
+    await engine(provider).generate(request(stop_sequences=["two"], ignores_stop_sequence=True))
     assert list(provider.calls[0].request.stop_sequences) == ["two"]
     assert not provider.calls[0].stream
 

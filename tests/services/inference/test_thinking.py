@@ -344,5 +344,5 @@ def test_unchecking_servers_get_no_unsigned_or_forged_blocks() -> None:
     signed = thought("a", SIGNER.sign("a", "model"))
     request = conversation(signed, thought("b"), thought("c", signed.thinking.signature))
     assert answer(request, signs=False, dialect=ANTHROPIC) == [signed]
-    request.dialect = OPENAI
+    request.has_unsigned_thinking = True
     assert len(answer(request, signs=False, dialect=ANTHROPIC)) == 3
