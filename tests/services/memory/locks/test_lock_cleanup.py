@@ -74,7 +74,7 @@ async def test_claim_that_cannot_be_released_expires(
 async def test_unreleased_claim_does_not_block_its_own_process(
     start: Start, record: MemoryRecord
 ) -> None:
-    process = start(HASTY)
+    process = start(PATIENT)
 
     def fail(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
         if statement.startswith("DELETE FROM memory_claims"):
