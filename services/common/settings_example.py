@@ -164,7 +164,7 @@ leave_drain_s = 120           # how long an answer is read to its end for a clie
 max_readers = 5               # requests that may read one memory at once
 inject_tokens = 4000          # of profile, summary and found turns in a request; a quarter of what
                               # its model reads where that is less
-retrieve_top_k = 8            # older turns that are found for a request
+retrieve_top_k = 16           # older turns that are found for a request
 retrieve_tokens = 2000        # of them together
 embed_wait_s = 2              # how long a request waits for the vector of its question
 job_poll_s = 2                # how often summaries and facts that wait are looked for

@@ -180,7 +180,6 @@ CREATE TABLE memory_archives (
 CREATE TABLE memory_archive_turns (
 	entity_id VARCHAR(64) NOT NULL,
 	turn BIGINT NOT NULL,
-	session BIGINT NOT NULL,
 	created_at_ms BIGINT NOT NULL,
 	terms BIGINT NOT NULL,
 	text TEXT NOT NULL,

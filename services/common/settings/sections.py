@@ -237,7 +237,7 @@ class Memory(Section):
     leave_drain_s: Annotated[float, Field(ge=0)] = 120
     max_readers: Annotated[int, Field(ge=1)] = 5
     inject_tokens: Annotated[int, Field(ge=0)] = 4000
-    retrieve_top_k: Annotated[int, Field(ge=0, le=100)] = 8
+    retrieve_top_k: Annotated[int, Field(ge=0, le=100)] = 16
     retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
     embed_wait_s: Annotated[float, Field(gt=0)] = 2
     job_poll_s: Annotated[float, Field(gt=0)] = 2

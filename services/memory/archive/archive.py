@@ -20,20 +20,15 @@ from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
 from services.memory.archive.snippets import cut_to_budget
 
-LIMIT = 8
+LIMIT = 16
 MAX_TOKENS = 2000
 
 # Characters and terms of a long question that are used: half from its beginning, half from its
 # end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
-# Turns that each ranking contributes, at least.
-_CANDIDATES = 50
-# The share of its neighbour's score that a turn gets: an answer need not repeat the question.
-_NEIGHBOUR_SHARE = 0.4
-# The bonus of the newest turn over the first, and that where the question asks for the newest.
-_RECENCY = 0.1
-_LATEST_RECENCY = 1.0
+# The bonus of the newest turn over the first where the question asks for the newest.
+_RECENCY = 3.0
 
 
 def excerpt(question: str) -> str:
@@ -152,31 +147,28 @@ class Archive:
             collection = await lookup.collection()
             if collection is None:
                 return []
-            most = max(_CANDIDATES, limit)
-            found = []
+            scores: dict[int, float] = {}
             if terms:
-                by_terms = lookup.rank_by_terms(
+                scores = await lookup.score_by_terms(
                     [words.term_key(term) for term in sorted(terms)],
                     collection,
                     before_turn=before_turn,
-                    neighbour_share=_NEIGHBOUR_SHARE,
-                    recency=_LATEST_RECENCY if dates.asks_for_latest(question) else _RECENCY,
-                    most=most,
+                    recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
                 )
-                found.append(await by_terms)
             if vector is not None:
-                by_vector = lookup.rank_by_vector(
-                    vector.model, vector.values, before_turn=before_turn, most=most
+                cosine = await lookup.score_by_vector(
+                    vector.model, vector.values, scores, before_turn=before_turn
                 )
-                found.append(await by_vector)
-            scores = ranking.reciprocal_rank_fusion(found)
-            times = await lookup.times(scores)
-            best = ranking.rank_with_sessions(scores, times)[:limit]
-            texts = await lookup.texts(turn for turn, _ in best)
-        cuts = cut_to_budget([texts[turn] for turn, _ in best], terms, max_tokens)
+                scores = ranking.fuse_scores(scores, cosine)
+            # A turn may be reached by its neighbours without being archived itself.
+            known = await lookup.known(scores)
+            best = sorted(known, key=lambda turn: (scores[turn], turn), reverse=True)[:limit]
+            archived = await lookup.archived(best)
+        found = [archived[turn] for turn in best]
+        cuts = cut_to_budget([turn.text for turn in found], terms, max_tokens)
         return [
-            Snippet(turn, text, times[turn].created_at_ms, score)
-            for (turn, score), text in zip(best, cuts, strict=True)
+            Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
+            for turn, text in zip(found, cuts, strict=True)
             if text
         ]
 

@@ -69,17 +69,16 @@ def nearest_by_hamming(
     return [int(turn) for turn in turns[distances < _FARTHEST]]
 
 
-def nearest_by_cosine(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
-    """Return the turns with the highest cosine similarity to a vector, the nearest first."""
+def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
+    """Return the cosine similarities of turns to a vector of as many dimensions."""
     import numpy as np
 
     turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
     if not turns:
-        return []
+        return {}
     matrix = np.frombuffer(b"".join(packed[turn] for turn in turns), np.float32)
     likeness = matrix.reshape(len(turns), -1) @ _unit(values)
-    order = np.lexsort((-np.array(turns), -likeness))
-    return [turns[place] for place in order[:most]]
+    return dict(zip(turns, likeness.tolist(), strict=True))
 
 
 def _unit(values: Sequence[float]) -> "NDArray[np.float32]":

@@ -12,8 +12,6 @@ from services.common.database import execute_many, insert_into
 from services.memory.archive import binary_quantization, dates, postings, tables, words
 from services.memory.storage.upserts import insert_if_absent
 
-# A pause longer than this ends a session.
-SESSION_PAUSE_MS = 3_600_000
 # Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
 # than twice the budget of a search.
 MAX_TEXT = 20_000
@@ -59,9 +57,8 @@ async def add(
     new = sorted({turn.number: turn for turn in turns if turn.number not in known}.values())
     if not new:
         return
-    session = await _session_before(connection, entity_id, new[0].number)
     # In a thread, since stemming the words of a few turns may take a tenth of a second.
-    rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new, session)
+    rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new)
     await connection.execute(insert_into(connection, tables.turns), rows)
     await _append_to_blocks(connection, tables.postings.c.postings, blocks)
     await connection.execute(
@@ -75,15 +72,9 @@ async def add(
 
 
 def _index_rows(
-    entity_id: str, turns: Sequence[ArchivedTurn], session: "_Session"
+    entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of turns and of their postings.
-
-    Args:
-        entity_id: the memory.
-        turns: in order.
-        session: the session before the first of them.
-    """
+    """Return the rows of turns, which are in order, and of their postings."""
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
     for turn in turns:
@@ -94,12 +85,10 @@ def _index_rows(
         for term, count in found.items():
             place = words.term_key(term), turn.number // postings.BLOCK
             packed[place] += postings.pack(turn.number, count, length)
-        session = session.of(turn)
         rows.append(
             {
                 "entity_id": entity_id,
                 "turn": turn.number,
-                "session": session.first,
                 "created_at_ms": turn.created_at_ms,
                 "terms": length,
                 "text": text,
@@ -218,29 +207,6 @@ async def remove(connection: AsyncConnection, entity_id: str) -> None:
         tables.archives,
     ):
         await connection.execute(_delete(table, entity_id))
-
-
-class _Session(NamedTuple):
-    first: int
-    ended_at_ms: int
-
-    def of(self, turn: ArchivedTurn) -> "_Session":
-        """Return the session of the next turn."""
-        paused = turn.created_at_ms - self.ended_at_ms > SESSION_PAUSE_MS
-        first = turn.number if paused or not self.first else self.first
-        return _Session(first, turn.created_at_ms)
-
-
-async def _session_before(connection: AsyncConnection, entity_id: str, number: int) -> _Session:
-    turn = tables.turns.c
-    found = await connection.execute(
-        _select(tables.turns, entity_id, turn.session, turn.created_at_ms)
-        .where(turn.turn < number)
-        .order_by(turn.turn.desc())
-        .limit(1)
-    )
-    row = found.one_or_none()
-    return _Session(row.session, row.created_at_ms) if row else _Session(0, 0)
 
 
 async def _lock_archive(connection: AsyncConnection, entity_id: str) -> str | None:

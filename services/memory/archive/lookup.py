@@ -11,12 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.memory.archive import binary_quantization, postings, tables
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.postings import Collection
-from services.memory.archive.ranking import TurnTime
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
-# Nearest turns by quantized vectors whose whole vectors are compared.
-_RESCORED = 256
+# Turns that each search contributes.
+_CANDIDATES = 256
 
 
 class Lookup:
@@ -36,17 +35,18 @@ class Lookup:
         row = found.one_or_none()
         return Collection(row.turns, row.terms) if row and row.turns else None
 
-    async def rank_by_terms(
+    async def score_by_terms(
         self,
         terms: Sequence[int],
         collection: Collection,
         *,
         before_turn: int,
-        neighbour_share: float,
         recency: float,
-        most: int,
-    ) -> list[int]:
-        """Return the turns that match terms best, given by their keys; see `postings.rank_bm25`."""
+    ) -> dict[int, float]:
+        """Return the turns that match terms best, given by their keys, the best first.
+
+        See `postings.score_bm25f`.
+        """
         table = tables.postings
         counted = await self._connection.execute(
             self._select(table, table.c.term, func.sum(func.length(table.c.postings)))
@@ -63,19 +63,21 @@ class Lookup:
             blocks[term].append(block)
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
-            postings.rank_bm25,
+            postings.score_bm25f,
             [blocks[term] for term in chosen],
             collection,
             before_turn=before_turn,
-            neighbour_share=neighbour_share,
             recency=recency,
-            most=most,
+            most=_CANDIDATES,
         )
 
-    async def rank_by_vector(
-        self, model: str, values: Sequence[float], *, before_turn: int, most: int
-    ) -> list[int]:
-        """Return the turns with the vectors nearest to one of the same model, the nearest first."""
+    async def score_by_vector(
+        self, model: str, values: Sequence[float], among: Iterable[int], *, before_turn: int
+    ) -> dict[int, float]:
+        """Return the cosine similarities of turns to a vector of the same model.
+
+        Those of the nearest turns, and of the turns `among` which more are wanted.
+        """
         signed, kept = tables.signatures, tables.vectors
         blocks = await self._connection.scalars(
             self._select(signed, signed.c.signatures)
@@ -87,33 +89,31 @@ class Lookup:
             list(blocks),
             values,
             before_turn=before_turn,
-            most=_RESCORED,
+            most=_CANDIDATES,
         )
         vectors = await self._connection.execute(
             self._select(kept, kept.c.turn, kept.c.vector)
-            .where(kept.c.model == model, kept.c.turn.in_(near))
+            .where(kept.c.model == model, kept.c.turn.in_({*near, *among}))
             .order_by(kept.c.turn)
         )
         packed = {turn: vector for turn, vector in vectors}
-        return await asyncio.to_thread(binary_quantization.nearest_by_cosine, packed, values, most)
+        return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
 
-    async def times(self, turns: Iterable[int]) -> dict[int, TurnTime]:
-        """Return the times of turns; those that are not archived are left out."""
+    async def known(self, turns: Iterable[int]) -> set[int]:
+        """Return which of some turns are archived."""
+        table = tables.turns
+        there = self._select(table, table.c.turn).where(table.c.turn.in_(list(turns)))
+        return set(await self._connection.scalars(there))
+
+    async def archived(self, turns: Iterable[int]) -> dict[int, ArchivedTurn]:
+        """Return archived turns by their numbers."""
         table = tables.turns
         found = await self._connection.execute(
-            self._select(table, table.c.turn, table.c.created_at_ms, table.c.session).where(
+            self._select(table, table.c.turn, table.c.text, table.c.created_at_ms).where(
                 table.c.turn.in_(list(turns))
             )
         )
-        return {turn: TurnTime(created_at_ms, session) for turn, created_at_ms, session in found}
-
-    async def texts(self, turns: Iterable[int]) -> dict[int, str]:
-        """Return the texts of turns."""
-        table = tables.turns
-        found = await self._connection.execute(
-            self._select(table, table.c.turn, table.c.text).where(table.c.turn.in_(list(turns)))
-        )
-        return {turn: text for turn, text in found}
+        return {row.turn: ArchivedTurn(*row) for row in found}
 
     async def without_vectors(
         self, model: str, *, after_turn: int, limit: int

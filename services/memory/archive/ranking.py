@@ -1,52 +1,23 @@
-"""Fusion of several rankings into one. Pure."""
+"""Fusion of the scores of two searches. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
-# The constant of reciprocal rank fusion: the larger, the less the first ranks stand out.
-_RANK_OFFSET = 2
-# The share of the best other turn of a session that is added to a turn's score.
-_SESSION_BONUS = 0.05
+# The share of the vectors in a fused score.
+ALPHA = 0.2
 
 
-class TurnTime(NamedTuple):
-    """The time of a turn, and the first turn of its session."""
+def fuse_scores(lexical: Mapping[int, float], cosine: Mapping[int, float]) -> dict[int, float]:
+    """Return a convex combination of two scores for each turn that has one of them.
 
-    created_at_ms: int
-    session: int
-
-
-def reciprocal_rank_fusion(lists: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Return the fused scores of turns, 1 for a turn that is first in all lists."""
-    scores: dict[int, float] = {}
-    for turns in lists:
-        for rank, turn in enumerate(turns):
-            score = _RANK_OFFSET / (_RANK_OFFSET + rank) / len(lists)
-            scores[turn] = scores.get(turn, 0.0) + score
-    return scores
-
-
-def rank_with_sessions(
-    scores: Mapping[int, float], times: Mapping[int, TurnTime]
-) -> list[tuple[int, float]]:
-    """Return turns with their scores, the best first; of equals the later.
-
-    A turn gains from the best other turn of its session.
-
-    Args:
-        scores: those of `reciprocal_rank_fusion`.
-        times: the times of turns; turns that are missing are left out.
+    Lexical scores are divided by their maximum, and cosine similarities are scaled to between 0
+    and 1 (Bruch, Gai and Ingber 2023). A turn that has only one of them has 0 for the other.
     """
-    there = {turn: score for turn, score in scores.items() if turn in times}
-    sessions: dict[int, list[float]] = {}
-    for turn, score in there.items():
-        sessions.setdefault(times[turn].session, []).append(score)
-    best_two = {session: sorted(held)[-2:] for session, held in sessions.items()}
-
-    def gained(turn: int, score: float) -> float:
-        *second, first = best_two[times[turn].session]
-        other = (second[0] if second else 0.0) if score == first else first
-        return score + _SESSION_BONUS * other
-
-    found = [(turn, gained(turn, score)) for turn, score in there.items()]
-    return sorted(found, key=lambda pair: (-pair[1], -pair[0]))
+    if not cosine:
+        return dict(lexical)
+    best = max(lexical.values(), default=1.0)
+    least, most = min(cosine.values()), max(cosine.values())
+    spread = (most - least) or 1.0
+    scores = {turn: ALPHA * (value - least) / spread for turn, value in cosine.items()}
+    for turn, value in lexical.items():
+        scores[turn] = scores.get(turn, 0.0) + (1 - ALPHA) * value / best
+    return scores

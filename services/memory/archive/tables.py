@@ -27,13 +27,12 @@ archives = Table(
     Column("terms", BigInteger, nullable=False),
 )
 
-# A turn, its count of terms, and the first turn of its session.
+# A turn and its count of terms.
 turns = Table(
     "memory_archive_turns",
     metadata,
     Column("entity_id", String(64), ForeignKey("memory_archives.entity_id"), primary_key=True),
     Column("turn", BigInteger, primary_key=True, autoincrement=False),
-    Column("session", BigInteger, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("terms", BigInteger, nullable=False),
     Column("text", Text, nullable=False),

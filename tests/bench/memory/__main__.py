@@ -20,6 +20,7 @@ _CONVERSATIONS = 12
 _SEEDS_APART = 1000
 _BUDGET_MS = 50.0
 _BUDGET_TURNS = 10_000
+_RECALLS = ("recall_at_5", "recall_at_10", "recall_at_800_tokens")
 
 
 def main() -> None:
@@ -46,11 +47,12 @@ def main() -> None:
 def _print_quality(ways: dict[str, Any], conversations: int, half: str) -> None:
     lexical, fused = ways["lexical"]["kinds"], ways["fused"]["kinds"]
     print(f"{conversations} conversations of {TURNS} turns, the half that is {half}\n")
-    print(f"{'':34}{'':>10}   lexical       fused*")
-    print(f"{'kind of question':34}{'questions':>10}   @5    @10     @5    @10")
+    print(f"{'':34}{'':>10}   lexical             fused*")
+    columns = "@5    @10   800t"
+    print(f"{'kind of question':34}{'questions':>10}   {columns}    {columns}")
     for kind, own in lexical.items():
         both = (own, fused[kind])
-        recalls = "   ".join(f"{r['recall_at_5']:.2f}  {r['recall_at_10']:.2f}" for r in both)
+        recalls = "   ".join("  ".join(f"{r[name]:.2f}" for name in _RECALLS) for r in both)
         print(f"{kind:34}{own['questions']:>10}   {recalls}")
     for way, one in ways.items():
         print(

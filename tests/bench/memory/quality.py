@@ -12,12 +12,13 @@ from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive.archive import LIMIT, Archive, QuestionVector, Snippet
+from services.memory.archive.archive import LIMIT, MAX_TOKENS, Archive, QuestionVector, Snippet
 from tests.bench.load import percentile
 from tests.bench.memory.conversations import NOW_MS, TURNS, Conversation, Question
 from tests.bench.memory.embedder import NAME, Embedder
 
 OWNER = "usr_bench"
+_FEW_TOKENS = 800
 
 
 @dataclass
@@ -27,10 +28,12 @@ class Found:
     Attributes:
         at_5: for each question, whether an answer was among the first five.
         at_10: the same for the first ten.
+        at_800_tokens: the same for those that fit in as many tokens, of the usual count.
     """
 
     at_5: list[bool] = field(default_factory=list)
     at_10: list[bool] = field(default_factory=list)
+    at_800_tokens: list[bool] = field(default_factory=list)
 
 
 @dataclass
@@ -62,10 +65,12 @@ class Quality:
     def _recall(found: Sequence[Found]) -> dict[str, float]:
         at_5 = [hit for one in found for hit in one.at_5]
         at_10 = [hit for one in found for hit in one.at_10]
+        at_800_tokens = [hit for one in found for hit in one.at_800_tokens]
         return {
             "questions": len(at_5),
             "recall_at_5": round(fmean(at_5), 3),
             "recall_at_10": round(fmean(at_10), 3),
+            "recall_at_800_tokens": round(fmean(at_800_tokens), 3),
         }
 
 
@@ -101,9 +106,15 @@ async def _ask(
     embedded: QuestionVector | None,
     found: Quality,
 ) -> None:
-    async def search(limit: int) -> list[Snippet]:
+    async def search(limit: int, max_tokens: int = MAX_TOKENS) -> list[Snippet]:
         return await archive.search(
-            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, vector=embedded
+            OWNER,
+            memory,
+            question.text,
+            before_turn=TURNS + 1,
+            limit=limit,
+            max_tokens=max_tokens,
+            vector=embedded,
         )
 
     began = time.perf_counter()
@@ -114,3 +125,5 @@ async def _ask(
     kind = found.kinds[question.kind]
     kind.at_5.append(bool(question.answers.intersection(turns[:5])))
     kind.at_10.append(bool(question.answers.intersection(turns)))
+    fitting = {snippet.turn for snippet in await search(LIMIT, _FEW_TOKENS)}
+    kind.at_800_tokens.append(bool(question.answers & fitting))

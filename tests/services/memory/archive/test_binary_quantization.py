@@ -1,12 +1,13 @@
 import math
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.archive.binary_quantization import (
+    cosine_similarities,
     keep_before,
-    nearest_by_cosine,
     nearest_by_hamming,
     pack,
     quantize,
@@ -25,12 +26,13 @@ def cosine(one: list[float], other: list[float]) -> float:
     return product / math.hypot(*one) / math.hypot(*other)
 
 
-def test_the_nearest_come_by_their_angle() -> None:
+def test_similarities_are_the_cosines_of_the_angles() -> None:
     held = vectors(60, 17)
     asked = [1.0] * 17
     packed = {turn: pack(values) for turn, values in held.items()}
-    expected = sorted(held, key=lambda turn: -cosine(held[turn], asked))
-    assert nearest_by_cosine(packed, asked, 10) == expected[:10]
+    found = cosine_similarities(packed, asked)
+    expected = {turn: cosine(values, asked) for turn, values in held.items()}
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
@@ -54,20 +56,12 @@ def test_all_are_kept_where_they_are_few() -> None:
 def test_of_equals_the_later_is_kept() -> None:
     signed = [quantize(turn, pack([1.0, 1.0])) for turn in range(1, 9)]
     assert sorted(nearest_by_hamming(signed, [1.0, 1.0], before_turn=9, most=3)) == [6, 7, 8]
-    assert nearest_by_cosine(dict.fromkeys(range(1, 9), pack([1.0, 1.0])), [2.0, 2.0], 3) == [
-        8,
-        7,
-        6,
-    ]
 
 
 def test_vectors_of_other_dimensions_are_passed_over() -> None:
-    assert nearest_by_cosine({1: pack([1.0, 0.0]), 2: pack([1.0])}, [3.0], 5) == [2]
-    assert (
-        nearest_by_cosine({}, [3.0], 5)
-        == nearest_by_hamming([], [3.0], before_turn=9, most=5)
-        == []
-    )
+    assert cosine_similarities({1: pack([1.0, 0.0]), 2: pack([1.0])}, [3.0]) == {2: 1.0}
+    assert cosine_similarities({}, [3.0]) == {}
+    assert nearest_by_hamming([], [3.0], before_turn=9, most=5) == []
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=200), st.integers(1, 2**32 - 1))
@@ -80,5 +74,5 @@ def test_a_signature_is_cut_off_from_its_turn_on(values: list[float], turn: int)
 @given(st.lists(st.floats(), min_size=1, max_size=70))
 def test_any_numbers_make_a_vector_that_can_be_compared(values: list[float]) -> None:
     packed = pack(values)
-    assert nearest_by_cosine({1: packed}, values, 1) == [1]
+    assert math.isfinite(cosine_similarities({1: packed}, values)[1])
     assert nearest_by_hamming([quantize(1, packed)], values, before_turn=2, most=1) == [1]

@@ -1,10 +1,16 @@
 import math
-from itertools import pairwise
 
-from hypothesis import given
+import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from services.memory.archive.postings import Collection, keep_before, pack, rank_bm25, select_rarest
+from services.memory.archive.postings import (
+    Collection,
+    keep_before,
+    pack,
+    score_bm25f,
+    select_rarest,
+)
 
 # How often each of three terms comes up in a turn, and how many other terms it has.
 Turns = dict[int, tuple[int, int, int, int]]
@@ -19,70 +25,72 @@ def found(turns: Turns) -> list[list[bytes]]:
     ]
 
 
-def ranked(
-    turns: Turns, before_turn: int = 99, neighbour_share: float = 0.0, **more: float
-) -> list[int]:
+def scored(
+    turns: Turns, before_turn: int = 99, recency: float = 0.0, most: int = 99
+) -> dict[int, float]:
     collection = Collection(len(turns), sum(map(sum, turns.values())))
-    return rank_bm25(
-        found(turns),
-        collection,
-        before_turn=before_turn,
-        neighbour_share=neighbour_share,
-        recency=more.get("recency", 0.0),
-        most=int(more.get("most", 99)),
+    return score_bm25f(
+        found(turns), collection, before_turn=before_turn, recency=recency, most=most
     )
 
 
-def by_the_book(turns: Turns, neighbour_share: float) -> dict[int, float]:
-    """BM25 as one writes it for one turn at a time."""
+def by_the_book(turns: Turns) -> dict[int, float]:
+    """Return the scores of BM25F, computed for one turn and one term at a time."""
     mean = sum(map(sum, turns.values())) / len(turns)
-    own = dict.fromkeys(range(50), 0.0)
-    for turn, counts in turns.items():
-        for term in range(3):
-            having = sum(1 for other in turns.values() if other[term])
-            rarity = math.log(1 + (len(turns) - having + 0.5) / (having + 0.5))
-            if counts[term]:
-                spread = 1.2 * (0.6 + 0.4 * sum(counts) / mean)
-                own[turn] += rarity * counts[term] / (counts[term] + spread)
-    around = {turn: max(own.get(turn - 1, 0.0), own.get(turn + 1, 0.0)) for turn in own}
-    return {turn: own[turn] + neighbour_share * around[turn] for turn in own}
+
+    def frequency(turn: int, term: int) -> float:
+        counts = turns.get(turn, (0, 0, 0, 0))
+        return counts[term] / (0.6 + 0.4 * sum(counts) / mean)
+
+    scores = dict.fromkeys(range(50), 0.0)
+    for term in range(3):
+        spread = {
+            turn: frequency(turn, term)
+            + 0.5 * frequency(turn - 1, term)
+            + 0.3 * frequency(turn + 1, term)
+            for turn in scores
+        }
+        having = min(len(turns), sum(1 for value in spread.values() if value))
+        rarity = math.log(1 + (len(turns) - having + 0.5) / (having + 0.5))
+        for turn, value in spread.items():
+            scores[turn] += rarity * value / (1.2 + value)
+    return {turn: score for turn, score in scores.items() if score}
 
 
-@given(TURNS, st.sampled_from([0.0, 0.4]))
-def test_turns_come_in_the_order_of_bm25(turns: Turns, neighbour_share: float) -> None:
-    scores = by_the_book(turns, neighbour_share)
-    order = ranked(turns, neighbour_share=neighbour_share)
-    assert set(order) == {turn for turn, score in scores.items() if score}
-    for one, next_one in pairwise(order):
-        assert scores[one] > scores[next_one] - 1e-9
+@given(TURNS)
+def test_scores_are_those_of_bm25f(turns: Turns) -> None:
+    assume(all(map(sum, turns.values())))
+    assert scored(turns) == pytest.approx(by_the_book(turns))
 
 
 @given(TURNS, st.integers(0, 45), st.integers(1, 5))
-def test_what_goes_out_raw_stays_out_and_the_best_others_stay(
+def test_later_turns_stay_out_and_the_best_others_stay(
     turns: Turns, before_turn: int, most: int
 ) -> None:
-    whole = [turn for turn in ranked(turns, neighbour_share=0.4) if turn < before_turn]
-    assert ranked(turns, before_turn, 0.4, most=most) == whole[:most]
+    whole = [turn for turn in scored(turns) if turn < before_turn]
+    assert list(scored(turns, before_turn, most=most)) == whole[:most]
 
 
 def test_of_equals_the_later_comes_first() -> None:
-    turns = dict.fromkeys(range(1, 30), (1, 0, 0, 5))
-    assert ranked(turns, most=3) == [29, 28, 27]
+    turns = dict.fromkeys(range(1, 90, 3), (1, 0, 0, 5))
+    order = list(scored(turns, before_turn=90, most=3))
+    assert order == [88, 85, 82]
 
 
-def test_the_newest_gains_without_passing_what_fits_better() -> None:
-    turns = {1: (2, 0, 0, 5), 9: (1, 0, 0, 5), 40: (1, 0, 0, 5)}
-    assert ranked(turns, recency=0.1) == [1, 40, 9]
-    assert ranked(turns, recency=5.0) == [40, 9, 1]
-    assert ranked({**turns, 40: (1, 0, 0, 7)}) == [1, 9, 40]
-    assert ranked({**turns, 40: (1, 0, 0, 6)}, recency=0.5) == [40, 1, 9]
+def test_what_follows_a_question_gains_from_it() -> None:
+    turns = {turn: (0, 0, 0, 5) for turn in range(1, 40)} | {20: (1, 0, 0, 5)}
+    assert list(scored(turns)) == [20, 21, 19]
+
+
+def test_the_newest_gains_where_it_is_asked_for() -> None:
+    turns = {turn: (0, 0, 0, 5) for turn in range(1, 41)}
+    turns |= {1: (2, 0, 0, 5), 20: (1, 0, 0, 5), 38: (1, 0, 0, 5)}
+    assert next(iter(scored(turns))) == 1
+    assert next(iter(scored(turns, recency=2.0))) == 38
 
 
 def test_nothing_is_found_among_nothing() -> None:
-    assert (
-        rank_bm25([], Collection(5, 5), before_turn=9, neighbour_share=0.4, recency=0.1, most=5)
-        == []
-    )
+    assert score_bm25f([], Collection(5, 5), before_turn=9, recency=0.1, most=5) == {}
 
 
 @given(TURNS, st.integers(0, 45))

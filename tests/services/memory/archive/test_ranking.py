@@ -1,27 +1,31 @@
-from services.memory.archive.ranking import TurnTime, rank_with_sessions, reciprocal_rank_fusion
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory.archive.ranking import fuse_scores
+
+SCORES = st.dictionaries(st.integers(1, 20), st.floats(0.01, 50))
+COSINES = st.dictionaries(st.integers(1, 20), st.floats(-1, 1))
 
 
-def test_the_first_of_all_lists_has_the_whole_score() -> None:
-    assert reciprocal_rank_fusion([[5, 3], [5, 9]])[5] == 1.0
-    assert reciprocal_rank_fusion([[5, 3]])[5] == 1.0
-    assert reciprocal_rank_fusion([]) == {}
+def test_lexical_scores_stay_where_there_are_no_vectors() -> None:
+    assert fuse_scores({3: 4.5, 5: 9.0}, {}) == {3: 4.5, 5: 9.0}
 
 
-def test_turn_in_both_rankings_beats_first_of_one() -> None:
-    scores = reciprocal_rank_fusion([[1, 2], [3, 2]])
-    assert max(scores, key=scores.__getitem__) == 2
+def test_both_scores_are_scaled_before_they_are_added() -> None:
+    fused = fuse_scores({1: 10.0, 2: 5.0}, {1: 0.3, 2: 0.7, 3: 0.5})
+    assert fused == pytest.approx({1: 0.8, 2: 0.4 + 0.2, 3: 0.1})
 
 
-def test_others_of_its_session_lift_a_turn() -> None:
-    alone, together = TurnTime(0, 20), TurnTime(0, 10)
-    order = rank_with_sessions({20: 0.5, 10: 0.5, 11: 0.4}, {20: alone, 10: together, 11: together})
-    assert [turn for turn, _ in order] == [10, 20, 11]
-    # Its own score does not lift it, and the later of equals comes first.
-    assert rank_with_sessions({1: 0.5, 2: 0.5}, {1: TurnTime(0, 1), 2: TurnTime(0, 2)}) == [
-        (2, 0.5),
-        (1, 0.5),
-    ]
+def test_words_count_more_than_vectors() -> None:
+    fused = fuse_scores({1: 10.0, 2: 7.0}, {1: 0.0, 2: 1.0, 3: 1.0})
+    assert sorted(fused, key=fused.__getitem__) == [3, 2, 1]
 
 
-def test_a_turn_that_is_not_archived_is_left_out() -> None:
-    assert rank_with_sessions({1: 0.5, 2: 0.7}, {1: TurnTime(0, 1)}) == [(1, 0.5)]
+@given(SCORES, COSINES)
+def test_every_turn_has_a_score_between_0_and_1(
+    lexical: dict[int, float], cosine: dict[int, float]
+) -> None:
+    fused = fuse_scores(lexical, cosine)
+    assert fused.keys() == lexical.keys() | cosine.keys()
+    assert not cosine or all(-1e-9 <= score <= 1 + 1e-9 for score in fused.values())
