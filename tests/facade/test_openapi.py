@@ -2,30 +2,45 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis
 import orjson
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck
-from schemathesis.checks import CHECKS
+from schemathesis.generation.hypothesis.builder import (
+    HypothesisTestConfig,
+    HypothesisTestMode,
+    create_test,
+)
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from facade import openapi
 from facade.app import create_app
 from services.common.settings import Settings
 from tests.gateway_in_process import Gateway, running_gateway
 
+CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
-# The same requests at the edges of the schema are in both, and they are made whenever tests
-# are collected: once is enough.
-AT_RANDOM = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
-AT_RANDOM.config.phases.coverage.enabled = False
-CONFORMANCE = CHECKS.get_by_names(
-    ["status_code_conformance", "content_type_conformance", "response_schema_conformance"]
-)
+OPERATIONS = {each.label: each for each in (one.ok() for one in SCHEMA.get_all_operations())}
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[requests.Session]:
+    """Return a session whose connection every request of a test goes over."""
+    with requests.Session() as session:
+        session.trust_env = False  # for each request it would look for proxies and a .netrc
+        yield session
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +69,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 OF_HTTP = frozenset({"content-length", "transfer-encoding", "expect"})
 
 
-def check_answer(case: schemathesis.Case, gateway: Gateway) -> None:
+def check_answer(case: schemathesis.Case, gateway: Gateway, http: requests.Session) -> None:
     # Made-up headers may be those of HTTP itself, and then this is no request any more.
     made = {
         name: value for name, value in (case.headers or {}).items() if name.lower() not in OF_HTTP
@@ -65,22 +80,45 @@ def check_answer(case: schemathesis.Case, gateway: Gateway) -> None:
         # Most of what is made up names no model, and would be refused for that alone.
         case.body["model"] = "sandbox/echo"
         case.body.pop("stream", None)
-    response = case.call(base_url=gateway.url)
+    response = case.call(base_url=gateway.url, session=http)
     assert response.status_code in (501, 503) or response.status_code < 500, response.text
     case.validate_response(response, checks=CONFORMANCE)
 
 
-@SCHEMA.parametrize()
-@hypothesis.settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-def test_generated_requests_get_documented_answers(case, elsewhere: Gateway):
-    check_answer(case, elsewhere)
+def check_generated(
+    label: str,
+    phases: Sequence[HypothesisTestMode],
+    max_examples: int,
+    gateway: Gateway,
+    http: requests.Session,
+) -> None:
+    """Check the answers to requests of an operation, which are made now and not before."""
+    settings = hypothesis.settings(
+        max_examples=max_examples, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    config = HypothesisTestConfig(project=SCHEMA.config, modes=list(phases), settings=settings)
+
+    def check(case: schemathesis.Case) -> None:
+        check_answer(case, gateway, http)
+
+    create_test(operation=OPERATIONS[label], test_func=check, config=config)()
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_generated_requests_get_documented_answers(
+    label: str, elsewhere: Gateway, http: requests.Session
+):
+    check_generated(label, list(HypothesisTestMode), 5, elsewhere, http)
 
 
 @pytest.mark.soak
-@AT_RANDOM.parametrize()
-@hypothesis.settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-def test_many_generated_requests_get_documented_answers(case, elsewhere: Gateway):
-    check_answer(case, elsewhere)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_many_generated_requests_get_documented_answers(
+    label: str, elsewhere: Gateway, http: requests.Session
+):
+    # Those at the edges of the schema are the same ones every time: the other test makes them.
+    phases = [HypothesisTestMode.EXAMPLES, HypothesisTestMode.FUZZING]
+    check_generated(label, phases, 200, elsewhere, http)
 
 
 def test_every_route_except_pages_for_people_is_documented():
