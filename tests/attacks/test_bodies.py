@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import aiohttp
 import pytest
@@ -63,110 +63,111 @@ def message_of(path: str, answer: str) -> str:
     return str(error["message"])
 
 
+# Bodies are made by their tests: to collect these would take seconds in each test process.
 @pytest.mark.parametrize(
     ("path", "content", "status", "says"),
     [
         pytest.param(
             CHAT,
-            message_with(2 * MIB, b"tool_calls", b"{}"),
+            lambda: message_with(2 * MIB, b"tool_calls", b"{}"),
             400,
             "messages[0].tool_calls[0].id: is required",
             id="tool calls",
         ),
         pytest.param(
             CHAT,
-            message_with(8 * MIB, b"tool_calls", b"{}"),
+            lambda: message_with(8 * MIB, b"tool_calls", b"{}"),
             413,
             "the body has more than 1,000,000 JSON values",
             id="very many tool calls",
         ),
         pytest.param(
             MESSAGES,
-            body(MIB, b"stop_sequences", b"1"),
+            lambda: body(MIB, b"stop_sequences", b"1"),
             400,
             "stop_sequences[0]: must be a string",
             id="stop sequences",
         ),
         pytest.param(
             MESSAGES,
-            body(8 * MIB, b"stop_sequences", b"1"),
+            lambda: body(8 * MIB, b"stop_sequences", b"1"),
             413,
             "the body has more than 1,000,000 JSON values",
             id="very many stop sequences",
         ),
         pytest.param(
             MESSAGES,
-            message_with(2 * MIB, b"content", b"[]", b"user"),
+            lambda: message_with(2 * MIB, b"content", b"[]", b"user"),
             400,
             "messages[0].content[0]: must be an object",
             id="blocks",
         ),
         pytest.param(
             CHAT,
-            fields(6 * MIB, "logit_bias"),
+            lambda: fields(6 * MIB, "logit_bias"),
             400,
             "logit_bias: must have at most 10000 fields",
             id="logit bias",
         ),
         pytest.param(
             CHAT,
-            fields(6 * MIB, "multimodal"),
+            lambda: fields(6 * MIB, "multimodal"),
             400,
             "multimodal: must have at most 10000 fields",
             id="unknown fields",
         ),
         pytest.param(
             CHAT,
-            body(2 * MIB, b"metadata", b"{}"),
+            lambda: body(2 * MIB, b"metadata", b"{}"),
             400,
             "fields that are passed on unread: must have at most 200000 values",
             id="metadata",
         ),
         pytest.param(
             CHAT,
-            body(60 * MIB, b"metadata", b"{}"),
+            lambda: body(60 * MIB, b"metadata", b"{}"),
             413,
             "the body has more than 1,000,000 JSON values",
             id="60 MB of metadata",
         ),
         pytest.param(
             MESSAGES,
-            body(4 * MIB, b"tools", b'{"type":"a"}'),
+            lambda: body(4 * MIB, b"tools", b'{"type":"a"}'),
             400,
             "tools: must have at most 10000 items",
             id="tools",
         ),
         pytest.param(
             CHAT,
-            b'{"metadata":' + b"[" * (8 * MIB),
+            lambda: b'{"metadata":' + b"[" * (8 * MIB),
             413,
             "the body has more than 1,000,000 JSON values",
             id="deep",
         ),
         pytest.param(
             CHAT,
-            b'{"metadata":' + b"[" * (MIB // 2),
+            lambda: b'{"metadata":' + b"[" * (MIB // 2),
             400,
             "the body is not valid JSON: recursion limit exceeded at line 1 column 213",
             id="less deep",
         ),
         pytest.param(
             "/article/v1/doc/create",
-            b'{"name":[' + b"[]," * 600_000 + b"[]]}",
+            lambda: b'{"name":[' + b"[]," * 600_000 + b"[]]}",
             400,
             "/name: must be a string",
             id="article values that are wrong",
         ),
         pytest.param(
             "/article/v1/block/insert",
-            b'{"sessionId":"s","path":[0],"blocks":[' + b"1," * 990_000 + rb'"\ud800"]}',
+            lambda: b'{"sessionId":"s","path":[0],"blocks":[' + b"1," * 990_000 + rb'"\ud800"]}',
             400,
             "/blocks/990000: holds half of a surrogate pair",
             id="article surrogates",
         ),
         pytest.param(
             "/article/v1/block/insert",
-            b'{"sessionId":"s","path":[0],"blocks":[' + b"1," * 1_030_000 + b"1]}",
+            lambda: b'{"sessionId":"s","path":[0],"blocks":[' + b"1," * 1_030_000 + b"1]}",
             413,
             "the body has more than 1,000,000 JSON values",
             id="article values",
@@ -178,12 +179,13 @@ async def test_a_body_that_is_refused(
     attacker_key: str,
     observer: Observer,
     path: str,
-    content: bytes,
+    content: Callable[[], bytes],
     status: int,
     says: str,
 ) -> None:
+    large = content()
     async with observer.watch() as measured:
-        answered = [await post(target, attacker_key, path, content) for _ in range(2)]
+        answered = [await post(target, attacker_key, path, large) for _ in range(2)]
     for given, answer in answered:
         assert given == status, answer[:1000]
         assert message_of(path, answer) == says
@@ -197,11 +199,11 @@ TEXT = "What is said in a message, of a length that most have. " * 3
     "content",
     [
         pytest.param(
-            {"messages": [{"role": "user", "content": "x" * (8 * MIB)}]},
+            lambda: {"messages": [{"role": "user", "content": "x" * (8 * MIB)}]},
             id="one long text",
         ),
         pytest.param(
-            {
+            lambda: {
                 "messages": [
                     {"role": ("assistant", "user")[number % 2], "content": f"{number}: {TEXT}"}
                     for number in range(100_000, 0, -1)
@@ -210,7 +212,7 @@ TEXT = "What is said in a message, of a length that most have. " * 3
             id="100,000 messages",
         ),
         pytest.param(
-            {
+            lambda: {
                 "messages": [
                     {"role": role, "content": [{"type": "text", "text": "a"}] * times}
                     for role, times in (("user", 90_000), ("assistant", 90_000), ("user", 1))
@@ -219,14 +221,14 @@ TEXT = "What is said in a message, of a length that most have. " * 3
             id="many small parts",
         ),
         pytest.param(
-            {
+            lambda: {
                 "messages": json.loads(ASKED),
                 "metadata": {f"{number:07}": 1 for number in range(150_000)},
             },
             id="many fields that are passed on",
         ),
         pytest.param(
-            {
+            lambda: {
                 "messages": json.loads(ASKED),
                 "tools": [
                     {"type": "function", "function": {"name": f"tool-{number}"}}
@@ -238,9 +240,12 @@ TEXT = "What is said in a message, of a length that most have. " * 3
     ],
 )
 async def test_a_large_body_that_is_answered(
-    target: Gateway, attacker_key: str, observer: Observer, content: Mapping[str, object]
+    target: Gateway,
+    attacker_key: str,
+    observer: Observer,
+    content: Callable[[], Mapping[str, object]],
 ) -> None:
-    written = json.dumps({"model": "sandbox/echo", **content}).encode()
+    written = json.dumps({"model": "sandbox/echo", **content()}).encode()
     async with observer.watch() as measured:
         # A percentile shows no single wait, and so there are some.
         answered = [await post(target, attacker_key, CHAT, written) for _ in range(3)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import pytest
+import pytest_asyncio
 
 from tests.matrix import chat, grpc_calls, messages
 from tests.matrix.exchanges import ask, said_by
@@ -22,11 +23,33 @@ ORDERS = {
         one for one in UPSTREAMS if one.name in ("anthropic", "deepseek", "gemini")
     ],
 }
+FIRST = user("Use get_weather and get_time in parallel, first.")
 
 
 def test_the_orders():
     assert all(len(order) % 2 for order in ORDERS.values())
     assert set(ORDERS["every fifth"]) == set(UPSTREAMS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def experienced(target: MatrixGateway) -> MatrixGateway:
+    """Return a gateway that knows who refuses the thoughts of others.
+
+    Of the request that is refused all thoughts are left out, the provider's own ones too, and
+    which request of a module that is depends on what ran before.
+    """
+    told = _Told(messages, [FIRST])
+    body = messages.body_of(told.conversation, UPSTREAMS[0].full_model)
+    said = (await ask(target, messages, UPSTREAMS[0], body, False)).answer
+    assert isinstance(said, Answer) and said.thoughts
+    results = user(*(result(call.id, "sunny") for call in said.calls))
+    body = messages.go_on(body, said, results)
+    for upstream in UPSTREAMS:
+        if upstream.takes_thoughts == "own":
+            body = messages.for_model(body, upstream.full_model)
+            asked = await ask(target, messages, upstream, body, False)
+            assert isinstance(asked.answer, Answer)
+    return target
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -35,8 +58,10 @@ def test_the_orders():
 @pytest.mark.parametrize(
     "endpoint", [chat, messages, grpc_calls], ids=lambda endpoint: endpoint.NAME
 )
-async def test_every_turn(target: MatrixGateway, endpoint: ModuleType, order: str, stream: bool):
-    told = _Told(endpoint, [user("Use get_weather and get_time in parallel, first.")])
+async def test_every_turn(
+    experienced: MatrixGateway, endpoint: ModuleType, order: str, stream: bool
+):
+    told = _Told(endpoint, [FIRST])
     body = endpoint.body_of(told.conversation, "")
     turn: Turn | None = None
     said: Answer | None = None
@@ -44,7 +69,7 @@ async def test_every_turn(target: MatrixGateway, endpoint: ModuleType, order: st
         if said is not None:
             body = endpoint.go_on(body, said, turn)
         body = endpoint.for_model(body, upstream.full_model)
-        asked = await ask(target, endpoint, upstream, body, stream)
+        asked = await ask(experienced, endpoint, upstream, body, stream)
         said = asked.answer
         assert isinstance(said, Answer), f"request {place}, {upstream.name}: {said}"
         if asked.sent is not None:

@@ -229,17 +229,23 @@ STREAMS: dict[str, tuple[Kind, Sequence[Mapping[str, Any]]]] = {
 }
 
 
+def event_of(kind: Kind, data: Any) -> bytes:
+    """Return one event of a stream, with its name where the protocol has names."""
+    line = b""
+    if kind == "anthropic" and isinstance(data, dict) and isinstance(data.get("type"), str):
+        name = data["type"].splitlines() or [""]
+        line = b"event: %s\n" % name[0].encode()
+    return b"%bdata: %b\n\n" % (line, dumped(data))
+
+
+def stream_of(kind: Kind, events: Sequence[bytes]) -> bytes:
+    """Return a stream of events, with its end where the protocol has one."""
+    return b"".join([*events, b"data: [DONE]\n\n" if kind == "openai" else b""])
+
+
 def wire(kind: Kind, events: Sequence[Any]) -> bytes:
-    """Return a stream, with the events' names where the protocol has them."""
-    out = []
-    for event in events:
-        if kind == "anthropic" and isinstance(event, dict) and isinstance(event.get("type"), str):
-            name = event["type"].splitlines() or [""]
-            out.append(b"event: %s\n" % name[0].encode())
-        out.append(b"data: %s\n\n" % dumped(event))
-    if kind == "openai":
-        out.append(b"data: [DONE]\n\n")
-    return b"".join(out)
+    """Return a stream of what its events hold."""
+    return stream_of(kind, [event_of(kind, data) for data in events])
 
 
 async def ask_whole(
@@ -276,13 +282,15 @@ def _is_possible(hostile: HostileEngine, way: str, *, whole: bool) -> bool:
     return way != "two choices"
 
 
-def mutants(value: Any) -> Iterator[tuple[Kind, Sequence[Any]]]:
+def mutants(value: Any) -> Iterator[tuple[Kind, bytes]]:
     """Return every stream in which one place of one event is another value."""
     for kind, events in STREAMS.values():
+        usual = [event_of(kind, data) for data in events]
         for number, event in enumerate(events):
             places: list[Any] = [put(event, path, value) for path in spread(event)]
             for other in [*places, *([] if value is GONE else [value])]:
-                yield kind, [*events[:number], other, *events[number + 1 :]]
+                mutant = event_of(kind, other)
+                yield kind, stream_of(kind, [*usual[:number], mutant, *usual[number + 1 :]])
 
 
 async def test_the_samples_are_answers() -> None:
@@ -308,8 +316,8 @@ async def test_any_value_at_any_place_of_a_whole_answer(value: Any) -> None:
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 async def test_any_value_at_any_place_of_a_stream(value: Any) -> None:
     engines = {kind: HostileEngine(kind) for kind, _ in STREAMS.values()}
-    for number, (kind, events) in enumerate(mutants(value)):
-        await ask_stream(engines[kind], wire(kind, events), [EVERY_WAY[number % len(EVERY_WAY)]])
+    for number, (kind, text) in enumerate(mutants(value)):
+        await ask_stream(engines[kind], text, [EVERY_WAY[number % len(EVERY_WAY)]])
 
 
 class _Any:
