@@ -3,6 +3,8 @@
 It is not meant for models, and differs in every request, which would defeat prompt caching.
 """
 
+from collections.abc import Sequence
+
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Dialect, Message
 
 BILLING = "x-anthropic-billing-header"
@@ -15,6 +17,12 @@ def tells_whom_to_bill(message: Message, dialect: Dialect.ValueType) -> bool:
         and len(message.blocks) > 0
         and message.blocks[0].text.startswith(BILLING)
     )
+
+
+def texts_without_billing(texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts of a system prompt that starts with the billing text without its line."""
+    text = texts[0].partition("\n")[2]
+    return [text, *texts[1:]] if text else texts[1:]
 
 
 def without_billing(message: Message) -> Message:

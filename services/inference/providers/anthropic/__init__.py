@@ -81,6 +81,9 @@ class AnthropicProvider:
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
+        if lazy.request.dialect != self.dialect:
+            # How much the model may think depends on the canonical messages.
+            return not (changes_messages(without) or lazy.request.HasField("thinking"))
         if not self.checks_signatures:
             system = lazy.json_of("system")
             if lazy.only_maker or BILLING.encode() in system:

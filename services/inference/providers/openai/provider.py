@@ -67,7 +67,8 @@ class OpenAIProvider:
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
-        if lazy.only_maker and not self._server.newest:
+        is_own = lazy.request.dialect == self.dialect
+        if is_own and lazy.only_maker and not self._server.newest:
             return False
         return not without or not changes_messages(without)
 
