@@ -17,7 +17,9 @@ def plain_request(wire: ChatRequest, settings: Mapping[str, Any] | None) -> Plai
         settings: as `source.plain_settings` returns them.
     """
     if settings is not None:
-        settings = {name: value for name, value in settings.items() if (name, value) != ("n", 1)}
+        settings = dict(settings)
+        if settings.get("n") == 1:
+            del settings["n"]  # it is what holds without it
         if _MAX_TOKENS in settings:
             settings["max_tokens"] = settings.pop(_MAX_TOKENS)
     return PlainRequest(

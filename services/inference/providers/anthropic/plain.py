@@ -6,7 +6,6 @@ They equal what `content` and `request` write of the canonical request.
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.content import shortest, tool_input
-from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json
 
@@ -17,13 +16,13 @@ DEFAULT_MAX_TOKENS = 4096
 _SETTINGS = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
 
 
-def plain_body(call: Call, fields: AnthropicFields) -> Json | None:
+def plain_body(call: Call) -> Json | None:
     """Return the body of a lazy request, or None if something has to be translated or refused."""
     plain = None if call.lazy is None else call.lazy.plain
     if plain is None or plain.settings is None or not plain.settings.keys() <= _SETTINGS:
         return None
     given = plain.settings
-    conversation = plain_conversation(plain, fields)
+    conversation = plain_conversation(plain)
     if conversation is None or given.get("temperature", 0) > 1:
         return None
     bound = call.target.max_output_tokens or DEFAULT_MAX_TOKENS
@@ -35,7 +34,7 @@ def plain_body(call: Call, fields: AnthropicFields) -> Json | None:
     return body
 
 
-def plain_conversation(plain: PlainRequest, fields: AnthropicFields) -> Json | None:
+def plain_conversation(plain: PlainRequest) -> Json | None:
     """Return the fields `messages`, `system` and `tools`.
 
     None where the shape of the conversation has to change: without white space nothing is left of

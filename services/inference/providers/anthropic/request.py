@@ -67,15 +67,15 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         # It goes on as its caller wrote it.
         stream = {"stream": True} if call.stream else {}
         return orjson.dumps({"model": call.target.upstream, **lazy.fields, **stream})
+    if is_whole:
+        body = plain_body(call)
+        if body is not None:
+            return _finished(body, call)
+        call.complete()
     request = call.request
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
     )
-    if is_whole:
-        body = plain_body(call, fields)
-        if body is not None:
-            return _finished(body, call, fields)
-        call.complete()
     _refuse_what_has_no_place(request, fields)
     reasoning = Reasoning(request, fields, call.target)
     body = _what_is_read(call, fields, reasoning)
@@ -96,14 +96,14 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         else:
             fields.drop("service_tier")
     _add_extra(body, request, fields)
-    return _finished(body, call, fields)
+    return _finished(body, call)
 
 
-def _finished(body: Json, call: Call, fields: AnthropicFields) -> bytes:
+def _finished(body: Json, call: Call) -> bytes:
     """Return a body in JSON, without what the model refuses."""
     if call.without:
         for name in call.leave_out_refused(body):
-            fields.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
+            call.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
     return orjson.dumps(body)
 
 
@@ -159,7 +159,7 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
         return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
     asks_for_json = call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT
     if lazy is not None and lazy.plain is not None and not asks_for_json:
-        plain = plain_conversation(lazy.plain, fields)
+        plain = plain_conversation(lazy.plain)
         if plain is not None:
             return plain
     call.complete()
