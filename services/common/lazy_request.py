@@ -2,8 +2,9 @@
 
 Within a process a facade hands one over in place of a `GenerateRequest`. A provider that
 speaks the caller's own dialect is sent the conversation as its caller wrote it, once it has
-been checked, so that nobody makes canonical messages and tools of it. Whoever needs those
-completes the request; over gRPC it goes complete. What a facade makes one of keeps to all rules
+been checked, and one of another dialect what it writes from its plain form, so that nobody makes
+canonical messages and tools of it. Whoever needs those completes the request; over gRPC it goes
+complete. What a facade makes one of keeps to all rules
 of the proto.
 """
 
@@ -14,6 +15,7 @@ from typing import Final
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.plain_request import PlainRequest
 
 # Bytes of a body up to which this is done: what a caller's JSON becomes when it is read takes
 # several times as much memory, and is held until the request has been answered.
@@ -45,6 +47,7 @@ class LazyRequest:
         size: int,
         only_maker: bool,
         is_whole: bool = False,
+        read_plain: Callable[[], PlainRequest | None] | None = None,
     ) -> None:
         """Return a request.
 
@@ -56,6 +59,7 @@ class LazyRequest:
             size: bytes of the body that it was read from.
             only_maker: see the attribute.
             is_whole: see the attribute.
+            read_plain: returns its plain form, if it has one.
         """
         self.request = request
         self.only_maker = only_maker
@@ -63,6 +67,12 @@ class LazyRequest:
         self.fields = fields
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size
+        self._read_plain = read_plain
+
+    @cached_property
+    def plain(self) -> PlainRequest | None:
+        """The conversation in the words of all dialects, if it has no others."""
+        return None if self._read_plain is None else self._read_plain()
 
     @cached_property
     def source(self) -> Source:

@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingBlockStrategy,
     ThinkingConfig,
 )
-from services.common.lazy_request import LazyRequest, Source
+from services.common.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
 from services.inference.adaptation.rules import Reader, Way, adapts, way_of
@@ -233,9 +233,9 @@ class RequestAttempts:
             GatewayError: as `complete`.
         """
         provider = self._providers[step.target.provider]
-        source: Source | None = None
-        if self._lazy is not None:
-            source = self._source(self._lazy, step, provider, options)
+        lazy = self._lazy
+        if lazy is not None and not self._takes_source(lazy, step, provider, options):
+            lazy = None
         prepared = self.complete(step)
         request = prepared.request
         filters: list[StreamFilter] = []
@@ -262,7 +262,7 @@ class RequestAttempts:
         if helpers:
             filters.append(HelperUsageFilter(helpers))
         return (
-            self._attempt(step, provider, request, options, filters, prepared, source),
+            self._attempt(step, provider, request, options, filters, prepared, lazy),
             continues,
         )
 
@@ -274,7 +274,7 @@ class RequestAttempts:
         options: AttemptOptions,
         last: Sequence[StreamFilter],
         prepared: Prepared,
-        source: Source | None,
+        lazy: LazyRequest | None,
     ) -> Attempt:
         """Return an attempt whose answer passes what it needs, and `last` the filters given."""
         stream = options.stream
@@ -303,7 +303,7 @@ class RequestAttempts:
             list(prepared.dropped),
             as_it_is,
             options.without,
-            source,
+            lazy,
             takes_whole=takes_whole,
         )
         return Attempt(call, provider, filters, prepared.left_out, prepared.adapted)
@@ -315,16 +315,17 @@ class RequestAttempts:
             return None
         provider = self._providers[target.provider]
         without = self.refused(step)
+        is_own = provider.dialect == request.dialect
         if (
-            provider.dialect != request.dialect
-            or step.parameters is not None
+            step.parameters is not None
+            or (not is_own and lazy.plain is None)
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or _needs_stop_filter(request, provider)
             or not provider.takes_source(lazy, without)
-            or (lazy.is_whole and not without.isdisjoint(lazy.fields))
+            or (is_own and lazy.is_whole and not without.isdisjoint(lazy.fields))
         ):
             return None
-        as_it_is = not stream and request.takes_passthrough
+        as_it_is = is_own and not stream and request.takes_passthrough
         call = Call(
             request,
             target,
@@ -332,18 +333,17 @@ class RequestAttempts:
             [],
             as_it_is,
             without,
-            None if lazy.is_whole else lazy.source,
+            lazy,
             takes_whole=not stream,
-            body=lazy.fields if lazy.is_whole else None,
         )
         if provider.checks_signatures:
             return Attempt(call, provider)
         return Attempt(call, provider, (ThinkingSigner(self._signer, target.upstream),))
 
-    def _source(
+    def _takes_source(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions
-    ) -> Source | None:
-        """Return the conversation as its caller wrote it, if an attempt can be made with it.
+    ) -> bool:
+        """Return whether an attempt can be made with the conversation as its caller wrote it.
 
         If not, the request is complete from then on.
         """
@@ -355,11 +355,11 @@ class RequestAttempts:
             and not options.discards_thinking
             and provider.takes_source(lazy, all_refused(step.target.refuses, options.without))
         ):
-            return lazy.source
+            return True
         kinds = validation.check(lazy.complete())
         self._has_thoughts = not thinking.KINDS.isdisjoint(kinds)
         self._lazy = self._prepared = None
-        return None
+        return False
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return what a step's model refuses or has refused, names of `refusals`."""

@@ -9,7 +9,7 @@ import orjson
 from facade.dialects.anthropic.web_results import result_json
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
-from gateway.inference.v1.inference_pb2 import Finish
+from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
 
 _STOP_REASONS = {
     pb.FINISH_REASON_UNSPECIFIED: None,
@@ -40,6 +40,14 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
     return fields
 
 
+def own_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
+    """Return the unnamed fields of this dialect of an answer, or of a part of it.
+
+    To look at a message that is not there takes longer than to ask for it.
+    """
+    return own_fields(holder.extra) if holder.HasField("extra") else {}
+
+
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return unnamed JSON unchanged, on one line; None for another dialect."""
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
@@ -58,7 +66,7 @@ def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
     return {
         "stop_reason": _STOP_REASONS[reason],
         "stop_sequence": matched or None,
-        **own_fields(finish.extra),
+        **own_extra(finish),
     }
 
 
@@ -83,7 +91,7 @@ def usage_json(usage: pb.Usage) -> dict[str, Any]:
 
 def _server_tools(usage: pb.Usage) -> dict[str, Any]:
     """Return the provider's server tool usage plus that of gateway tools."""
-    fields = own_fields(usage.extra)
+    fields = own_extra(usage)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
         told = fields.get("server_tool_use")

@@ -8,7 +8,7 @@ from facade.dialects.anthropic.parts import (
     block_json,
     is_shown,
     message_id,
-    own_fields,
+    own_extra,
     raw_json,
     stop_fields,
     usage_json,
@@ -19,18 +19,24 @@ from gateway.inference.v1.inference_pb2 import CountTokensResponse, GenerateResp
 def render_message(response: GenerateResponse) -> bytes:
     """Return the JSON of an answer."""
     choice = response.choices[0]
-    refused = any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
+    content: list[dict[str, Any] | orjson.Fragment | None] = []
+    refused = False
+    for block in choice.blocks:
+        kind = block.WhichOneof("kind")
+        refused = refused or kind == "refusal"
+        if kind == "text" and not block.HasField("extra"):
+            # Nearly all blocks are like this.
+            if text := block.text:
+                content.append({"type": "text", "text": text})
+        elif is_shown(block):
+            content.append(raw_json(block.opaque) if kind == "opaque" else block_json(block))
     message: dict[str, Any] = {
-        **own_fields(response.extra),
+        **own_extra(response),
         "id": message_id(response.id),
         "type": "message",
         "role": "assistant",
         "model": response.model,
-        "content": [
-            raw_json(block.opaque) if block.HasField("opaque") else block_json(block)
-            for block in choice.blocks
-            if is_shown(block)
-        ],
+        "content": content,
         **stop_fields(choice.finish, refused),
         "usage": usage_json(response.usage),
     }

@@ -7,7 +7,7 @@ import orjson
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Thinking, Usage
-from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
+from gateway.inference.v1.inference_pb2 import Choice, Finish, GenerateResponse
 
 ID_PREFIX = "chatcmpl-"
 
@@ -31,7 +31,7 @@ def render_completion(response: GenerateResponse, created: int) -> bytes:
     """
     return orjson.dumps(
         {
-            **unnamed(response.extra),
+            **_extra(response),
             "id": completion_id(response.id),
             "object": "chat.completion",
             "created": created,
@@ -55,6 +55,14 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
     return fields
 
 
+def _extra(holder: GenerateResponse | Choice | Finish | Usage) -> dict[str, Any]:
+    """Return the unnamed fields of an answer, or of a part of it.
+
+    To look at a message that is not there takes longer than to ask for it.
+    """
+    return unnamed(holder.extra) if holder.HasField("extra") else {}
+
+
 def tool_call(block: Block, arguments: str) -> dict[str, Any]:
     """Return a tool call with its arguments, or the beginning of them."""
     use, further = block.tool_use, unnamed(block.extra)
@@ -76,7 +84,7 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     """Return the usage; cache reads and writes count as prompt tokens."""
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     prompt = usage.input_tokens + cached + cache_writes
-    further = unnamed(usage.extra)
+    further = _extra(usage)
     if usage.helpers:
         further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
@@ -98,16 +106,27 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 
 def _choice(index: int, choice: Choice) -> dict[str, Any]:
     return {
-        **unnamed(choice.finish.extra),
+        **_extra(choice.finish),
         "index": index,
-        "message": _message(choice),
+        "message": _text_message(choice) or _message(choice),
         "logprobs": orjson.loads(choice.logprobs) if choice.logprobs else None,
         "finish_reason": FINISH_REASONS[choice.finish.reason],
     }
 
 
+def _text_message(choice: Choice) -> dict[str, Any] | None:
+    """Return a message that is one text, as nearly all are; None for any other."""
+    blocks = choice.blocks
+    if len(blocks) != 1 or choice.HasField("extra"):
+        return None
+    block = blocks[0]
+    if block.HasField("extra") or not block.HasField("text"):
+        return None
+    return {"role": "assistant", "content": block.text, "refusal": None}
+
+
 def _message(choice: Choice) -> dict[str, Any]:
-    further = unnamed(choice.extra)
+    further = _extra(choice)
     parts: list[dict[str, Any]] = []
     texts: list[str] = []
     thought: list[str] = []

@@ -8,7 +8,6 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialec
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.errors import GatewayError, unsupported
 from services.common.lazy_request import LazyRequest
-from services.common.lazy_request import Source as ConversationSource
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
@@ -80,10 +79,8 @@ class Call:
             if its dialect is the request's.
         takes_whole: whether a whole answer without thinking may be one `whole` event.
         without: fields that the model rejects, by the provider's names.
-        source: the conversation in the caller's JSON, sent in place of the request's messages and
-            tools; None if these are set.
-        body: the fields of the caller's body but `model` and `stream`, sent in place of the
-            request's own; None if the request is complete.
+        lazy: the request as its caller wrote it, sent in place of what `request` lacks; None if the
+            request is complete.
         tool_names: the caller's names of renamed tools, by their names in this call; added by the
             provider before it sends the request.
         answer_headers: the headers of the provider's response, case-insensitive; None before the
@@ -96,11 +93,10 @@ class Call:
     dropped: list[str] = field(default_factory=list)
     takes_passthrough: bool = False
     without: frozenset[str] = frozenset()
-    source: ConversationSource | None = None
+    lazy: LazyRequest | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
     takes_whole: bool = False
-    body: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
@@ -114,6 +110,12 @@ class Call:
     def is_native(self, dialect: Dialect.ValueType) -> bool:
         """Return whether the request was written in a provider's dialect."""
         return self.request.dialect == dialect != DIALECT_UNSPECIFIED
+
+    def complete(self) -> None:
+        """Make the request complete."""
+        if self.lazy is not None:
+            self.lazy.complete()
+            self.lazy = None
 
     def drop(self, path: str) -> None:
         """Report the field of the request at `path` as dropped."""
@@ -180,10 +182,13 @@ class Provider(Protocol):
     fetches: frozenset[MediaKind.ValueType]
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
-        """Return whether the conversation can be sent in the caller's JSON.
+        """Return whether the conversation can be sent without its canonical messages.
+
+        To a provider of the caller's dialect it goes in the caller's JSON, to another one in what
+        that writes from its plain form.
 
         Args:
-            lazy: the conversation.
+            lazy: the conversation; of another dialect only one with a plain form.
             without: fields that the model rejects, as named by `services.inference.refusals`.
         """
         ...

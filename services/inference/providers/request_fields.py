@@ -4,15 +4,25 @@ They go on unread to a provider of the dialect that they are written in, and to 
 they are dropped, or the request is refused where one of them is required.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, Message, Opaque
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_UNSPECIFIED,
+    Dialect,
+    Message,
+    Opaque,
+)
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
-from services.inference.providers.billing import BILLING, has_billing, without_billing
+from services.inference.providers.billing import (
+    BILLING,
+    has_billing,
+    texts_without_billing,
+    without_billing,
+)
 
 Json = dict[str, Any]
 
@@ -123,6 +133,13 @@ class RequestFields:
             return message
         self.drop(BILLING)
         return without_billing(message)
+
+    def system_texts(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the texts of a plain system message; as `system_prompt`."""
+        if self.is_native or not (texts and texts[0].startswith(BILLING)):
+            return texts
+        self.drop(BILLING)
+        return texts_without_billing(texts)
 
     def check_state(self, content: object, path: str) -> None:
         """Refuse JSON that names something kept at the provider, unless that is allowed."""

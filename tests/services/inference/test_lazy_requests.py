@@ -46,9 +46,9 @@ def calls_of(scripted: ScriptedEngine) -> list[Call]:
 
 
 def is_complete(call: Call) -> bool:
-    """Return whether a call has its messages; one with a source may get them later."""
-    assert call.source is not None or (call.request.messages and call.request.tools)
-    return call.source is None
+    """Return whether a call has its messages; one that is lazy may get them later."""
+    assert call.lazy is not None or (call.request.messages and call.request.tools)
+    return call.lazy is None
 
 
 @BOTH
@@ -58,7 +58,7 @@ async def test_it_goes_as_it_is_to_who_takes_it(stream: bool) -> None:
     text, _, _ = await scripted.ask(stream, lazy())
     assert text == "I am a"
     (call,) = calls_of(scripted)
-    assert call.source == SOURCE
+    assert call.lazy is not None and call.lazy.source == SOURCE
     assert not (call.request.messages or call.request.tools)
 
 

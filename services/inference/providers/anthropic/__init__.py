@@ -15,7 +15,7 @@ from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
-from services.inference.providers.anthropic.passthrough import passthrough
+from services.inference.providers.anthropic.passthrough import passthrough, whole_of_text
 from services.inference.providers.anthropic.request import (
     beta_header,
     build_count,
@@ -81,6 +81,9 @@ class AnthropicProvider:
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
+        if lazy.request.dialect != self.dialect:
+            # How much the model may think depends on the canonical messages.
+            return not (changes_messages(without) or lazy.request.HasField("thinking"))
         if not self.checks_signatures:
             system = lazy.json_of("system")
             if lazy.only_maker or BILLING.encode() in system:
@@ -96,7 +99,12 @@ class AnthropicProvider:
             _MESSAGES, body, headers=self._headers(call), heard=call.heard
         )
         parsed = self._upstream.json_object(answer)
-        if call.takes_passthrough and (event := passthrough(answer, parsed)):
+        event = None
+        if call.takes_passthrough:
+            event = passthrough(answer, parsed)
+        elif call.takes_whole:
+            event = whole_of_text(parsed)
+        if event is not None:
             return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 

@@ -196,21 +196,15 @@ class Conversation:
     def _tool_use(self, call: ToolUse) -> Json:
         if call.freeform:
             raise self._refuse("a call of a tool that takes free text")
-        arguments = call.input.strip() or "{}"
-        try:
-            is_object = isinstance(orjson.loads(arguments), dict)
-        except orjson.JSONDecodeError:
-            is_object = False
-        if not is_object and self._fields.is_native:
+        arguments = tool_input(call.input)
+        if isinstance(arguments, dict) and self._fields.is_native:
             path = f"{self._path()}.tool_use.input"
             raise invalid(path, f"{path}: the arguments of a tool must be one JSON object")
-        # The text goes on as it is: numbers and keys stay as the model wrote them. What is
-        # no object was a mistake of the model's, which its tool has told it of.
         return {
             "type": "tool_use",
             "id": self._id(call.id),
             "name": call.name,
-            "input": orjson.Fragment(arguments) if is_object else {"malformed": call.input},
+            "input": arguments,
         }
 
     def _id(self, given: str) -> str:
@@ -294,6 +288,20 @@ class Conversation:
     def _refuse(self, what: str) -> GatewayError:
         """Return the refusal of the block at hand."""
         return self._fields.unsupported(self._path(), what)
+
+
+def tool_input(text: str) -> orjson.Fragment | Json:
+    """Return the arguments of a call as the field `input`.
+
+    The text goes on as it is: numbers and keys stay as the model wrote them. What is no object was
+    a mistake of the model's, which its tool has told it of.
+    """
+    arguments = text.strip() or "{}"
+    try:
+        is_object = isinstance(orjson.loads(arguments), dict)
+    except orjson.JSONDecodeError:
+        is_object = False
+    return orjson.Fragment(arguments) if is_object else {"malformed": text}
 
 
 def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:

@@ -9,7 +9,7 @@ from services.inference.providers.bounds import dump, name_of, tokens
 
 Json = dict[str, Any]
 
-_REASONS = {
+REASONS = {
     "end_turn": conversation_pb2.FINISH_REASON_END_TURN,
     "max_tokens": conversation_pb2.FINISH_REASON_MAX_TOKENS,
     "stop_sequence": conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
@@ -24,16 +24,38 @@ _COUNTS = (
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
 )
+_NAMED_COUNTS = frozenset({*_COUNTS, "output_tokens_details"})
 # Bytes of JSON that usage without a name may have; each event tells all of it again.
 _MAX_USAGE = 16 << 10
 # Fields of a message that a stream tells at its end.
 OF_THE_END = ("stop_details", "container", "context_management")
 # Fields of a message that have a name in the canonical answer.
-_OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence")
+OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence")
 
 
 class MalformedError(Exception):
     """Error raised where a provider's JSON is not of the shape that its protocol gives it."""
+
+
+def set_unnamed_usage(usage: Usage, told: Json) -> None:
+    """Add what a report of usage says without a canonical name."""
+    if told.keys() <= _NAMED_COUNTS:
+        return
+    rest = {
+        name: value
+        for name, value in told.items()
+        if name not in _NAMED_COUNTS and value is not None
+    }
+    if rest:
+        usage.extra.json = _usage_json(rest)
+        usage.extra.dialect = conversation_pb2.DIALECT_ANTHROPIC
+
+
+def _usage_json(fields: Json) -> bytes:
+    json = _dumped(fields, "usage")
+    if len(json) > _MAX_USAGE:
+        raise MalformedError("usage")
+    return json
 
 
 class Counts:
@@ -55,8 +77,8 @@ class Counts:
                 self._known["reasoning_tokens"] = _count(value.get("thinking_tokens", 0))
             else:
                 self._extra[name] = value
-        if self._extra and len(_dumped(self._extra, "usage")) > _MAX_USAGE:
-            raise MalformedError("usage")
+        if self._extra:
+            _usage_json(self._extra)
 
     def usage(self) -> Usage:
         """Return all that is known."""
@@ -68,7 +90,7 @@ class Counts:
 
 def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
     """Return what a message begins with; the fields in `but` are left to its end."""
-    rest = {name: value for name, value in message.items() if name not in (*_OF_MESSAGES, *but)}
+    rest = {name: value for name, value in message.items() if name not in (*OF_MESSAGES, *but)}
     return Start(
         id=_name(message, "id"), model=_name(message, "model"), extra=_opaque_or_none(rest)
     )
@@ -77,9 +99,9 @@ def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
 def finish_of(holder: Json, rest: Json) -> Finish:
     """Return `stop_reason` and `stop_sequence` of `holder`, with the other fields of `rest`."""
     told = text_of(holder, "stop_reason")
-    reason = _REASONS.get(told, conversation_pb2.FINISH_REASON_END_TURN)
-    extra = {name: value for name, value in rest.items() if name not in _OF_MESSAGES}
-    if told not in _REASONS:
+    reason = REASONS.get(told, conversation_pb2.FINISH_REASON_END_TURN)
+    extra = {name: value for name, value in rest.items() if name not in OF_MESSAGES}
+    if told not in REASONS:
         extra["stop_reason"] = told
     return Finish(
         reason=reason,

@@ -1,4 +1,4 @@
-"""Decide which whole messages are passed through unchanged. Pure.
+"""Whole messages that are passed through unchanged, or read at once. Pure.
 
 Only answers whose translation would change nothing significant: text only, with every field that
 the facade would write. Everything unknown is translated. Two differences are ignored: nulls, and
@@ -9,9 +9,18 @@ from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.inference.providers.bounds import MAX_TOKENS
+from services.inference.providers.anthropic.parts import (
+    OF_MESSAGES,
+    REASONS,
+    MalformedError,
+    set_unnamed_usage,
+)
+from services.inference.providers.bounds import MAX_TOKENS, name_of
 
 Json = dict[str, Any]
+
+_OF_MESSAGES = frozenset(OF_MESSAGES)
+_TEXT = frozenset({"type", "text"})
 
 _REASONS = (
     *("end_turn", "max_tokens", "stop_sequence"),
@@ -26,6 +35,45 @@ def passthrough(body: bytes, message: Json) -> Event | None:
         body: the unparsed response.
         message: the parsed body, not an error.
     """
+    event = _read(message)
+    if event is not None:
+        event.whole.passthrough = body
+    return event
+
+
+def whole_of_text(message: Json) -> Event | None:
+    """Return an answer of one text that could be passed through as its translation.
+
+    None if it must be translated a part at a time.
+
+    Args:
+        message: as `passthrough` takes it.
+    """
+    event = _read(message)
+    if event is None:
+        return None
+    content = message["content"]
+    if len(content) != 1 or content[0].keys() != _TEXT:
+        return None
+    if any(value is not None for name, value in message.items() if name not in _OF_MESSAGES):
+        return None
+    whole = event.whole
+    try:
+        whole.id, whole.model = name_of(message["id"]), name_of(message["model"])
+        set_unnamed_usage(whole.usage, message["usage"])
+    except (ValueError, MalformedError):
+        return None
+    choice = whole.choices.add()
+    choice.blocks.add(text=content[0]["text"])
+    finish = choice.finish
+    finish.reason = REASONS[message["stop_reason"]]
+    if matched := message["stop_sequence"]:
+        finish.stop_sequence = matched
+    return event
+
+
+def _read(message: Json) -> Event | None:
+    """Return an event with the usage of an answer that could be passed through, else None."""
     content = message.get("content")
     if not (_has_usual_head(message) and _has_usual_end(message) and isinstance(content, list)):
         return None
@@ -35,7 +83,6 @@ def passthrough(body: bytes, message: Json) -> Event | None:
     event = Event()
     if not _read_usage(message.get("usage"), event.whole.usage):
         return None
-    event.whole.passthrough = body
     return event
 
 

@@ -12,13 +12,15 @@ from services.common.errors import invalid, unsupported
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields
+from services.inference.providers.anthropic.plain import (
+    DEFAULT_MAX_TOKENS,
+    plain_body,
+    plain_conversation,
+)
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.stream.prefill import CONTINUE, prefill_of
-
-# What is asked for where neither the caller nor the catalogue knows a bound.
-DEFAULT_MAX_TOKENS = 4096
 
 # Fields of Anthropic's requests that name something kept under the operator's account.
 _STATEFUL = ("container", "mcp_servers", "workspace_id", "user_profile_id")
@@ -59,10 +61,17 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
     Raises:
         GatewayError: invalid or unsupported, naming the field at fault.
     """
-    if call.body is not None:
+    lazy = call.lazy
+    is_whole = lazy is not None and lazy.is_whole
+    if lazy is not None and is_whole and call.is_native(AnthropicFields.dialect):
         # It goes on as its caller wrote it.
         stream = {"stream": True} if call.stream else {}
-        return orjson.dumps({"model": call.target.upstream, **call.body, **stream})
+        return orjson.dumps({"model": call.target.upstream, **lazy.fields, **stream})
+    if is_whole:
+        body = plain_body(call)
+        if body is not None:
+            return _finished(body, call)
+        call.complete()
     request = call.request
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
@@ -87,9 +96,14 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         else:
             fields.drop("service_tier")
     _add_extra(body, request, fields)
+    return _finished(body, call)
+
+
+def _finished(body: Json, call: Call) -> bytes:
+    """Return a body in JSON, without what the model refuses."""
     if call.without:
         for name in call.leave_out_refused(body):
-            fields.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
+            call.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
     return orjson.dumps(body)
 
 
@@ -120,10 +134,7 @@ def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
 def _what_is_read(call: Call, fields: AnthropicFields, reasoning: Reasoning) -> Json:
     request = call.request
     body: Json = {"model": call.target.upstream}
-    if call.source is not None:
-        body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
-    else:
-        body |= _translated(request, fields)
+    body |= _conversation(call, fields)
     if request.HasField("tool_choice"):
         choice = _tool_choice(request.tool_choice, fields)
         # Without tools Anthropic takes no choice, not even one that says what holds anyway.
@@ -141,15 +152,25 @@ def _what_is_read(call: Call, fields: AnthropicFields, reasoning: Reasoning) -> 
     return body
 
 
-def _translated(request: GenerateRequest, fields: AnthropicFields) -> Json:
+def _conversation(call: Call, fields: AnthropicFields) -> Json:
     """Return the conversation and its tools."""
-    conversation = Conversation(fields, request.messages)
-    if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
+    lazy = call.lazy
+    if lazy is not None and fields.is_native:
+        return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
+    asks_for_json = call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT
+    if lazy is not None and lazy.plain is not None and not asks_for_json:
+        plain = plain_conversation(lazy.plain)
+        if plain is not None:
+            return plain
+    call.complete()
+    request = call.request
+    written = Conversation(fields, request.messages)
+    if asks_for_json:
         # Anthropic holds answers to a schema alone; any object has to be asked for.
-        conversation.system.append({"type": "text", "text": shaping.JSON_ALONE})
-    translated: Json = {"messages": conversation.messages}
-    if conversation.system:
-        translated["system"] = shortest(conversation.system)
+        written.system.append({"type": "text", "text": shaping.JSON_ALONE})
+    translated: Json = {"messages": written.messages}
+    if written.system:
+        translated["system"] = shortest(written.system)
     if request.tools:
         translated["tools"] = [
             _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)

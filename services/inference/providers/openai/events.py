@@ -25,7 +25,7 @@ from services.inference.stream.content import is_content
 
 DONE = b"[DONE]"
 
-_REASONS = {
+REASONS = {
     "stop": conversation_pb2.FINISH_REASON_END_TURN,
     "length": conversation_pb2.FINISH_REASON_MAX_TOKENS,
     "tool_calls": conversation_pb2.FINISH_REASON_TOOL_USE,
@@ -217,7 +217,7 @@ class StreamReader:
             raise self._broken(f"ended its answer with {reason!r}")
         event = Event(choice=choice.number)
         finish = event.finish
-        finish.reason = _REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN)
+        finish.reason = REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN)
         if extra:
             finish.extra.dialect = conversation_pb2.DIALECT_OPENAI
             finish.extra.json = dump(extra)
@@ -269,8 +269,6 @@ def events_from_whole(
     call: Call,
     upstream: Failures,
     new_id: Callable[[str], str],
-    *,
-    as_one: bool = False,
 ) -> list[Event]:
     """Return a whole answer as one batch of events.
 
@@ -279,14 +277,11 @@ def events_from_whole(
         call: what was asked.
         upstream: makes failures of what it said.
         new_id: makes ids where it gave none.
-        as_one: whether it becomes one `whole` event, as `passthrough.passthrough` allows.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
     """
     try:
-        if as_one:
-            return [_whole_of_texts(answer)]
         if not answer.get("choices"):
             raise failures.broken_answer(upstream.name, "answered without a choice")
         reader = StreamReader(call, upstream, new_id)
@@ -296,27 +291,6 @@ def events_from_whole(
     except _MALFORMED as error:
         raise failures.broken_answer(upstream.name, "answered something malformed") from error
     return out
-
-
-def _whole_of_texts(answer: Json) -> Event:
-    event = Event()
-    whole = event.whole
-    whole.id, whole.model = name_of(answer["id"]), name_of(answer["model"])
-    rest = {
-        name: value
-        for name, value in answer.items()
-        if name not in unnamed.OF_ANSWERS and value is not None
-    }
-    if rest:
-        whole.extra.dialect = conversation_pb2.DIALECT_OPENAI
-        whole.extra.json = dump(rest)
-    for given in answer["choices"]:
-        choice = whole.choices.add()
-        if text := given["message"]["content"]:
-            choice.blocks.add(text=text)
-        choice.finish.reason = _REASONS[given["finish_reason"]]
-    whole.usage.CopyFrom(read_usage(answer["usage"]).usage)
-    return event
 
 
 def _said(chunk: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Decide which whole chat completions are passed through unchanged. Pure.
+"""Whole chat completions that are passed through unchanged, or read at once. Pure.
 
 Only answers whose translation would change nothing significant: text only, with the values that
 `events` and the facade would produce. Everything that either of them renames, drops or adds is
@@ -8,9 +8,12 @@ annotations, and usage details that are zero or missing.
 
 from typing import Any
 
-from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.inference.providers.bounds import MAX_TOKENS
+from services.inference.providers.bounds import MAX_TOKENS, dump, name_of
+from services.inference.providers.openai import unnamed
+from services.inference.providers.openai.events import REASONS
+from services.inference.providers.openai.usage import set_unnamed
 from services.inference.providers.request_fields import Json
 
 # Others have another word for callers, or none.
@@ -34,6 +37,49 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
         answer: the parsed body, not an error.
         n: number of requested choices.
     """
+    event = _read(answer, n)
+    if event is not None:
+        event.whole.passthrough = body
+    return event
+
+
+def whole_of_texts(answer: Json, n: int) -> Event | None:
+    """Return an answer that could be passed through as its translation in one event.
+
+    None if it must be translated a part at a time; arguments are those of `passthrough`.
+    """
+    event = _read(answer, n)
+    if event is None:
+        return None
+    whole = event.whole
+    try:
+        whole.id, whole.model = name_of(answer["id"]), name_of(answer["model"])
+        if not answer.keys() <= unnamed.OF_ANSWERS:
+            _set_unnamed(whole.extra, answer)
+        set_unnamed(whole.usage, answer["usage"])
+    except ValueError:
+        return None
+    for given in answer["choices"]:
+        choice = whole.choices.add()
+        if text := given["message"]["content"]:
+            choice.blocks.add(text=text)
+        choice.finish.reason = REASONS[given["finish_reason"]]
+    return event
+
+
+def _set_unnamed(extra: Opaque, answer: Json) -> None:
+    rest = {
+        name: value
+        for name, value in answer.items()
+        if name not in unnamed.OF_ANSWERS and value is not None
+    }
+    if rest:
+        extra.json = dump(rest)
+        extra.dialect = DIALECT_OPENAI
+
+
+def _read(answer: Json, n: int) -> Event | None:
+    """Return an event with the usage of an answer that could be passed through, else None."""
     choices = answer.get("choices")
     if not (_has_usual_head(answer) and isinstance(choices, list) and len(choices) == n):
         return None
@@ -43,7 +89,6 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
     event = Event()
     if not _read_usage(answer.get("usage"), event.whole.usage):
         return None
-    event.whole.passthrough = body
     return event
 
 

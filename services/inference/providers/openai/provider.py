@@ -18,7 +18,7 @@ from services.inference.providers.openai.events import (
     events_from_whole,
 )
 from services.inference.providers.openai.fields import Server
-from services.inference.providers.openai.passthrough import passthrough
+from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
@@ -67,7 +67,8 @@ class OpenAIProvider:
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
-        if lazy.only_maker and not self._server.newest:
+        is_own = lazy.request.dialect == self.dialect
+        if is_own and lazy.only_maker and not self._server.newest:
             return False
         return not without or not changes_messages(without)
 
@@ -77,11 +78,14 @@ class OpenAIProvider:
         headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
-        event = passthrough(answer, parsed, call.request.n or 1)
-        if event is not None and call.takes_passthrough:
+        event = None
+        if call.takes_passthrough:
+            event = passthrough(answer, parsed, call.request.n or 1)
+        elif call.takes_whole:
+            event = whole_of_texts(parsed, call.request.n or 1)
+        if event is not None:
             return [event]
-        as_one = event is not None and call.takes_whole
-        return events_from_whole(parsed, call, self._upstream, self._new_id, as_one=as_one)
+        return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""

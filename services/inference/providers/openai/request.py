@@ -17,6 +17,7 @@ from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
+from services.inference.providers.openai.plain import plain_body, plain_conversation
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
@@ -69,22 +70,19 @@ def build_request(call: Call, server: Server) -> bytes:
         GatewayError: unsupported, when the request has a part that cannot be carried;
             invalid, when one is malformed or names what is kept at the provider.
     """
-    if call.body is not None:
-        return _as_it_is(call, call.body)
-    request = call.request
+    lazy = call.lazy
+    is_whole = lazy is not None and lazy.is_whole
+    if lazy is not None and is_whole and call.is_native(OpenAIFields.dialect):
+        return _as_it_is(call, lazy.fields)
     fields = OpenAIFields(call, server)
+    if is_whole:
+        body = plain_body(call, fields)
+        if body is not None:
+            return _finished(body, call, fields, {})
+        call.complete()
+    request = call.request
     own = _own_fields(request, fields)
-    body: Json = {"model": call.target.upstream}
-    if call.source is not None:
-        body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
-    else:
-        body["messages"] = Conversation(fields, request.messages).messages
-        if prefill_of(request) and not _continues_by_itself(request, own):
-            body["messages"].append({"role": "user", "content": CONTINUE})
-        if request.tools:
-            body["tools"] = [
-                _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)
-            ]
+    body = {"model": call.target.upstream, **_conversation(call, fields, own)}
     if call.stream:
         options = own.get("stream_options")
         given = options if isinstance(options, dict) else {}
@@ -100,7 +98,11 @@ def build_request(call: Call, server: Server) -> bytes:
     # One with fields that have no name here is among the caller's own, as a whole.
     if "output_format" in given and "response_format" not in own:
         body["response_format"] = _response_format(request.output_format)
-    body = {**own, **body}
+    return _finished({**own, **body}, call, fields, own)
+
+
+def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
+    """Return a body in JSON, without what the model refuses."""
     if call.without:
         for name in call.leave_out_refused(body):
             unnamed = name in own and name not in _CANONICAL
@@ -116,6 +118,24 @@ def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
         if STREAM_OPTIONS not in call.without:
             body["stream_options"] = {"include_usage": True}
     return orjson.dumps(body)
+
+
+def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
+    """Return the conversation and its tools; `own` are the other fields without a name."""
+    lazy = call.lazy
+    if lazy is not None and fields.is_native:
+        return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
+    if lazy is not None and lazy.plain is not None:
+        return plain_conversation(lazy.plain, fields)
+    call.complete()
+    request = call.request
+    messages = Conversation(fields, request.messages).messages
+    if prefill_of(request) and not _continues_by_itself(request, own):
+        messages.append({"role": "user", "content": CONTINUE})
+    if not request.tools:
+        return {"messages": messages}
+    tools = [_tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)]
+    return {"messages": messages, "tools": tools}
 
 
 def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:

@@ -1,7 +1,7 @@
 """Token counts of chat completions. Pure."""
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Opaque
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import dump, tokens
 from services.inference.providers.request_fields import Json
@@ -9,12 +9,12 @@ from services.inference.providers.request_fields import Json
 # Bytes of JSON that usage without a name may have; each event tells all of it again.
 _MAX_USAGE = 16 << 10
 # What the canonical usage says, under OpenAI's names.
-_NAMED = frozenset(
-    {
-        *("prompt_tokens", "completion_tokens", "total_tokens"),
-        *("prompt_tokens_details", "completion_tokens_details"),
-    }
-)
+_PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+_DETAILS = {
+    _PROMPT: frozenset({"cached_tokens", "cache_write_tokens"}),
+    _COMPLETION: frozenset({"reasoning_tokens"}),
+}
+_NAMED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
 
 
 def read_usage(given: Json) -> Event:
@@ -23,29 +23,42 @@ def read_usage(given: Json) -> Event:
     Raises:
         ValueError: a count is none, or what has no name is too much.
     """
-    prompt: Json = {**(given.get("prompt_tokens_details") or {})}
-    completion: Json = {**(given.get("completion_tokens_details") or {})}
+    prompt: Json = given.get(_PROMPT) or {}
+    completion: Json = given.get(_COMPLETION) or {}
     total = tokens(given.get("prompt_tokens") or 0)
     # DeepSeek has names of its own.
-    cached = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens")
-    read, written = tokens(cached or 0), tokens(prompt.pop("cache_write_tokens", None) or 0)
+    cached = prompt.get("cached_tokens") or given.get("prompt_cache_hit_tokens")
+    read, written = tokens(cached or 0), tokens(prompt.get("cache_write_tokens") or 0)
     event = Event()
     usage = event.usage
     usage.input_tokens = max(0, total - read - written)
     usage.output_tokens = tokens(given.get("completion_tokens") or 0)
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
-    usage.reasoning_tokens = tokens(completion.pop("reasoning_tokens", None) or 0)
-    further = {name: value for name, value in given.items() if name not in _NAMED}
-    further |= _non_empty({"prompt_tokens_details": _non_empty(prompt)})
-    further |= _non_empty({"completion_tokens_details": _non_empty(completion)})
-    if further := {name: value for name, value in further.items() if value is not None}:
-        json = dump(further)
-        if len(json) > _MAX_USAGE:
-            raise ValueError("too much usage")
-        usage.extra.CopyFrom(Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=json))
+    usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
+    set_unnamed(usage, given)
     return event
 
 
-def _non_empty(fields: Json) -> Json:
-    return {name: value for name, value in fields.items() if value}
+def set_unnamed(usage: Usage, given: Json) -> None:
+    """Add what token counts say without a canonical name.
+
+    Raises:
+        ValueError: it is too much.
+    """
+    further = {
+        name: value for name, value in given.items() if name not in _NAMED and value is not None
+    }
+    for name, named in _DETAILS.items():
+        details: Json = given.get(name) or {}
+        if not details.keys() <= named:
+            rest = {key: value for key, value in details.items() if value and key not in named}
+            if rest:
+                further[name] = rest
+    if not further:
+        return
+    json = dump(further)
+    if len(json) > _MAX_USAGE:
+        raise ValueError("too much usage")
+    usage.extra.dialect = conversation_pb2.DIALECT_OPENAI
+    usage.extra.json = json

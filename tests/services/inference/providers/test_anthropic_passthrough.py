@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from facade.dialects.anthropic import render_message
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
-from services.inference.providers.anthropic.passthrough import passthrough
+from services.inference.providers.anthropic.passthrough import passthrough, whole_of_text
 from services.inference.stream.accumulator import Accumulator
 from tests.passthrough_answers import message_told
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
@@ -153,6 +153,25 @@ def test_any_other_answer_is_translated(changes: dict[Path, Any]) -> None:
 
 
 likely = st.sampled_from(["stop_sequence", "max_tokens", "tool_use", "msg_", "msg_é", "text"])
+
+
+ONE_TEXT = changed(OFFICIAL, {("content",): [{"type": "text", "text": "Hi ☕"}]})
+
+
+@settings(max_examples=400)
+@given(differing(ONE_TEXT, [*spread(ONE_TEXT), ("brand_new",)], likely))
+@example(changed(ONE_TEXT, {USAGE: {**OFFICIAL["usage"], "service_tier": "x" * (16 << 10)}}))
+@example(changed(ONE_TEXT, STOPPED))
+@example(ONE_TEXT)
+def test_one_text_is_read_at_once_as_its_translation(answer: dict[str, Any]) -> None:
+    at_once = whole_of_text(answer)
+    if at_once is not None:
+        assert at_once.whole == translated(answer)
+
+
+@pytest.mark.parametrize("changes", [{}, STOPPED, {("stop_reason",): "refusal"}])
+def test_usual_answers_are_read_at_once(changes: dict[Path, Any]) -> None:
+    assert whole_of_text(changed(ONE_TEXT, changes)) is not None
 
 
 @settings(max_examples=400)

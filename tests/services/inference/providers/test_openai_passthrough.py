@@ -11,7 +11,7 @@ from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
-from services.inference.providers.openai.passthrough import passthrough
+from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
 from services.inference.stream.accumulator import Accumulator
 from tests.passthrough_answers import completion_told
 from tests.services.inference.providers.changes import (
@@ -87,9 +87,9 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     event = passthrough(body, answer, n)
     assert event is not None
     assert event.whole.passthrough == body
-    read = (answer, call_of(n=n), Provider(), "{}made".format)
-    assert added_up(events_from_whole(*read, as_one=True)) == translated(answer, n)
     response = translated(answer, n)
+    at_once = whole_of_texts(answer, n)
+    assert at_once is not None and at_once.whole == response
     assert completion_told(body) == completion_told(render_completion(response, 1))
     response.usage.ClearField("extra")  # the caller reads it in the answer
     assert event.whole.usage == response.usage
@@ -216,6 +216,6 @@ def test_passthrough_and_translation_mean_the_same(
 def test_names_of_texts_are_bounded_as_those_of_any_answer() -> None:
     answer = changed(OFFICIAL, {("id",): "chatcmpl-" + "x" * 5_000})
     assert goes(answer)
-    for as_one in (False, True):
-        with pytest.raises(UpstreamError):
-            events_from_whole(answer, call_of(n=2), Provider(), "{}made".format, as_one=as_one)
+    assert whole_of_texts(answer, 2) is None
+    with pytest.raises(UpstreamError):
+        events_from_whole(answer, call_of(n=2), Provider(), "{}made".format)

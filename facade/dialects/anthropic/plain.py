@@ -1,0 +1,86 @@
+"""Plain conversations of messages, for providers of another dialect. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from facade.dialects.anthropic.types import CountTokensBody
+from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
+
+_MARK = "cache_control"
+_TOOL = frozenset({"name", "description", "input_schema", "strict", _MARK})
+
+
+def plain_request(body: CountTokensBody, settings: Mapping[str, Any] | None) -> PlainRequest | None:
+    """Return the plain form of a conversation, if it has one.
+
+    Thinking has none, nor has what is said after a call, nor tools with fields of this dialect.
+
+    Args:
+        body: one that `source.source_of` returns the fields of.
+        settings: as `source.plain_settings` returns them.
+    """
+    messages: list[PlainMessage] = []
+    if body.system:
+        _add("system", body.system, messages)
+    for message in body.messages:
+        if not _add(message["role"], message["content"], messages):
+            return None
+    tools: Any = body.tools or ()
+    if not all(tool.keys() <= _TOOL for tool in tools):
+        return None
+    if settings is not None and "tool_choice" in settings:
+        settings = {**settings, "tool_choice": "auto"}
+    return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
+
+
+def _add(
+    role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[PlainMessage]
+) -> bool:
+    """Add a message, and the results in it before; return False if it has no plain form."""
+    if isinstance(content, str):
+        messages.append(PlainMessage(role, [content]))
+        return True
+    texts: list[str] = []
+    calls: list[PlainCall] = []
+    is_marked = False
+    for block in content:
+        kind = block["type"]
+        if kind == "tool_result":
+            messages.append(_result(block))
+            continue
+        if kind == "tool_use":
+            arguments = orjson.dumps(block["input"]).decode()
+            calls.append(PlainCall(block["id"], block["name"], arguments))
+        elif kind == "text" and not calls:
+            texts.append(block["text"])
+        else:
+            return False
+        is_marked = is_marked or _MARK in block
+    if texts or calls:
+        messages.append(PlainMessage(role, texts, calls, is_marked=is_marked))
+    return True
+
+
+def _result(block: Mapping[str, Any]) -> PlainMessage:
+    content = block.get("content", "")
+    is_marked = _MARK in block
+    if isinstance(content, str):
+        texts = [content] if content else []
+    else:
+        texts = [part["text"] for part in content]
+        is_marked = is_marked or any(_MARK in part for part in content)
+    return PlainMessage(
+        "tool", texts, (), block["tool_use_id"], block.get("is_error", False), is_marked
+    )
+
+
+def _tool(tool: Mapping[str, Any]) -> PlainTool:
+    return PlainTool(
+        tool["name"],
+        tool.get("description", ""),
+        tool["input_schema"],
+        tool.get("strict"),
+        _MARK in tool,
+    )

@@ -1,0 +1,60 @@
+"""Plain conversations of chat completions, for providers of another dialect. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from facade.dialects.openai.types import ChatRequest, Message
+from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
+
+_MAX_TOKENS = "max_completion_tokens"
+
+
+def plain_request(wire: ChatRequest, settings: Mapping[str, Any] | None) -> PlainRequest:
+    """Return the plain form of a chat.
+
+    Args:
+        wire: a chat that `source.source_of` returns the fields of.
+        settings: as `source.plain_settings` returns them.
+    """
+    if settings is not None:
+        settings = dict(settings)
+        if settings.get("n") == 1:
+            del settings["n"]  # it is what holds without it
+        if _MAX_TOKENS in settings:
+            settings["max_tokens"] = settings.pop(_MAX_TOKENS)
+    return PlainRequest(
+        [_message(message) for message in wire.messages],
+        [_tool(tool["function"]) for tool in wire.tools or ()],
+        settings,
+    )
+
+
+def _message(message: Message) -> PlainMessage:
+    role: Any = message["role"]
+    content: Any = message.get("content")
+    if not content:
+        texts = []
+    elif isinstance(content, str):
+        texts = [content]
+    else:
+        texts = [part["text"] for part in content]
+    if role == "tool":
+        return PlainMessage(role, texts, call_id=message["tool_call_id"] or "")
+    if calls := message.get("tool_calls"):
+        return PlainMessage(role, texts, [_call(call) for call in calls])
+    return PlainMessage(role, texts)
+
+
+def _call(call: Any) -> PlainCall:
+    function = call["function"]
+    return PlainCall(call["id"], function["name"], function["arguments"])
+
+
+def _tool(function: Any) -> PlainTool:
+    return PlainTool(
+        function["name"],
+        function.get("description", ""),
+        function["parameters"],
+        function.get("strict"),
+        False,
+    )

@@ -1,0 +1,236 @@
+"""A request written from its plain form says what its translation would say."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from services.common.errors import GatewayError
+from services.inference.providers.anthropic import AnthropicProvider
+from services.inference.providers.anthropic.request import build_request as build_anthropic
+from services.inference.providers.base import Call, Target
+from services.inference.providers.billing import BILLING
+from services.inference.providers.openai.fields import Server
+from services.inference.providers.openai.provider import OpenAIProvider
+from services.inference.providers.openai.request import build_request as build_openai
+from services.inference.refusals import STREAM_OPTIONS
+from tests.services.inference.providers.caller_bodies import (
+    AGENTS_CHAT,
+    AGENTS_MESSAGES,
+    CHATS,
+    MESSAGE_BODIES,
+    Json,
+    both,
+    chat,
+    dumped,
+    messages,
+)
+
+RULES = {"pass_stateful": False, "fetches_urls": False, "official": True}
+WORDS = st.sampled_from(["a", "b\n", " ", "é"])
+REFUSED = st.sets(
+    st.sampled_from(["temperature", "top_p", "max_tokens", "tool_choice", STREAM_OPTIONS])
+)
+Build = Callable[[Call], bytes]
+
+
+def sent(build: Build, call: Call) -> Any:
+    """Return what is sent, with what is told of it, or the refusal."""
+    try:
+        body = orjson.loads(build(call))
+    except GatewayError as error:
+        return error.param, error.message
+    return body, call.dropped, call.tool_names
+
+
+def check(parse: Any, body: Json, build: Build, provider: Any, refused: set[str]) -> None:
+    read = both(parse, {"model": "m", **body})
+    if read is None or read[1] is None or read[1].plain is None:
+        return
+    whole, lazy = read
+    target = Target("m", "p", "up", refuses=frozenset(refused))
+    if provider.takes_source(lazy, target.refuses):
+        call = partial(Call, target=target, stream=bool(body.get("stream")))
+        assert sent(build, call(lazy.request, lazy=lazy)) == sent(build, call(whole))
+
+
+def parts(kind: str, *marks: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy of contents that are nothing but text."""
+    part = st.fixed_dictionaries(
+        {"type": st.just(kind), "text": WORDS},
+        optional={"cache_control": st.sampled_from(marks)} if marks else {},
+    )
+    return st.one_of(WORDS, st.lists(part, min_size=1, max_size=3))
+
+
+CHAT_CALL = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from(["call_1", "ü"]),
+        "type": st.just("function"),
+        "function": st.fixed_dictionaries(
+            {
+                "name": st.just("f"),
+                "arguments": st.sampled_from(["{}", ' {"x": 1e400}', "no JSON", " ", "[1]"]),
+            }
+        ),
+    }
+)
+CHAT_RESULT = st.fixed_dictionaries(
+    {"role": st.just("tool"), "tool_call_id": st.sampled_from(["call_1", "ü"])}
+    | {"content": st.one_of(WORDS, st.just(""))}
+)
+CHAT_TURN = st.one_of(
+    st.tuples(
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "system", "assistant"]), "content": parts("text")}
+        )
+    ),
+    st.tuples(
+        st.fixed_dictionaries(
+            {
+                "role": st.just("assistant"),
+                "content": st.one_of(st.none(), parts("text")),
+                "tool_calls": st.lists(CHAT_CALL, min_size=1, max_size=2),
+            }
+        ),
+        CHAT_RESULT,
+    ),
+)
+UNTYPED = {"type": "function", "function": {"name": "f", "parameters": {"properties": {}}}}
+PLAIN_CHATS = st.fixed_dictionaries(
+    {
+        "messages": st.lists(CHAT_TURN, min_size=1, max_size=4).map(
+            lambda turns: [message for turn in turns for message in turn]
+        )
+    },
+    optional={
+        "tools": st.just(AGENTS_CHAT["tools"]),
+        "tool_choice": st.just("auto"),
+        "max_tokens": st.just(5),
+        "temperature": st.sampled_from([0, 0.5, 1.5]),
+        "n": st.sampled_from([1, 2]),
+        "seed": st.just(7),
+        "stop": st.just("a"),
+        "reasoning_effort": st.just("low"),
+        "response_format": st.just({"type": "json_object"}),
+        "stream": st.booleans(),
+    },
+)
+
+
+@given(st.one_of(CHATS, PLAIN_CHATS), REFUSED)
+@example(AGENTS_CHAT, set())
+@example({**AGENTS_CHAT, "temperature": 1.5}, set())
+@example({**AGENTS_CHAT, "tools": [UNTYPED]}, set())
+@example({**AGENTS_CHAT, "max_completion_tokens": 5, "stream": True}, {"max_tokens"})
+@settings(max_examples=600, deadline=None)
+def test_a_plain_chat_becomes_messages(body: Json, refused: set[str]) -> None:
+    provider = AnthropicProvider("p", None, **RULES)
+    check(chat, body, partial(build_anthropic, **RULES), provider, refused)
+
+
+MARKS = (None, {"type": "ephemeral"})
+RESULT = st.fixed_dictionaries(
+    {"type": st.just("tool_result"), "tool_use_id": st.just("t1")},
+    optional={
+        "content": st.one_of(st.just(""), parts("text", *MARKS)),
+        "is_error": st.booleans(),
+        "cache_control": st.just(MARKS[1]),
+    },
+)
+CALL = st.fixed_dictionaries(
+    {
+        "type": st.just("tool_use"),
+        "id": st.just("t1"),
+        "name": st.sampled_from(["f", "f.g"]),
+        "input": st.just({"x": [1.5, None]}),
+    },
+    optional={"cache_control": st.just(MARKS[1])},
+)
+TEXT = st.fixed_dictionaries(
+    {"type": st.just("text"), "text": WORDS}, optional={"cache_control": st.sampled_from(MARKS)}
+)
+
+
+def said(role: str, first: Any, then: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy of messages with blocks of one kind before those of another."""
+    blocks = st.tuples(st.lists(first, max_size=2), st.lists(then, max_size=2))
+    content = st.one_of(WORDS, blocks.map(lambda both: both[0] + both[1]))
+    return st.fixed_dictionaries({"role": st.just(role), "content": content})
+
+
+PLAIN_MESSAGES = st.fixed_dictionaries(
+    {
+        "messages": st.tuples(
+            st.lists(
+                st.tuples(said("user", RESULT, TEXT), said("assistant", TEXT, CALL)), max_size=2
+            ),
+            said("user", RESULT, TEXT),
+        ).map(lambda turns: [message for pair in turns[0] for message in pair] + [turns[1]])
+    },
+    optional={
+        "system": st.one_of(
+            parts("text", *MARKS), st.sampled_from([BILLING, f"{BILLING}: a\nBe brief."])
+        ),
+        "tools": st.sampled_from(
+            [
+                AGENTS_MESSAGES["tools"],
+                [{"name": "f.g", "input_schema": {"type": "object"}, "cache_control": MARKS[1]}],
+                [{"name": "f", "input_schema": {}, "strict": False}],
+            ]
+        ),
+        "tool_choice": st.just({"type": "auto"}),
+        "temperature": st.sampled_from([0, 0.5]),
+        "top_k": st.just(3),
+        "stop_sequences": st.just(["a"]),
+        "metadata": st.just({"user_id": "u"}),
+        "thinking": st.just({"type": "enabled", "budget_tokens": 1024}),
+        "stream": st.booleans(),
+    },
+)
+
+
+@given(st.one_of(MESSAGE_BODIES, PLAIN_MESSAGES), st.booleans(), REFUSED)
+@example(AGENTS_MESSAGES, False, set())
+@settings(max_examples=600, deadline=None)
+def test_plain_messages_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
+    provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
+    server = Server("p", newest, False, False)
+    body = {"max_tokens": 2000, **body}
+    check(messages, body, partial(build_openai, server=server), provider, refused)
+
+
+@pytest.mark.parametrize(
+    ("parse", "body"),
+    [
+        (chat, AGENTS_CHAT),
+        (messages, {**AGENTS_MESSAGES, "messages": AGENTS_MESSAGES["messages"][:1]}),
+    ],
+)
+def test_what_agents_send_is_plain(parse: Any, body: Json) -> None:
+    lazy = parse(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
+    assert lazy.plain is not None and lazy.plain.settings is not None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "text", "text": "after the call"},
+    ],
+)
+def test_thinking_and_words_after_a_call_are_not_plain(block: Json) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
+    body = {
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": [call, block]},
+            {"role": "user", "content": "Go on"},
+        ]
+    }
+    lazy = messages(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
+    assert lazy is not None and lazy.plain is None
