@@ -18,7 +18,7 @@ from facade.http.exchange import Exchange
 from facade.http.responses import StreamedResponse
 from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import Event, Served, StreamGenerateResponse
+from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
 from services.common.inprocess.delivery import deliver
@@ -50,6 +50,14 @@ class Encoder(Protocol):
     def error(self, error: GatewayError) -> bytes:
         """Return the bytes that end an answer with an error."""
         ...
+
+
+class EventMessage(Protocol):
+    """A `StreamGenerateResponse`, or what is handed over in its place within a process."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of a batch, in order."""
 
 
 async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResponse:
@@ -98,7 +106,7 @@ class _EventStream:
         self._keepalive_s = limits.keepalive_s
         self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
 
-    def receive(self, message: StreamGenerateResponse) -> bool:
+    def receive(self, message: EventMessage) -> bool:
         """Write a batch of events; return whether the client reads more slowly than it comes.
 
         Events before the first content are held.

@@ -68,10 +68,13 @@ class FallbackRunner:
                 try:
                     for batch in started.head:
                         yield _noted(batch, delivered)
-                    attempt, rest = started.attempt, self._rest(started)
-                    while not attempt.is_done and (read := await anext(rest, None)) is not None:
-                        if batch := attempt.passed(read):
-                            yield _noted(batch, delivered)
+                    attempt = started.attempt
+                    if not attempt.is_done:
+                        async for read in self._rest(started):
+                            if batch := attempt.passed(read):
+                                yield _noted(batch, delivered)
+                            if attempt.is_done:
+                                break
                     started.record.served()
                     return
                 except UpstreamError as error:
