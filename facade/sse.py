@@ -21,6 +21,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
+from services.common.inprocess.delivery import deliver
 
 
 class Encoder(Protocol):
@@ -51,6 +52,14 @@ class Encoder(Protocol):
         ...
 
 
+class EventMessage(Protocol):
+    """A `StreamGenerateResponse`, or what is handed over in its place within a process."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of a batch, in order."""
+
+
 async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResponse:
     """Respond with the events of `call`, a started StreamGenerate.
 
@@ -60,8 +69,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
     stream = _EventStream(exchange, encoder)
     try:
         try:
-            while (message := await call.read()) is not grpc.aio.EOF:
-                await stream.write_batch(message.events)
+            await deliver(call, stream)
         except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
             # Also handles events from other services.
             if not exchange.has_begun:
@@ -85,7 +93,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
 
 
 class _EventStream:
-    """Writes held headers, events, and keepalives."""
+    """Receives the messages of a call; writes held headers, events, and keepalives."""
 
     def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
         limits = exchange.context.settings.limits
@@ -98,23 +106,34 @@ class _EventStream:
         self._keepalive_s = limits.keepalive_s
         self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
 
-    async def write_batch(self, events: Sequence[Event]) -> None:
-        """Write a batch of events, and wait while the client does not read.
+    def receive(self, message: EventMessage) -> bool:
+        """Write a batch of events; return whether the client reads more slowly than it comes.
 
         Events before the first content are held.
+
+        Raises:
+            ConnectionError: the client has left.
         """
+        events = message.events
         data = self._encoder.encode(events)
         response = self._response
         if response is None:
             self._held.append(data)
             if not self._are_headers_due(events):
-                return
+                return False
             self._begin().write(self._take_held())
         elif data:
             self._timer.touch()
             response.write(data)
-        if self._connection.writing_paused:
-            await self._connection.drain()
+        return self._connection.writing_paused
+
+    async def drain(self) -> None:
+        """Wait while the client does not read.
+
+        Raises:
+            ConnectionError: the client has left.
+        """
+        await self._connection.drain()
 
     async def end(self, data: bytes) -> StreamedResponse:
         """Write the last data, and wait while the client does not read."""

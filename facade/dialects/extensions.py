@@ -6,6 +6,7 @@ validation, `set_extensions` adds them to the request.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,11 +19,14 @@ from pydantic import (
 )
 
 from facade.dialects.paths import Origins
-from facade.dialects.validation import check, few_fields
+from facade.dialects.validation import check_json, few_fields, write_json
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
 UINT32_MAX = 2**32 - 1
+# Fallback configs that are kept, as programs send the same few, and their size in bytes of JSON.
+_KEPT = 256
+_KEPT_BYTES = 2048
 
 # Paths of list items, in both dialects.
 MAX_MESSAGES = 100_000
@@ -253,9 +257,12 @@ def is_plain(fields: ExtensionFields) -> bool:
 def _may_set_parameters(config: object) -> bool:
     """Return whether a fallback config, not validated yet, may have steps with parameters."""
     steps = config.get("steps") if isinstance(config, dict) else None
-    return not isinstance(steps, list) or any(
-        not isinstance(step, dict) or step.get("parameters") for step in steps
-    )
+    if not isinstance(steps, list):
+        return True
+    for step in steps:
+        if not isinstance(step, dict) or step.get("parameters"):
+            return True
+    return False
 
 
 def set_extensions(
@@ -287,8 +294,12 @@ def set_extensions(
                 "fallback_config",
                 f"fallback_config: is required when fallback is {fields.fallback!r}",
             )
-        config = check(_FALLBACK_CONFIG, fields.fallback_config, "fallback_config")
-        _set_fallback_config(request.fallback_config, config, read_parameters, origins)
+        json = write_json(fields.fallback_config, "fallback_config")
+        kept = _kept_config(json) if len(json) <= _KEPT_BYTES else None
+        if kept is not None:
+            request.fallback_config.MergeFromString(kept)
+        else:
+            _set_fallback_config(request.fallback_config, json, read_parameters, origins)
     _set_memory(request, fields)
 
 
@@ -318,26 +329,40 @@ def _given(fields: BaseModel) -> dict[str, Any]:
     return fields.model_dump(exclude_unset=True, exclude_none=True)
 
 
+@lru_cache(_KEPT)
+def _kept_config(json: bytes) -> bytes | None:
+    """Return a config, serialized; None if its steps have parameters.
+
+    Parameters depend on the rest of the request.
+    """
+    config = check_json(_FALLBACK_CONFIG, json, "fallback_config")
+    if any(step.parameters for step in config.steps):
+        return None
+    return _chain(config).SerializeToString()
+
+
 def _set_fallback_config(
-    target: pb.FallbackConfig,
-    given: FallbackConfig,
-    read_parameters: ReadParameters,
-    origins: Origins,
+    target: pb.FallbackConfig, json: bytes, read_parameters: ReadParameters, origins: Origins
 ) -> None:
-    target.strategy_mode = given.strategy.mode
-    if given.global_timeout_ms is not None:
-        target.global_timeout_ms = given.global_timeout_ms
-    if given.max_total_retries is not None:
-        target.max_total_retries = given.max_total_retries
-    for index, step in enumerate(given.steps):
-        path = f"fallback_config.steps[{index}]"
-        added = target.steps.add()
-        _set_step(added, step)
+    config = check_json(_FALLBACK_CONFIG, json, "fallback_config")
+    target.CopyFrom(_chain(config))
+    for index, step in enumerate(config.steps):
         if step.parameters:
-            parameters = read_parameters(
-                step.parameters, f"{path}.parameters", origins.of_step(index)
-            )
-            added.parameters.CopyFrom(parameters)
+            path = f"fallback_config.steps[{index}].parameters"
+            parameters = read_parameters(step.parameters, path, origins.of_step(index))
+            target.steps[index].parameters.CopyFrom(parameters)
+
+
+def _chain(given: FallbackConfig) -> pb.FallbackConfig:
+    """Return a config without the parameters of its steps."""
+    config = pb.FallbackConfig(strategy_mode=given.strategy.mode)
+    if given.global_timeout_ms is not None:
+        config.global_timeout_ms = given.global_timeout_ms
+    if given.max_total_retries is not None:
+        config.max_total_retries = given.max_total_retries
+    for step in given.steps:
+        _set_step(config.steps.add(), step)
+    return config
 
 
 def _set_step(target: pb.FallbackStep, given: FallbackStep) -> None:

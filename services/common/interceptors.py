@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -31,6 +32,9 @@ from services.common.ids import MAX_REQUEST_ID
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+
+# Serializes a response that is a message, or that makes one of itself.
+_SERIALIZE = methodcaller("SerializeToString")
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +112,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 if handler.request_streaming
                 else grpc.unary_unary_rpc_method_handler
             )
-        return make(wrapped, handler.request_deserializer, handler.response_serializer)
+        serialize = None if handler.response_serializer is None else _SERIALIZE
+        return make(wrapped, handler.request_deserializer, serialize)
 
     def _single(self, behavior: Any) -> Any:
         async def call(request: Any, context: Context) -> Any:

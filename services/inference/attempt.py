@@ -44,6 +44,11 @@ class Attempt:
         """Whether the provider is asked by `batches`, and not by `whole`."""
         return self._call.stream
 
+    @property
+    def without(self) -> frozenset[str]:
+        """What the model is known to refuse, names of `services.inference.refusals`."""
+        return self._call.without
+
     async def whole(self) -> Batch:
         """Ask the provider, and return all events of its answer.
 

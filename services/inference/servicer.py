@@ -10,6 +10,7 @@ from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.lazy_request import LazyRequest
 from services.inference import tasks
 from services.inference.engine import Engine
+from services.inference.stream.event_batch import EventBatch
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
@@ -32,11 +33,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         self,
         request: inference_pb2.GenerateRequest | LazyRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
-        """Yield a streamed answer."""
+    ) -> AsyncIterator[Any]:
+        """Yield a streamed answer, as `EventBatch`es."""
         async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:
-                yield inference_pb2.StreamGenerateResponse(events=batch)
+                yield EventBatch(batch)
 
     async def CountTokens(
         self,

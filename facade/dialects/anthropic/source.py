@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
+from facade.dialects.extensions import EXTENSION_FIELDS
 
 _MESSAGE = frozenset({"role", "content"})
 _MARK = "cache_control"
@@ -21,7 +22,7 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
 # Beside the conversation, the fields that mean one thing to every server of the dialect, and
 # that are right wherever their types are.
 _SETTINGS = frozenset({"max_tokens", "temperature", "top_p", "top_k"})
-_BESIDE = frozenset({"model", "messages", "system", "tools", "stream"})
+_BESIDE = EXTENSION_FIELDS | {"model", "messages", "system", "tools", "stream"}
 _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _AUTO = {"type": "auto"}
 

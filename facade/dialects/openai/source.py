@@ -8,6 +8,7 @@ order. Whatever is refused, renamed, left out or moved on that way is not among 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest, Message, Tool
 
@@ -28,7 +29,7 @@ _SETTINGS = frozenset(
         *("max_tokens", "max_completion_tokens"),
     }
 )
-_BESIDE = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+_BESIDE = EXTENSION_FIELDS | {"model", "messages", "tools", "stream", "stream_options"}
 _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _USAGE = frozenset({"include_usage"})
 

@@ -21,7 +21,7 @@ from typing import Any, Self
 import grpc
 
 from services.common.inprocess.exchange import Exchange
-from services.common.inprocess.pipe import Pipe
+from services.common.inprocess.pipe import Pipe, Receiver
 
 Deserialize = Callable[[bytes], Any]
 Requests = AsyncIterable[Any] | Iterable[Any]
@@ -168,6 +168,30 @@ class _ManyResponses(Call):
             raise grpc.aio.UsageError(_MIXED)
         self._is_read = True
         return self.next()
+
+    async def deliver(self, receiver: Receiver) -> None:
+        """Pass every message to a receiver as it is sent; see `delivery.deliver`."""
+        if self._is_iterated:
+            raise grpc.aio.UsageError(_MIXED)
+        self._is_read = True
+        responses = self._responses
+        try:
+            while responses.messages:
+                if receiver.receive(await self.next()):
+                    await receiver.drain()
+            responses.receiver = receiver
+            while not responses.is_ended:
+                await responses.changed()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        finally:
+            responses.receiver = None
+        if responses.failure is not None:
+            self.cancel()
+            raise responses.failure
+        if self._exchange.code is not _OK:
+            self._raise_for_status()
 
     async def next(self) -> Any:
         """Read the next message, for both ways of reading."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import Any, Protocol
 
 # High-water mark in bytes, and the constant cost of a message, so that empty messages count.
 WINDOW = 256 << 10
@@ -37,13 +37,29 @@ class Changing:
                     waiter.set_result(None)
 
 
+class Receiver(Protocol):
+    """Takes messages as they are written."""
+
+    def receive(self, message: Any) -> bool:
+        """Take a message; return whether the writer should wait (`drain`)."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the writer may continue."""
+
+
 class Pipe(Changing):
     """A bounded stream of messages.
 
     Attributes:
         messages: unread messages; read-only.
         is_ended: whether the stream is closed.
+        receiver: takes messages at once, so that none is unread.
+        failure: an exception of the receiver, which closed the stream.
     """
+
+    receiver: Receiver | None = None
+    failure: Exception | None = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -59,6 +75,13 @@ class Pipe(Changing):
         """
         if self.is_ended:
             return False
+        if self.receiver is not None:
+            try:
+                return self.receiver.receive(message)
+            except Exception as error:
+                # Raised by the reader of the stream; the writer has nothing to do with it.
+                self._fail(error)
+                return False
         size += MESSAGE_COST
         self.messages.append(message)
         self._sizes.append(size)
@@ -81,6 +104,12 @@ class Pipe(Changing):
 
     async def drained(self) -> None:
         """Wait until the writer may continue."""
+        if self.receiver is not None:
+            try:
+                await self.receiver.drain()
+            except Exception as error:
+                self._fail(error)
+            return
         while self._held > WINDOW and not self.is_ended:
             await self.changed()
 
@@ -89,6 +118,10 @@ class Pipe(Changing):
         self.is_ended = True
         if self._waiters is not None:
             self.wake()
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self.end()
 
     def drop(self) -> None:
         """Close the pipe and discard its messages."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
+    FallbackConfig,
     FallbackStep,
     GenerateRequest,
     RetryPolicy,
@@ -37,8 +38,9 @@ MAX_RETRIES = 10
 _NO_RETRIES = Retries()
 # What `auto` does about a transient failure.
 _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
-# Plans that are kept, by the model that callers name.
+# Plans that are kept, by the model that callers name, and by a chain of so many bytes.
 _KEPT = 1_000
+_KEPT_BYTES = 2_048
 # What a step cannot set otherwise than the request.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
@@ -124,6 +126,7 @@ class Plans:
         self._models = models
         self._limits = limits
         self._kept = lru_cache(_KEPT)(self._usual)
+        self._kept_chains = lru_cache(_KEPT)(self._kept_chain)
 
     def of(self, request: GenerateRequest) -> Plan:
         """Return what is to be tried for a request.
@@ -134,7 +137,7 @@ class Plans:
         """
         mode = request.fallback
         if mode in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
-            return self._chain(request)
+            return self._own_chain(request, mode)
         plan = self._kept(
             request.model,
             mode == inference_pb2.FALLBACK_MODE_DISABLED,
@@ -156,8 +159,32 @@ class Plans:
             is_patient=False,
         )
 
-    def _chain(self, request: GenerateRequest) -> Plan:
+    def _own_chain(
+        self, request: GenerateRequest, mode: inference_pb2.FallbackMode.ValueType
+    ) -> Plan:
         """Return the plan that a request sets by itself."""
+        plan = None
+        config = request.fallback_config.SerializeToString()
+        if 0 < len(config) <= _KEPT_BYTES:
+            plan = self._kept_chains(request.model, mode, config, request.n <= 1)
+        if plan is None:
+            plan = self._chain(request)
+        if mode == inference_pb2.FALLBACK_MODE_ENABLED:
+            _check_max_tokens(request, plan.steps[0].target)
+        return plan
+
+    def _kept_chain(
+        self, model: str, mode: inference_pb2.FallbackMode.ValueType, config: bytes, recovers: bool
+    ) -> Plan | None:
+        """Return the plan of a chain; None if parameters of its steps depend on the request."""
+        chain = FallbackConfig.FromString(config)
+        if any(step.HasField("parameters") for step in chain.steps):
+            return None
+        n = 1 if recovers else 2
+        return self._chain(GenerateRequest(model=model, fallback=mode, fallback_config=chain, n=n))
+
+    def _chain(self, request: GenerateRequest) -> Plan:
+        """Return the plan of a request's chain, whatever tokens it asks for."""
         _check_config(request)
         config = request.fallback_config
         steps = tuple(
@@ -165,9 +192,7 @@ class Plans:
             for index, step in enumerate(config.steps)
         )
         if request.fallback == inference_pb2.FALLBACK_MODE_ENABLED:
-            first = self._primary(request.model, _NO_RETRIES)
-            _check_max_tokens(request, first.target)
-            steps = (first, *steps)
+            steps = (self._primary(request.model, _NO_RETRIES), *steps)
         timeout_s = config.global_timeout_ms / 1000
         return Plan(
             steps,

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.adaptation.errors import AdaptationError
-from services.inference.attempt import Attempt, Batches
+from services.inference.attempt import Batches
 from services.inference.fallback.attempts import (
     OnFirstContent,
     StartedAnswer,
@@ -23,7 +23,6 @@ from services.inference.fallback.hedging import Hedge
 from services.inference.fallback.plan import Step
 from services.inference.fallback.policy import moves_on, out_of_time
 from services.inference.fallback.run_context import RunContext
-from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
@@ -68,10 +67,13 @@ class FallbackRunner:
                 try:
                     for batch in started.head:
                         yield _noted(batch, delivered)
-                    attempt, rest = started.attempt, self._rest(started)
-                    while not attempt.is_done and (read := await anext(rest, None)) is not None:
-                        if batch := attempt.passed(read):
-                            yield _noted(batch, delivered)
+                    attempt = started.attempt
+                    if not attempt.is_done:
+                        async for read in self._rest(started):
+                            if batch := attempt.passed(read):
+                                yield _noted(batch, delivered)
+                            if attempt.is_done:
+                                break
                     started.record.served()
                     return
                 except UpstreamError as error:
@@ -93,30 +95,18 @@ class FallbackRunner:
     async def _start(self) -> StartedAnswer:
         """Start an answer; a first attempt that takes no preparation goes straight out."""
         context = self._context
-        step = context.plan.steps[0]
-        attempt = None
-        if not context.plan.hedges(0) and context.log.breakers.admits(step.key):
-            attempt = context.attempts.direct_attempt(step, stream=not context.whole)
+        plan = context.plan
+        direct = None
+        if context.log.breakers.admits(plan.steps[0].key):
+            stream = not context.whole or plan.hedges(0)
+            direct = context.attempts.direct_attempt(plan.steps[0], stream=stream)
+        runner = self._step_runner(0) if direct is None else StepRunner(context, 0, direct)
         try:
-            if attempt is None:
-                started = await self._start_from(self._step_runner(0), ignore_first_content)
-            else:
-                started = await self._start_directly(attempt)
+            started = await self._start_from(runner, ignore_first_content)
         except GatewayError as error:
             raise self._verdict(error) from error.__cause__
-        self.serving = context.plan.steps[started.index]
+        self.serving = plan.steps[started.index]
         return started
-
-    async def _start_directly(self, attempt: Attempt) -> StartedAnswer:
-        """Start the first step with an attempt that is there; after a failure go on as ever."""
-        context = self._context
-        step, began = context.plan.steps[0], context.loop.time()
-        record, deadline = context.begin(step), context.deadline(step, began)
-        try:
-            return await start_attempt(context, 0, attempt, record, deadline, ignore_first_content)
-        except GatewayError as error:
-            runner = StepRunner(context, 0, began, failed=error)
-        return await self._start_from(runner, ignore_first_content)
 
     async def _start_from(
         self, runner: StepRunner, on_first_content: OnFirstContent

@@ -44,23 +44,21 @@ class StepRunner:
         self,
         context: RunContext,
         index: int,
-        began: float | None = None,
-        failed: GatewayError | None = None,
+        direct: Attempt | None = None,
     ) -> None:
         """Begin a step.
 
         Args:
             context: of the run.
             index: of the step.
-            began: when its time began, by the loop's clock; now when None.
-            failed: how a first attempt has failed, if one was made.
+            direct: the first attempt, if it takes no preparation.
         """
         self.index = index
         self.step = context.plan.steps[index]
         self.is_hedged = context.plan.hedges(index)
         self._context = context
-        self._began = context.loop.time() if began is None else began
-        self._failed = failed
+        self._began = context.loop.time()
+        self._direct = direct
         stream = not context.whole or self.is_hedged
         self._options = AttemptOptions(stream, delivered=context.delivered)
         self._continues = False
@@ -79,9 +77,6 @@ class StepRunner:
             UpstreamError: no answer starts, and the model is not to be asked again.
             GatewayError: the model cannot be sent the request, or the plan's time is over.
         """
-        if self._failed is not None:
-            self._options.without = self._context.attempts.refused(self.step)
-            await self._handle(self._failed)
         while True:
             try:
                 return await self._attempt(on_first_content)
@@ -91,7 +86,7 @@ class StepRunner:
     @property
     def may_convert(self) -> bool:
         """Whether media may have to be converted before the model is asked."""
-        return self._context.attempts.may_convert(self.step)
+        return self._direct is None and self._context.attempts.may_convert(self.step)
 
     async def adapt(self) -> None:
         """Convert the media that the model does not read, in the time of the step.
@@ -138,8 +133,12 @@ class StepRunner:
     async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
         context = self._context
         record = context.begin(self.step)
-        with record:
-            attempt = await offload(self._make_attempt)
+        attempt, self._direct = self._direct, None
+        if attempt is None:
+            with record:
+                attempt = await offload(self._make_attempt)
+        else:
+            self._options.without = attempt.without
         deadline = context.deadline(self.step, self._began)
         return await start_attempt(context, self.index, attempt, record, deadline, on_first_content)
 

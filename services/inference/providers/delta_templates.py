@@ -96,6 +96,8 @@ class DeltaTemplates:
         head, tail = self._head, self._tail
         if not head or not text.startswith(head, at):
             return [], at
+        if text.find(BLANK, at) + len(BLANK) == len(text):
+            return self._one_by_one(text, at)  # there is one event
         # Split at a short separator: CPython 3.11 prepares the search for a long separator anew
         # after each match, which takes longer than the search.
         events = text[at:].split(BLANK)

@@ -105,6 +105,17 @@ def test_a_chain_keeps_every_figure(mode):
     )
 
 
+def test_a_chain_that_comes_again_is_read_as_before():
+    def read_again(request: pb.GenerateRequest) -> pb.GenerateRequest:
+        request.fallback_config.steps[0].model = "changed"
+        return extended(**chain(STEP, mode="strict"))
+
+    first = extended(**chain(STEP, mode="enabled"))
+    again = read_again(first)
+    assert [step.model for step in again.fallback_config.steps] == ["m"]
+    assert again.fallback != first.fallback
+
+
 def test_a_policy_given_empty_is_still_given():
     (step,) = extended(**chain({**STEP, "retry_policy": {}, "fail_on": {}})).fallback_config.steps
     assert step.HasField("retry_policy")

@@ -19,7 +19,7 @@ from services.common.server import Server
 KEY = "gw-" + "k" * 43
 _SERVED = pb.Served(model="m", provider="p", step="primary", attempts=1)
 _USAGE = Usage(input_tokens=3, output_tokens=5)
-_LATER_S = 0.5
+_LATER_S = 0.4  # at no time at which a limit of a test passes
 Given = pb.GenerateRequest | LazyRequest
 _LARGE = 2_000
 

@@ -121,6 +121,26 @@ async def test_the_outer_model_is_held_to_what_it_writes(mode):
 
 
 @in_no_time
+async def test_a_kept_chain_holds_each_request_to_its_model():
+    scripted = ScriptedEngine()
+    await scripted.engine.generate(chain("a", mode=ENABLED, model="short", max_tokens=100))
+    with pytest.raises(GatewayError, match="max_tokens"):
+        await scripted.engine.generate(chain("a", mode=ENABLED, model="short", max_tokens=101))
+    # The same steps without the outer model.
+    await scripted.engine.generate(chain("a", mode=STRICT, model="short", max_tokens=101))
+    assert [name for _, name in scripted.asked()] == ["short", "a"]
+
+
+@in_no_time
+async def test_parameters_are_checked_with_each_request():
+    scripted = ScriptedEngine()
+    wanted = {"model": "a", "parameters": pb.GenerateRequest(top_logprobs=3)}
+    await scripted.engine.generate(chain(wanted, logprobs=True))
+    with pytest.raises(GatewayError, match="top_logprobs"):
+        await scripted.engine.generate(chain(wanted))
+
+
+@in_no_time
 async def test_missing_and_repeated_fallbacks_are_left_out():
     scripted = ScriptedEngine(fallbacks=("gone", "a", "b", "p/b", "c"))
     for name in ("a", "b"):
