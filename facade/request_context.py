@@ -14,7 +14,6 @@ from typing import TypeVar
 from aiohttp import web
 
 from facade import credentials
-from facade.access_details import details_of
 from facade.draining import stopping
 from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
@@ -22,8 +21,12 @@ from facade.http.responses import JsonResponse, StreamedResponse
 from services.common import logs
 from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
+from services.common.texts import cut, printable
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
+_MAX_PATH = 256  # characters. Truncated, as a misconfigured client may have its key in the path.
+# A client that is set up wrongly may have its key in the path.
+_KEY = re.compile(r"gw-[A-Za-z0-9_-]+", re.ASCII)
 
 ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResponse)
 
@@ -77,7 +80,7 @@ async def request_context(
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
         context.access_log.answered(
-            exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
+            exchange.method, exchange.route, status, seconds, partial(_details_of, exchange, status)
         )
 
 
@@ -100,3 +103,26 @@ async def authenticate(exchange: Exchange) -> None:
         raise loop_detected()
     exchange.api_key = key
     exchange.caller = caller
+
+
+def _details_of(exchange: Exchange, status: int) -> dict[str, object]:
+    """Return the fields of a log line: caller, model, provider, token counts and error code.
+
+    Unknown fields are left out. The path is included only for 404, without its query.
+    """
+    details: dict[str, object] = {}
+    if (caller := exchange.caller) is not None:
+        details["user"] = caller.user_id
+        details["key_id"] = caller.key_id
+    if exchange.model is not None:
+        details["model"] = exchange.model
+    if (served := exchange.served) is not None and served.model:
+        details["served_model"] = served.model
+        details["provider"] = served.provider
+        details["input_tokens"] = served.input_tokens
+        details["output_tokens"] = served.output_tokens
+    if exchange.failure is not None:
+        details["error"] = exchange.failure
+    if status == 404:
+        details["path"] = printable(cut(_KEY.sub("gw-…", exchange.path), _MAX_PATH))
+    return details

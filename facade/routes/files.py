@@ -15,6 +15,7 @@ from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
 from facade.failures import error_response
 from facade.file_upload import CHUNK, FileUpload
+from facade.http.responses import JsonResponse
 from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE, to_web_response
 from facade.multipart import boundary_of
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 _FORM = 1 << 20
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> web.StreamResponse:
     """Store the file of a form, streaming its content."""
     form = _form(request)
     reader = PieceReader(request[EXCHANGE])
@@ -48,24 +49,24 @@ async def create(request: web.Request) -> web.Response:
         return _file(request, await upload.finish(form.close()))
 
 
-async def list_files(request: web.Request) -> web.Response:
+async def list_files(request: web.Request) -> web.StreamResponse:
     """Return a page of the caller's files."""
     if _shape(request) is ApiFormat.OPENAI:
         page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
-        return _json(openai.render_file_list(page))
+        return _json(request, openai.render_file_list(page))
     pages = _is_anthropic_client(request)
     wanted = anthropic.parse_file_list(request.query, pages=pages)
     cursors = {"after_id": "page"} if pages and "page" in request.query else {}
     page = await _list(request, wanted, cursors)
-    return _json(anthropic.render_file_list(page, pages=pages))
+    return _json(request, anthropic.render_file_list(page, pages=pages))
 
 
-async def get_file(request: web.Request) -> web.Response:
+async def get_file(request: web.Request) -> web.StreamResponse:
     """Return the metadata of a file."""
     return _file(request, await _get(request))
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> web.StreamResponse:
     """Delete a file."""
     file_id = request.match_info["file_id"]
     await request.app[CONTEXT].files.DeleteFile(
@@ -73,9 +74,9 @@ async def delete(request: web.Request) -> web.Response:
     )
     match _shape(request):
         case ApiFormat.OPENAI:
-            return _json(openai.render_deleted_file(file_id))
+            return _json(request, openai.render_deleted_file(file_id))
         case ApiFormat.ANTHROPIC:
-            return _json(anthropic.render_deleted_file(file_id))
+            return _json(request, anthropic.render_deleted_file(file_id))
 
 
 async def content(request: web.Request) -> web.StreamResponse:
@@ -174,16 +175,16 @@ async def _list(
         raise invalid(name, f"{name}: names no file to go on from") from None
 
 
-def _file(request: web.Request, file: File) -> web.Response:
+def _file(request: web.Request, file: File) -> web.StreamResponse:
     match _shape(request):
         case ApiFormat.OPENAI:
-            return _json(openai.render_file(file))
+            return _json(request, openai.render_file(file))
         case ApiFormat.ANTHROPIC:
-            return _json(anthropic.render_file(file))
+            return _json(request, anthropic.render_file(file))
 
 
-def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type="application/json")
+def _json(request: web.Request, body: bytes) -> web.StreamResponse:
+    return to_web_response(request[EXCHANGE], JsonResponse(body, {}))
 
 
 def _is_anthropic_client(request: web.Request) -> bool:
