@@ -21,6 +21,7 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    bindparam,
     delete,
     func,
     insert,
@@ -83,6 +84,13 @@ files = Table(
     Index("ix_files_expires_at_s", "expires_at_s"),
 )
 
+# A file by its id. Made once: to make a statement takes as long as to run it.
+_FILE_BY_ID = select(files).where(
+    files.c.owner_id == bindparam("owner"),
+    files.c.expires_at_s > bindparam("now_s"),
+    files.c.id == bindparam("file_id"),
+)
+
 
 class Usage(NamedTuple):
     """What is stored: how many files, and how many bytes they have together."""
@@ -136,10 +144,7 @@ class FileRepository:
         row = None
         if _ID.fullmatch(file_id):
             async with self._reading_once() as connection:
-                found = await connection.execute(
-                    self._theirs(owner_id).where(files.c.id == file_id)
-                )
-                row = found.one_or_none()
+                row = await self._row(connection, owner_id, file_id)
         if row is None:
             raise not_found(file_id)
         return _to_file(row)
@@ -227,10 +232,16 @@ class FileRepository:
         self, connection: AsyncConnection, owner_id: str, file_id: str, field: str
     ) -> tuple[int, str]:
         if _ID.fullmatch(file_id):
-            found = await connection.execute(self._theirs(owner_id).where(files.c.id == file_id))
-            if row := found.one_or_none():
+            row = await self._row(connection, owner_id, file_id)
+            if row is not None:
                 return row.created_at_s, row.id
         raise invalid(field, f"{field}: takes the id of a file of yours")
+
+    async def _row(
+        self, connection: AsyncConnection, owner_id: str, file_id: str
+    ) -> Row[Any] | None:
+        values = {"owner": owner_id, "now_s": self._now_s(), "file_id": file_id}
+        return (await connection.execute(_FILE_BY_ID, values)).one_or_none()
 
     def _theirs(self, owner_id: str) -> Select[Any]:
         return select(files).where(
