@@ -1,8 +1,8 @@
 """The blocks of one streamed response, in order: one open at a time.
 
 Output items and their parts are numbered, so that events of several may come interleaved. The
-canonical events want each block whole before the next one begins. Events of a later block wait
-until those before it have ended.
+canonical events want each block whole before the next one begins, and the parts of a message
+beside each other. Events of a later block wait until those before it have ended.
 """
 
 from collections import deque
@@ -32,13 +32,30 @@ class OpenBlock:
 
     __slots__ = ("annotations", "block", "has_said", "is_over", "parts", "waiting")
 
-    def __init__(self, block: Block | None) -> None:
-        self.block = block
+    def __init__(self) -> None:
+        self.block: Block | None = None
         self.has_said = False
         self.annotations = 0
         self.parts: set[tuple[object, ...]] = set()
         self.is_over = False
         self.waiting: list[tuple[Event, list[str]]] = []
+
+
+class Group:
+    """The blocks of one item, which stand beside each other.
+
+    Attributes:
+        blocks: those that have not gone out; the first one is open if the group is the first.
+        is_over: whether no block follows.
+        is_new: whether no block has begun, which is counted with the group then.
+    """
+
+    __slots__ = ("blocks", "is_new", "is_over")
+
+    def __init__(self) -> None:
+        self.blocks: deque[OpenBlock] = deque()
+        self.is_over = False
+        self.is_new = True
 
 
 class Blocks:
@@ -55,13 +72,29 @@ class Blocks:
         self.kinds: set[str] = set()
         self._bounds = bounds
         self._number = 0  # of the block that is open, or comes next
-        self._queue: deque[OpenBlock] = deque()  # the first one is open
+        self._groups: deque[Group] = deque()
 
-    def begin(self, block: Block | None, out: list[Event]) -> OpenBlock:
-        """Add a block behind all others; without a block `fill` tells later how it begins."""
+    def begin_group(self) -> Group:
+        """Add a group behind all others."""
         self._bounds.part()
-        begun = OpenBlock(None)
-        self._queue.append(begun)
+        group = Group()
+        self._groups.append(group)
+        return group
+
+    def end_group(self, group: Group, out: list[Event]) -> None:
+        """Take the end of a group and of its blocks."""
+        for block in group.blocks:
+            block.is_over = True
+        group.is_over = True
+        self._go_on(out)
+
+    def begin(self, group: Group, block: Block | None, out: list[Event]) -> OpenBlock:
+        """Add a block to a group; without a block `fill` tells later how it begins."""
+        if not group.is_new:
+            self._bounds.part()
+        group.is_new = False
+        begun = OpenBlock()
+        group.blocks.append(begun)
         if block is not None:
             self.fill(begun, block, out)
         return begun
@@ -70,7 +103,7 @@ class Blocks:
         """Set how a block begins."""
         self.kinds.add(block.WhichOneof("kind") or "")
         begun.block = block
-        if self._queue[0] is begun:
+        if self._is_open(begun):
             self._open(begun, out)
 
     def say(
@@ -96,18 +129,35 @@ class Blocks:
     def end(self, block: OpenBlock, out: list[Event]) -> None:
         """Take the end of a block; one without a beginning is dropped."""
         block.is_over = True
-        while self._queue and self._queue[0].is_over:
-            over = self._queue.popleft()
-            if over.block is not None:
-                out.append(Event(block=self._number, block_stop=_STOP))
-                self._number += 1
-            if self._queue:
-                self._open(self._queue[0], out)
+        self._go_on(out)
 
     def end_all(self, out: list[Event]) -> None:
         """Take the end of all blocks."""
-        for block in list(self._queue):
-            self.end(block, out)
+        for group in list(self._groups):
+            self.end_group(group, out)
+
+    def _is_open(self, block: OpenBlock) -> bool:
+        blocks = self._groups[0].blocks
+        return bool(blocks) and blocks[0] is block
+
+    def _go_on(self, out: list[Event]) -> None:
+        """Close what is over, and open what comes next."""
+        groups = self._groups
+        while groups:
+            blocks = groups[0].blocks
+            if blocks and not blocks[0].is_over:
+                return
+            if blocks:
+                if blocks.popleft().block is not None:
+                    out.append(Event(block=self._number, block_stop=_STOP))
+                    self._number += 1
+            elif groups[0].is_over:
+                groups.popleft()
+                blocks = groups[0].blocks if groups else blocks
+            else:
+                return
+            if blocks:
+                self._open(blocks[0], out)
 
     def _open(self, block: OpenBlock, out: list[Event]) -> None:
         if block.block is None:
@@ -123,7 +173,7 @@ class Blocks:
         block.waiting.clear()
 
     def _put(self, block: OpenBlock, event: Event, text: str, out: list[Event]) -> None:
-        if self._queue[0] is block:
+        if self._is_open(block):
             out.append(event)
             return
         last, texts = block.waiting[-1] if block.waiting else (None, [])

@@ -10,7 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import Bounds, dump
 from services.inference.providers.openai_responses import output
-from services.inference.providers.openai_responses.blocks import Blocks, DeltaKind, OpenBlock
+from services.inference.providers.openai_responses.blocks import Blocks, DeltaKind, Group, OpenBlock
 from services.inference.providers.openai_responses.output import CALLS, opaque, text_of
 from services.inference.providers.request_fields import Json
 
@@ -22,15 +22,17 @@ class _Item:
 
     Attributes:
         given: how it began.
+        group: its blocks.
         block: its block; None for a message.
         parts: of a message, the blocks of its parts by their index.
         is_over: whether it has ended.
     """
 
-    __slots__ = ("block", "given", "is_over", "parts")
+    __slots__ = ("block", "given", "group", "is_over", "parts")
 
-    def __init__(self, given: Json) -> None:
+    def __init__(self, given: Json, group: Group) -> None:
         self.given = given
+        self.group = group
         self.block: OpenBlock | None = None
         self.parts: dict[int, OpenBlock] = {}
         self.is_over = False
@@ -100,14 +102,13 @@ class OutputItems:
         kind = given["type"]
         if item.block is None:
             self._end_message(item, given, out)
-            return
-        if kind == "reasoning":
+        elif kind == "reasoning":
             self._end_reasoning(item.block, given, out)
         elif kind in CALLS:
             self._end_call(item.block, given, out)
         elif item.block.block is None:
             self._blocks.fill(item.block, Block(opaque=opaque(given)), out)
-        self._blocks.end(item.block, out)
+        self._blocks.end_group(item.group, out)
 
     def _added(self, event: Json, out: list[Event]) -> None:
         index = self._index(event)
@@ -118,7 +119,7 @@ class OutputItems:
         self.read(self._index(event), event["item"], out)
 
     def _begin(self, index: int, given: Json, out: list[Event]) -> _Item:
-        item = self._items[index] = _Item(given)
+        item = self._items[index] = _Item(given, self._blocks.begin_group())
         kind = given["type"]
         if kind == "message":
             return item
@@ -127,7 +128,7 @@ class OutputItems:
             block = Block(thinking=Thinking())
         elif kind in CALLS:
             block = output.start_of_call(given)
-        item.block = self._blocks.begin(block, out)
+        item.block = self._blocks.begin(item.group, block, out)
         return item
 
     def _end_message(self, item: _Item, given: Json, out: list[Event]) -> None:
@@ -168,7 +169,8 @@ class OutputItems:
 
     def _begin_part(self, item: _Item, place: int, part: Json, out: list[Event]) -> OpenBlock:
         is_known = part.get("type") in ("output_text", "refusal")
-        begun = self._blocks.begin(output.start_of_part(part) if is_known else None, out)
+        block = output.start_of_part(part) if is_known else None
+        begun = self._blocks.begin(item.group, block, out)
         item.parts[place] = begun
         return begun
 
