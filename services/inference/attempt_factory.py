@@ -345,7 +345,8 @@ class RequestAttempts:
     ) -> bool:
         """Return whether the provider's own JSON is an answer that the caller alone reads.
 
-        A stream that another model may continue has no events of the provider's own.
+        A stream that another model may continue has no events of the provider's own, and one that
+        has them is not continued where it breaks off.
         """
         if not request.takes_passthrough or request.dialect != provider.dialect:
             return False

@@ -81,6 +81,8 @@ class Input:
             if block.HasField("thinking"):
                 parts, own = self._think(block, parts, own, message)
                 continue
+            if block.HasField("redacted_thinking"):
+                continue  # of another provider, for nobody else
             item = self._item(block)
             if item is None:
                 parts += self._parts(block, message.role)
