@@ -18,11 +18,21 @@ from services.inference.providers.openai_responses.events import (
     passthrough,
 )
 from services.inference.providers.openai_responses.fields import STATEFUL, names_state
-from services.inference.providers.openai_responses.request import build_request
+from services.inference.providers.openai_responses.request import (
+    REASONING_EFFORT,
+    VERBOSITY,
+    build_request,
+)
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 
 _PATH = "/responses"
+# What a model may refuse by another name than that of the field that holds it.
+_HOLDERS = (
+    (ENCRYPTED_REASONING, "include"),
+    (REASONING_EFFORT, "reasoning"),
+    (VERBOSITY, "text"),
+)
 
 
 class ResponsesProvider(OpenAIProvider):
@@ -71,7 +81,10 @@ class ResponsesProvider(OpenAIProvider):
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
-        if ENCRYPTED_REASONING in without or (without and changes_messages(without)):
+        if without and (
+            changes_messages(without)
+            or any(name in without and field in lazy.fields for name, field in _HOLDERS)
+        ):
             return False
         if self.pass_stateful:
             return True

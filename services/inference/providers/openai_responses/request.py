@@ -52,8 +52,9 @@ _CANONICAL = {
     "reasoning": "thinking.effort",
     "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
 }
-_VERBOSITY = "verbosity"
-_EFFORT = "reasoning_effort"
+# Names of refusals; the fields are in `text` and `reasoning`.
+VERBOSITY = "verbosity"
+REASONING_EFFORT = "reasoning_effort"
 
 
 def build_request(call: Call, server: Server) -> bytes:
@@ -226,14 +227,14 @@ def _leave_out_refused(
     without = call.without
     if not without:
         return
-    if _EFFORT in without and "reasoning" in body:
+    if REASONING_EFFORT in without and "reasoning" in body:
         # Chat completions call it so; a model refuses it in both.
         del body["reasoning"]
         fields.drop("thinking.effort")
     text = body.get("text")
-    if _VERBOSITY in without and isinstance(text, dict) and _VERBOSITY in text:
-        del text[_VERBOSITY]
-        fields.drop(f"extra.text.{_VERBOSITY}")
+    if VERBOSITY in without and isinstance(text, dict) and VERBOSITY in text:
+        del text[VERBOSITY]
+        fields.drop(f"extra.text.{VERBOSITY}")
         if not text:
             del body["text"]
     for name in call.leave_out_refused(body):

@@ -207,7 +207,11 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
     [
         ({}, frozenset(), True),
         ({}, frozenset({"temperature"}), True),
-        ({}, frozenset({ENCRYPTED_REASONING}), False),
+        ({}, frozenset({ENCRYPTED_REASONING}), True),
+        ({"include": []}, frozenset({ENCRYPTED_REASONING}), False),
+        ({"reasoning": {"effort": "low"}}, frozenset({"reasoning_effort"}), False),
+        ({"text": {"verbosity": "low"}}, frozenset({"verbosity"}), False),
+        ({"text": {"verbosity": "low"}}, frozenset({"long_ids"}), False),
         ({"previous_response_id": "resp_1"}, frozenset(), False),
         ({"tools": [{"type": "function", "name": "f"}]}, frozenset(), True),
         ({"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}, frozenset(), False),
