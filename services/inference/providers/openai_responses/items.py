@@ -61,6 +61,10 @@ class Input:
         self._inner: int | None = None
         for self._message, message in enumerate(messages):
             self._add(message)
+        if self.instructions and not self.items:
+            # Who has nobody speak but the system is asked by it.
+            self.items.append(_said("system", self.instructions))
+            self.instructions = ""
 
     def _add(self, message: Message) -> None:
         if message.role in (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER):
@@ -105,9 +109,9 @@ class Input:
         """
         if not parts:
             return own
-        written: Json = {"type": "message", "role": _ROLES[message.role]}
         # With fields of its own an item is one of an answer, which has parts.
-        self.items.append({**own, **written, "content": parts if own else _shortest(parts)})
+        content = parts if own else _shortest(parts)
+        self.items.append({**own, **_said(_ROLES[message.role], content)})
         return {}
 
     def _think(
@@ -266,6 +270,10 @@ def _instructions(message: Message) -> str:
         and not blocks[0].HasField("extra")
     )
     return blocks[0].text if is_plain else ""
+
+
+def _said(role: str, content: str | list[Item]) -> Json:
+    return {"type": "message", "role": role, "content": content}
 
 
 def _reasoning(own: Json, thinking: Thinking) -> Json:
