@@ -14,7 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
 from services.sandbox.model.answers import Answer, prompt_tokens
 from services.sandbox.model.openai_shapes import token_logprobs
 from services.sandbox.model.requests import tokens
-from services.sandbox.model.signatures import redact
+from services.sandbox.model.signatures import encrypt, reveal
 from services.sandbox.responses_request import ENCRYPTED
 
 Json = dict[str, Any]
@@ -207,8 +207,13 @@ class Writer:
     def _encrypted(self, blocks: Sequence[Block]) -> Json:
         if not self._encrypts:
             return {}
-        told = [block.redacted_thinking or redact(block.thinking.text) for block in blocks]
+        told = [encrypt(_thoughts(block)) for block in blocks]
         return {"encrypted_content": told[0] if told else None}
+
+
+def _thoughts(block: Block) -> str:
+    hidden = block.redacted_thinking
+    return reveal(hidden) if hidden else block.thinking.text
 
 
 def _call(call: ToolUse, is_whole: bool, status: str) -> Json:

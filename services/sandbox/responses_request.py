@@ -26,7 +26,7 @@ from gateway.inference.v1.inference_pb2 import (
     WebTool,
 )
 from services.sandbox.bodies import MARK, bounded, decode, to_json
-from services.sandbox.model.signatures import reveal
+from services.sandbox.model.signatures import redacted_in, reveal
 
 Json = dict[str, Any]
 
@@ -101,7 +101,7 @@ def _message(item: Json) -> Message | None:
             result = ToolResult(tool_use_id=item.get("call_id") or "", blocks=blocks)
             return Message(role=conversation_pb2.ROLE_USER, blocks=[Block(tool_result=result)])
         case "reasoning":
-            thinking = Thinking(text=reveal(item["encrypted_content"]))
+            thinking = Thinking(text=reveal(redacted_in(item["encrypted_content"])))
             return Message(role=assistant, blocks=[Block(thinking=thinking)])
     return None
 

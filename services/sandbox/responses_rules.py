@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from services.sandbox.checks import Problem, out_of_range
-from services.sandbox.model.signatures import is_redacted
+from services.sandbox.model.signatures import redacted_in
 from services.sandbox.openai_rules import TOOL_NAME
 from services.sandbox.responses_request import ENCRYPTED, LOGPROBS, items_of, kind_of
 
@@ -100,7 +100,7 @@ def _reasoning(index: int, item: Body, items: Sequence[Body]) -> Iterator[Proble
     encrypted = item.get("encrypted_content")
     if not encrypted:
         yield _not_found(index, item)
-    elif not is_redacted(encrypted):
+    elif not redacted_in(encrypted):
         where = ("input", index, "encrypted_content")
         yield Problem(where, "The encrypted content could not be verified (its signature).")
     after = items[index + 1] if index + 1 < len(items) else {}

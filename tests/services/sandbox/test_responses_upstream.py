@@ -8,7 +8,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from services.sandbox.model.signatures import redact
+from services.sandbox.model.signatures import encrypt
 
 WEATHER = {
     "type": "function",
@@ -241,7 +241,7 @@ CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"
         ({"input": [ASKED, THOUGHT, CALL]}, "input[1]"),
         ({"input": [ASKED, THOUGHT | {"encrypted_content": "AAAA"}, CALL]},
          "input[1].encrypted_content"),
-        ({"input": [ASKED, THOUGHT | {"encrypted_content": redact("so")}]}, "input[1]"),
+        ({"input": [ASKED, THOUGHT | {"encrypted_content": encrypt("so")}]}, "input[1]"),
         ({"input": [ASKED, CALL]}, "input"),
         ({"input": [ASKED, {"type": "function_call_output", "call_id": "c1", "output": ""}]},
          "input[1].call_id"),

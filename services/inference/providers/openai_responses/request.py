@@ -23,6 +23,7 @@ from services.inference.stream.prefill import CONTINUE, prefill_of
 
 ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
+_FUNCTION = "function"
 _CHOICES = {
     ToolChoice.MODE_AUTO: "auto",
     ToolChoice.MODE_ANY: "required",
@@ -70,7 +71,7 @@ def build_request(call: Call, server: Server) -> bytes:
     if request.n > 1:
         raise unsupported("n", "n: must be 1 for the responses of this model's provider")
     fields = ResponsesFields(call, server)
-    own = _own_fields(request, fields)
+    own = _own_fields(request, fields, is_streamed=call.stream)
     body: Json = {"model": call.target.upstream}
     if call.source is not None:
         body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
@@ -133,7 +134,7 @@ def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFie
         body["tools"] = [_tool(tool, f"tools[{index}]", fields) for index, tool in tools]
 
 
-def _own_fields(request: GenerateRequest, fields: ResponsesFields) -> Json:
+def _own_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
     """Return the request's fields without a canonical name, as far as they go on."""
     extra = request.extra
     if not fields.is_own(extra):
@@ -144,6 +145,8 @@ def _own_fields(request: GenerateRequest, fields: ResponsesFields) -> Json:
         for name, value in read_object(extra.json, "extra").items()
         if value is not None and name not in _NEVER_FROM_EXTRA
     }
+    if not is_streamed:
+        given.pop("stream_options", None)
     if not fields.pass_stateful:
         for name in STATEFUL:
             if given.get(name):
@@ -197,7 +200,11 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) ->
         body["tool_choice"] = _CHOICES[choice.mode]
     elif choice.mode == ToolChoice.MODE_TOOL:
         own = fields.own(choice.extra, "tool_choice.extra")
-        body["tool_choice"] = {"type": "function", **own, "name": choice.name}
+        is_function = own.get("type", _FUNCTION) == _FUNCTION
+        # One that runs at the provider has a type, and no name.
+        body["tool_choice"] = (
+            {"type": _FUNCTION, **own, "name": choice.name} if is_function else own
+        )
     elif choice.HasField("extra"):
         body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
     if choice.HasField("disable_parallel_tool_use"):

@@ -56,6 +56,12 @@ def test_a_plain_system_prompt_is_the_instructions() -> None:
     assert body["input"] == [{"type": "message", "role": "user", "content": "hi"}]
 
 
+def test_a_system_prompt_alone_is_an_item() -> None:
+    body = body_of(call_of(says(SYSTEM, "Say hello.")))
+    assert "instructions" not in body
+    assert body["input"] == [{"type": "message", "role": "system", "content": "Say hello."}]
+
+
 def test_other_prompts_are_messages_at_their_places() -> None:
     items = input_of(
         says(SYSTEM, "One", extra=opaque({"status": "completed"})),

@@ -43,6 +43,13 @@ def test_fields_without_a_canonical_name_go_as_they_came() -> None:
     assert "background" not in body
 
 
+def test_options_of_a_stream_go_with_one() -> None:
+    extra = opaque({"stream_options": {"include_obfuscation": False}})
+    assert "stream_options" not in body_of(call_of(extra=extra))
+    body = body_of(call_of(extra=extra, stream=True))
+    assert body["stream_options"] == {"include_obfuscation": False}
+
+
 def test_options_of_reasoning_and_text_are_joined() -> None:
     extra = {"reasoning": {"context": "auto"}, "text": {"verbosity": "low"}}
     thinking = ThinkingConfig(effort="high", extra=opaque({"summary": "auto"}))
@@ -72,6 +79,10 @@ def test_tools_and_choices() -> None:
     ]
     assert body["tool_choice"] == {"type": "function", "name": "f"}
     assert body["parallel_tool_calls"] is False
+    forced = ToolChoice(mode=ToolChoice.MODE_TOOL, name="web_search")
+    forced.extra.CopyFrom(opaque({"type": "web_search_preview"}))
+    body = body_of(call_of(tools=tools, tool_choice=forced))
+    assert body["tool_choice"] == {"type": "web_search_preview"}
     own = {"type": "custom", "name": "run"}
     body = body_of(call_of(tools=tools, tool_choice=ToolChoice(extra=opaque(own))))
     assert body["tool_choice"] == own
