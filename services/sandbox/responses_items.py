@@ -15,7 +15,7 @@ from services.sandbox.model.answers import Answer, prompt_tokens
 from services.sandbox.model.openai_shapes import token_logprobs
 from services.sandbox.model.requests import tokens
 from services.sandbox.model.signatures import encrypt, reveal
-from services.sandbox.responses_request import ENCRYPTED
+from services.sandbox.responses_request import ENCRYPTED, SOURCES
 
 Json = dict[str, Any]
 ItemKind = Literal["message", "reasoning", "function_call", "custom_tool_call", "web_search_call"]
@@ -27,6 +27,8 @@ _PREFIXES: Mapping[ItemKind, str] = {
     "custom_tool_call": "ctc_",
     "web_search_call": "ws_",
 }
+# What a search of the web finds.
+_PAGE = {"title": "The sandbox", "url": "https://sandbox.example/found"}
 _INCOMPLETE = {conversation_pb2.FINISH_REASON_MAX_TOKENS: "max_output_tokens"}
 # Fields of a request that its response repeats, with what stands for one that is not there.
 _REPEATED: Mapping[str, Any] = {
@@ -107,7 +109,7 @@ class Writer:
         self._head = head
         self._body = body
         self._reasoning = body.get("reasoning") or {}
-        self._encrypts = ENCRYPTED in (body.get("include") or ())
+        self._include = body.get("include") or ()
         reason = _INCOMPLETE.get(answer.choices[0].finish.reason)
         self._incomplete = None if reason is None else {"reason": reason}
         blocks = answer.choices[0].blocks
@@ -166,7 +168,12 @@ class Writer:
             case "reasoning":
                 return {**head, "summary": self._summary(blocks), **self._encrypted(blocks)}
             case "web_search_call":
-                action = {"type": "search", "query": _query(item.blocks[0].server_tool_use)}
+                action: Json = {
+                    "type": "search",
+                    "query": _query(item.blocks[0].server_tool_use),
+                }
+                if SOURCES in self._include:
+                    action["sources"] = [{"type": "url", "url": _PAGE["url"]}]
                 return {**head, "status": status, "action": action}
         return {**head, **_call(item.blocks[0].tool_use, bool(blocks), status)}
 
@@ -186,8 +193,7 @@ class Writer:
         if not self._has_searched or not block.text:
             return []
         place = {"start_index": 0, "end_index": len(block.text)}
-        page = {"title": "The sandbox", "url": "https://sandbox.example/found"}
-        return [{"type": "url_citation", **place, **page}]
+        return [{"type": "url_citation", **place, **_PAGE}]
 
     def logprobs(self, texts: Sequence[str]) -> list[Json]:
         """Return the log probabilities of tokens, where they were asked for."""
@@ -205,7 +211,7 @@ class Writer:
         ]
 
     def _encrypted(self, blocks: Sequence[Block]) -> Json:
-        if not self._encrypts:
+        if ENCRYPTED not in self._include:
             return {}
         told = [encrypt(_thoughts(block)) for block in blocks]
         return {"encrypted_content": told[0] if told else None}

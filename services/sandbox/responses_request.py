@@ -32,6 +32,7 @@ Json = dict[str, Any]
 
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
+SOURCES = "web_search_call.action.sources"
 WEB_SEARCH = "web_search"
 _ROLES = {
     "user": conversation_pb2.ROLE_USER,

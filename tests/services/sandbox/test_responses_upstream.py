@@ -135,8 +135,14 @@ async def test_a_custom_tool_is_given_text(client, upstream):
 
 async def test_the_web_is_searched_and_cited(client, upstream):
     tools = [{"type": "web_search"}]
-    answer = await client.responses.create(model="echo", input="web search: cats", tools=tools)
+    answer = await client.responses.create(
+        model="echo",
+        input="web search: cats",
+        tools=tools,
+        include=["web_search_call.action.sources"],
+    )
     search, message = answer.output
+    assert search.action.sources[0].url == message.content[0].annotations[0].url
     assert (search.type, search.status, search.action.query) == (
         *("web_search_call", "completed"),
         "web search: cats",

@@ -214,6 +214,11 @@ def test_reasoning_without_its_item_is_made_anew() -> None:
     }
 
 
+def test_hidden_thoughts_of_others_stay_out() -> None:
+    items = input_of(ASKED, says(ASSISTANT, Block(redacted_thinking="x"), "a"), says(USER, "b"))
+    assert [item["type"] for item in items] == ["message"] * 3
+
+
 def test_a_prefill_is_asked_to_be_continued() -> None:
     items = input_of(ASKED, says(ASSISTANT, "It is"))
     assert items[-1] == {"type": "message", "role": "user", "content": CONTINUE}
