@@ -23,6 +23,7 @@ class OpenBlock:
 
     Attributes:
         block: how it begins; None while that is not known.
+        kind: of the block; "" while that is not known.
         has_said: whether anything of its content has come.
         annotations: how many annotations of it have come.
         parts: texts of a reasoning item that have begun.
@@ -30,10 +31,11 @@ class OpenBlock:
         waiting: events that have not gone out, with the pieces of their texts.
     """
 
-    __slots__ = ("annotations", "block", "has_said", "is_over", "parts", "waiting")
+    __slots__ = ("annotations", "block", "has_said", "is_over", "kind", "parts", "waiting")
 
     def __init__(self) -> None:
         self.block: Block | None = None
+        self.kind = ""
         self.has_said = False
         self.annotations = 0
         self.parts: set[tuple[object, ...]] = set()
@@ -101,8 +103,8 @@ class Blocks:
 
     def fill(self, begun: OpenBlock, block: Block, out: list[Event]) -> None:
         """Set how a block begins."""
-        self.kinds.add(block.WhichOneof("kind") or "")
-        begun.block = block
+        begun.block, begun.kind = block, block.WhichOneof("kind") or ""
+        self.kinds.add(begun.kind)
         if self._is_open(begun):
             self._open(begun, out)
 

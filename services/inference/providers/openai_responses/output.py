@@ -18,6 +18,9 @@ from gateway.conversation.v1.conversation_pb2 import (
 from services.inference.providers.bounds import dump
 from services.inference.providers.request_fields import Json
 
+# Kinds of the blocks of content parts.
+KINDS = {"output_text": "text", "refusal": "refusal"}
+# Where calls have their arguments.
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 # Between the texts of a reasoning item.
 BREAK = "\n\n"

@@ -168,7 +168,7 @@ class OutputItems:
             self._end_part(item, event.get("content_index") or 0, event["part"], out)
 
     def _begin_part(self, item: _Item, place: int, part: Json, out: list[Event]) -> OpenBlock:
-        is_known = part.get("type") in ("output_text", "refusal")
+        is_known = part.get("type") in output.KINDS
         block = output.start_of_part(part) if is_known else None
         begun = self._blocks.begin(item.group, block, out)
         item.parts[place] = begun
@@ -181,7 +181,7 @@ class OutputItems:
         if block.block is None:
             self._blocks.fill(block, output.start_of_part(part), out)
         elif not block.has_said:
-            kind: DeltaKind = "refusal" if part.get("type") == "refusal" else "text"
+            kind: DeltaKind = "refusal" if block.kind == "refusal" else "text"
             self._say(block, kind, text_of(part, kind), out, part)
         self._blocks.keep(block, _untold(part, block.annotations), out)
         self._blocks.end(block, out)
@@ -257,7 +257,14 @@ class OutputItems:
         place = event.get("content_index") or 0
         if not isinstance(place, int) or item.block is not None:
             raise ValueError("a text of no message")
-        return item.parts.get(place) or self._begin_part(item, place, {"type": kind}, out)
+        block = item.parts.get(place)
+        if block is None:
+            return self._begin_part(item, place, {"type": kind}, out)
+        if not block.kind:
+            self._blocks.fill(block, output.start_of_part({"type": kind}), out)
+        elif block.kind != output.KINDS[kind]:
+            raise ValueError("a text of another part")
+        return block
 
     def _block(self, event: Json, kind: str, out: list[Event]) -> OpenBlock:
         """Return the block of an item that is one.
@@ -269,7 +276,7 @@ class OutputItems:
         if item is None and kind == "thinking":
             item = self._begin(self._index(event), {"type": "reasoning"}, out)
         begun = None if item is None else item.block
-        if begun is None or begun.block is None or begun.block.WhichOneof("kind") != kind:
+        if begun is None or begun.kind != kind:
             raise ValueError(f"no {kind} at this index")
         return begun
 
