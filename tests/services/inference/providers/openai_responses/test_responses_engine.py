@@ -232,15 +232,6 @@ async def test_own_events_come_where_nothing_may_change_them(
     assert any(event.native for event in events) == is_native
 
 
-async def test_a_stream_of_own_events_is_not_continued(gateway: Gateway) -> None:
-    with pytest.raises(UpstreamError):
-        await gateway.stream(request("openai/fail-late", takes_passthrough=True))
-    assert len(gateway.paths) == 1
-    with pytest.raises(UpstreamError):
-        await gateway.stream(request("openai/fail-late"))
-    assert len(gateway.paths) > 2
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_server_without_the_endpoint_is_asked_as_usual(
     gateway: Gateway, stream: bool
