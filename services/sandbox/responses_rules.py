@@ -102,7 +102,11 @@ def _reasoning(index: int, item: Body, items: Sequence[Body]) -> Iterator[Proble
         yield _not_found(index, item)
     elif not redacted_in(encrypted):
         where = ("input", index, "encrypted_content")
-        yield Problem(where, "The encrypted content could not be verified (its signature).")
+        yield Problem(
+            where,
+            f"The encrypted content {encrypted[:5]}... could not be verified. Reason: Encrypted "
+            "content could not be decrypted or parsed.",
+        )
     after = items[index + 1] if index + 1 < len(items) else {}
     if not after or not (kind_of(after) in _BY_MODEL or after.get("role") == "assistant"):
         yield Problem(
