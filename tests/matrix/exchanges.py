@@ -1,7 +1,7 @@
 """One request of the matrix: what comes of it, and what the upstream was sent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -17,11 +17,13 @@ class Exchange:
         dropped: what the answer says was dropped.
         sent: the body that the upstream answered; None where nothing is logged, and after a
             refusal.
+        upstream: the upstream, with the dialect that it was asked in.
     """
 
     answer: Answer | Failure
     dropped: Sequence[str]
     sent: Any
+    upstream: Upstream
 
 
 async def ask(
@@ -31,13 +33,17 @@ async def ask(
     target.log.clear()
     answer, dropped = await endpoint.ask(target, body, stream)
     if not upstream.dialect or isinstance(answer, Failure):
-        return Exchange(answer, dropped, None)
+        return Exchange(answer, dropped, None, upstream)
     # Lists of models are asked for in the background, and have no body.
     *refused, last = [entry for entry in target.log.entries if entry.body is not None]
     assert last.status == 200
     # What came before was refused, and sent once more without what was named.
     assert all(entry.status in (400, 422) for entry in refused)
-    return Exchange(answer, dropped, last.body)
+    asked = replace(upstream, dialect=last.dialect)
+    if last.dialect == "responses":
+        # It shows a summary of its thoughts, and takes those back that it has encrypted.
+        asked = replace(asked, takes_thoughts="own", shows_thoughts=True)
+    return Exchange(answer, dropped, last.body, asked)
 
 
 def said_by(answer: Answer) -> Turn:

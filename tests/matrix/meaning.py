@@ -37,6 +37,7 @@ _BESIDE_WORDS = (
     *("messages[].extra.annotations", "messages[].blocks[].extra.extra_content"),
 )
 _SYSTEM = ("system", "developer")
+_OPENAI = ("openai", "responses")
 
 
 def check(
@@ -88,7 +89,7 @@ class _Told:
         self.ids: list[str] = []
         # Others' white space is left out for Anthropic, who refuses it.
         self._shapes = upstream.dialect == "anthropic" and endpoint != MESSAGES
-        self._wants_objects = self._splits_system = upstream.dialect != "openai"
+        self._wants_objects = self._splits_system = upstream.dialect not in _OPENAI
 
     def add(self, turns: Sequence[Turn]) -> None:
         for turn in turns:

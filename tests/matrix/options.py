@@ -86,12 +86,26 @@ def _is_json_object(body: Json, value: Any) -> bool:
     return bool((body.get("response_format") or {}).get("type") == "json_object")
 
 
+def _text_format(body: Json) -> Json:
+    form: Json = (body.get("text") or {}).get("format") or {}
+    return form
+
+
+def _reasons(body: Json, value: Any) -> bool:
+    return (body.get("reasoning") or {}).get("effort", "none") != "none"
+
+
+def _does_not_reason(body: Json, value: Any) -> bool:
+    return (body.get("reasoning") or {}).get("effort") == "none"
+
+
 @dataclass(frozen=True)
 class Option:
     """An option of a request.
 
     Attributes:
-        openai, anthropic, gemini: tells whether a body of that dialect holds it.
+        openai, anthropic, gemini, responses: tells whether a body of that dialect holds it; where
+            `responses` is None, as of `openai`.
         dropped_as: its path by endpoint where an upstream has nothing for it; none where the
             answer would be another without it.
         partly: paths that may be told beside, though it arrived.
@@ -102,10 +116,11 @@ class Option:
     gemini: Arrived
     dropped_as: Mapping[str, frozenset[str]] = field(default_factory=dict)
     partly: frozenset[str] = frozenset()
+    responses: Arrived | None = None
 
     def arrived(self, dialect: str, body: Json, value: Any) -> bool:
         """Return whether a body of a dialect holds it."""
-        check: Arrived = getattr(self, dialect)
+        check: Arrived = getattr(self, dialect) or self.openai
         return check(body, value)
 
 
@@ -123,20 +138,32 @@ _THINKING = _as(
     messages="output_config.effort",
 )
 OPTIONS: dict[str, Option] = {
-    "max_tokens": Option(_limit, _same("max_tokens"), _config("maxOutputTokens")),
+    "max_tokens": Option(
+        _limit,
+        _same("max_tokens"),
+        _config("maxOutputTokens"),
+        responses=_same("max_output_tokens"),
+    ),
     "stop": Option(_same("stop"), _same("stop_sequences"), _config("stopSequences")),
     "n": Option(_same("n"), _never, _config("candidateCount")),
-    "logprobs": Option(_same("logprobs"), _never, _config("responseLogprobs")),
+    "logprobs": Option(
+        _same("logprobs"),
+        _never,
+        _config("responseLogprobs"),
+        responses=lambda body, value: "message.output_text.logprobs" in body["include"],
+    ),
     "top_logprobs": Option(_same("top_logprobs"), _never, _config("logprobs")),
     "schema": Option(
         _format,
         lambda body, value: "format" in (body.get("output_config") or {}),
         _config("responseJsonSchema"),
+        responses=lambda body, value: _text_format(body).get("schema") == value,
     ),
     "json_object": Option(
         _is_json_object,
         _asks_for_json,
         lambda body, value: _config("responseMimeType")(body, "application/json"),
+        responses=lambda body, value: _text_format(body).get("type") == "json_object",
     ),
     "temperature": Option(
         _same("temperature"), _same("temperature"), _config("temperature"), _as("temperature")
@@ -169,12 +196,19 @@ OPTIONS: dict[str, Option] = {
             grpc="tool_choice.disable_parallel_tool_use",
         ),
     ),
-    "effort": Option(_thinks, _thinks, _gemini_thinks, _THINKING),
+    "effort": Option(_thinks, _thinks, _gemini_thinks, _THINKING, responses=_reasons),
     "budget": Option(
-        _thinks, _thinks, _gemini_thinks, _THINKING, frozenset({"thinking.budget_tokens"})
+        _thinks,
+        _thinks,
+        _gemini_thinks,
+        _THINKING,
+        frozenset({"thinking.budget_tokens"}),
+        responses=_reasons,
     ),
     # Gemini 3 thinks a little, whatever is asked.
-    "no_thinking": Option(_does_not_think, _does_not_think, _never, _THINKING),
+    "no_thinking": Option(
+        _does_not_think, _does_not_think, _never, _THINKING, responses=_does_not_reason
+    ),
     # Of messages and tools.
     "marked": Option(
         _holds("cache_control"),
@@ -190,6 +224,7 @@ OPTIONS: dict[str, Option] = {
         _never,
         _never,
         _as(chat="messages[].content[].image_url.detail", grpc="messages[].blocks[].media.detail"),
+        responses=lambda body, value: "detail" in _keys(body["input"]),
     ),
     "is_error": Option(
         _never,

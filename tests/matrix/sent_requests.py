@@ -218,8 +218,67 @@ def hear_gemini(body: Json) -> SentRequest:
     return sent_request
 
 
+def hear_responses(body: Json) -> SentRequest:
+    """Read a body of responses."""
+    sent_request = SentRequest()
+    if instructions := body.get("instructions"):
+        sent_request.say("system", instructions)
+    for item in body["input"]:
+        _responses_item(sent_request, item)
+    for tool in body.get("tools") or ():
+        sent_request.tools.append((tool["name"], tool["parameters"]))
+    match body.get("tool_choice"):
+        case {"name": name}:
+            sent_request.choice = name
+        case "required":
+            sent_request.choice = "any"
+        case str(choice):
+            sent_request.choice = choice
+    return sent_request
+
+
+def _responses_item(sent_request: SentRequest, item: Json) -> None:
+    match item["type"]:
+        case "message":
+            for part in _parts(item["content"]):
+                _responses_part(sent_request, item["role"], part)
+        case "reasoning":
+            sent_request.thoughts += [part["text"] for part in item["summary"]]
+        case "function_call":
+            sent_request.call(item["call_id"], item["name"], item["arguments"])
+        case "function_call_output":
+            parts = _parts(item["output"])
+            texts = [part["text"] for part in parts if "text" in part]
+            sent_request.result(item["call_id"], "\n".join(texts))
+            for part in parts:
+                if "text" not in part:
+                    _responses_part(sent_request, "user", part)
+        case kind:
+            raise AssertionError(f"an item of type {kind}")
+
+
+def _responses_part(sent_request: SentRequest, role: str, part: Json) -> None:
+    match part["type"]:
+        case "input_text" | "output_text" | "text":
+            sent_request.say(role, part["text"])
+        case "refusal":
+            sent_request.say(role, part["refusal"])
+        case "input_image":
+            sent_request.medium("image", part["image_url"].partition(",")[2])
+        case "input_file":
+            head, _, data = part["file_data"].partition(",")
+            if head.startswith("data:text/"):
+                text = base64.b64decode(data).decode()
+                sent_request.say(role, f"[{part['filename']}]\n{text}")
+            else:
+                sent_request.medium("document", data)
+        case kind:
+            raise AssertionError(f"a part of type {kind}")
+
+
 READERS: dict[str, Callable[[Json], SentRequest]] = {
     "openai": hear_openai,
+    "responses": hear_responses,
     "anthropic": hear_anthropic,
     "gemini": hear_gemini,
 }

@@ -74,7 +74,12 @@ async def test_every_turn(
         assert isinstance(said, Answer), f"request {place}, {upstream.name}: {said}"
         if asked.sent is not None:
             sent_request = check(
-                told.conversation, told.turns, endpoint.NAME, upstream, asked.sent, asked.dropped
+                told.conversation,
+                told.turns,
+                endpoint.NAME,
+                asked.upstream,
+                asked.sent,
+                asked.dropped,
             )
             told.check_thoughts(upstream, sent_request)
         calls = not place % 2

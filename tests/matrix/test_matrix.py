@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.matrix import chat, grpc_calls, messages, options
+from tests.matrix import chat, grpc_calls, grpc_responses, messages, options
 from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
 from tests.matrix.exchanges import Exchange, ask, said_by
 from tests.matrix.meaning import check
 from tests.matrix.tool_conversations import CALLS, LOOPS, RESULTS
 from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
-from tests.matrix.words import CHAT, Answer, Conversation, Failure, result, user
+from tests.matrix.words import CHAT, GRPC, Answer, Conversation, Failure, result, user
 
 CONVERSATIONS = (*TEXTS, *MEDIA, *FORMS, *THOUGHTS, *CALLS, *RESULTS, *LOOPS)
 ENDPOINTS = (chat, messages, grpc_calls)
@@ -32,14 +32,32 @@ def test_the_table():
 @pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)
 async def test_every_conversation(target: MatrixGateway, endpoint: ModuleType, upstream: Upstream):
+    taken = [one for one in CONVERSATIONS if endpoint.NAME in one.endpoints]
+    await _check_all(target, endpoint, upstream, taken)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "upstream", [one for one in UPSTREAMS if one.responses], ids=lambda upstream: upstream.name
+)
+async def test_every_conversation_at_responses(target: MatrixGateway, upstream: Upstream):
+    taken = [one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)]
+    await _check_all(target, grpc_responses, upstream, taken)
+
+
+async def _check_all(
+    target: MatrixGateway,
+    endpoint: ModuleType,
+    upstream: Upstream,
+    conversations: Sequence[Conversation],
+) -> None:
     failures = []
-    for conversation in CONVERSATIONS:
-        if endpoint.NAME in conversation.endpoints:
-            cell = f"{endpoint.NAME}, {upstream.name}, {conversation.name}"
-            try:
-                await Cell(target, endpoint, upstream, conversation).run()
-            except (AssertionError, LookupError, ValueError, TypeError) as error:
-                failures.append(f"{cell}: {type(error).__name__}: {error}")
+    for conversation in conversations:
+        cell = f"{endpoint.NAME}, {upstream.name}, {conversation.name}"
+        try:
+            await Cell(target, endpoint, upstream, conversation).run()
+        except (AssertionError, LookupError, ValueError, TypeError) as error:
+            failures.append(f"{cell}: {type(error).__name__}: {error}")
     assert not failures, "\n\n".join([f"{len(failures)} cells", *failures])
 
 
@@ -86,10 +104,17 @@ class Cell:
         asked = await self._ask(body, stream)
         answer = asked.answer
         assert isinstance(answer, Answer), answer
-        self._check_answer(answer, asked.dropped)
+        self._check_answer(answer, asked)
         if asked.sent is not None:
             name = self._endpoint.NAME
-            check(conversation, conversation.turns, name, self._upstream, asked.sent, asked.dropped)
+            check(
+                conversation,
+                conversation.turns,
+                name,
+                asked.upstream,
+                asked.sent,
+                asked.dropped,
+            )
         if conversation.results:
             return [answer, await self._go_on(body, answer, stream)]
         if "stop" in conversation.options and not self._upstream.tells_stops:
@@ -97,9 +122,9 @@ class Cell:
             answer = replace(answer, usage=(0, 0))
         return [answer]
 
-    def _check_answer(self, answer: Answer, dropped: Sequence[str]) -> None:
+    def _check_answer(self, answer: Answer, asked: Exchange) -> None:
         conversation = self._conversation
-        self._check_thoughts(answer, dropped)
+        self._check_thoughts(answer, asked)
         assert min(answer.usage) > 0
         if conversation.any_answer:
             return
@@ -114,13 +139,13 @@ class Cell:
         if finish == "stop":
             assert answer.stop_sequence == conversation.options["stop"][0]
 
-    def _check_thoughts(self, answer: Answer, dropped: Sequence[str]) -> None:
+    def _check_thoughts(self, answer: Answer, asked: Exchange) -> None:
         conversation = self._conversation
         paths = options.OPTIONS["effort"].dropped_as[self._endpoint.NAME]
-        unasked = (paths - {"thinking.budget_tokens"}).intersection(dropped)
+        unasked = (paths - {"thinking.budget_tokens"}).intersection(asked.dropped)
         if conversation.options.keys() & {"effort", "budget"} and not unasked:
             hidden = any("redact" in str(part) for part in conversation.turns[-1].parts)
-            shows = self._upstream.shows_thoughts and not hidden
+            shows = asked.upstream.shows_thoughts and not hidden
             assert bool(answer.thoughts) == shows, f"thoughts: {answer.thoughts!r}"
 
     async def _go_on(self, body: Any, answer: Answer, stream: bool) -> Answer:
@@ -134,6 +159,7 @@ class Cell:
         if asked.sent is not None:
             turns = [*conversation.turns, said_by(answer), turn]
             name = self._endpoint.NAME
+            upstream = asked.upstream
             sent_request = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
             # A chat has no place for the signature that Claude wants to see.
             lost = name == CHAT and upstream.dialect == "anthropic"

@@ -32,14 +32,16 @@ class Upstream:
         shows_thoughts: whether answers show what the model thought.
         takes_thoughts: whose thoughts of earlier turns it takes and does not refuse.
         ids: the ids of calls that it takes.
+        responses: whether it has OpenAI's responses too, for requests of that dialect.
     """
 
     name: str
-    dialect: Literal["openai", "anthropic", "gemini", ""]
+    dialect: Literal["openai", "responses", "anthropic", "gemini", ""]
     model: str = "echo"
     shows_thoughts: bool = False
     takes_thoughts: Literal["none", "own", "any"] = "none"
     ids: re.Pattern[str] = _ANY
+    responses: bool = False
 
     @property
     def full_model(self) -> str:
@@ -54,16 +56,16 @@ class Upstream:
 
 UPSTREAMS = (
     Upstream("sandbox", "", shows_thoughts=True),
-    Upstream("openai", "openai", shows_thoughts=True),
+    Upstream("openai", "openai", shows_thoughts=True, responses=True),
     Upstream("anthropic", "anthropic", "echo", True, "own", _SAFE),
     Upstream("gemini", "gemini", "echo", True, "any"),
-    Upstream("azure", "openai"),
+    Upstream("azure", "openai", responses=True),
     Upstream("claude-5", "anthropic", "claude-sonnet-5", True, "own", _SAFE),
     Upstream("deepseek", "openai", "deepseek-v4-pro", True, "any"),
     Upstream("gemini-openai", "openai", "gemini-3-pro-preview", False, "any"),
     Upstream("mistral", "openai", "magistral-medium-latest", True, "none", _SHORT),
     Upstream("ollama", "openai", "qwen3:8b", True, "any"),
-    Upstream("openai-o", "openai", "gpt-5"),
+    Upstream("openai-o", "openai", "gpt-5", responses=True),
     Upstream("openrouter", "openai", "vendor/model", True, "any"),
     Upstream("vllm", "openai", "Qwen/Qwen3-8B", True, "any"),
 )
@@ -107,7 +109,8 @@ def _providers(sandbox: str) -> dict[str, dict[str, Any]]:
         **{name: ("anthropic", f"{sandbox}/{name}") for name in OF_ANTHROPIC},
     }
     assert addresses.keys() == NAMES - {"sandbox"}, "every personality has its row"
+    native = {one.name: {"responses": True} for one in UPSTREAMS if one.responses}
     return {
-        name: {"kind": kind, "base_url": url, "api_key": "k"}
+        name: {"kind": kind, "base_url": url, "api_key": "k", **native.get(name, {})}
         for name, (kind, url) in addresses.items()
     }

@@ -32,6 +32,11 @@ _NOT_OF_THE_REQUEST = frozenset(
 )
 
 
+# Words about the signature of a thinking block, or about a reasoning item of OpenAI's responses
+# that cannot be decrypted or is not encrypted.
+_OF_SIGNATURES = ("signature", "encrypted content", "items are not persisted")
+
+
 @dataclass(frozen=True, slots=True)
 class FailOn:
     """The caller's own rule of which failures move on to the next step.
@@ -113,7 +118,10 @@ def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
 
 def refuses_signatures(error: UpstreamError) -> bool:
     """Return whether a provider doubts the signature of a thinking block."""
-    return error.reason == errors_pb2.REASON_UPSTREAM_REJECTED and "signature" in error.body.lower()
+    if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
+        return False
+    body = error.body.lower()
+    return any(word in body for word in _OF_SIGNATURES)
 
 
 def _is_lost(error: UpstreamError) -> bool:

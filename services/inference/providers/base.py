@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.common.errors import GatewayError, unsupported
+from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
@@ -147,6 +147,13 @@ class Call:
             else:
                 body[other] = value
         return dropped
+
+
+class MissingEndpointError(UpstreamError):
+    """Error raised when a server has no endpoint for requests of a dialect.
+
+    The provider's usual adapter is called then, in this request and in all later ones.
+    """
 
 
 def no_transcripts(provider: str) -> GatewayError:

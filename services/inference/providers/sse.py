@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
+_EVENT = b"event: "
 BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
 # Input without effect at the start of an event: blank lines, comments, and events without data.
@@ -114,6 +115,12 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     lines = text[at:end]
     if lines.startswith(_DATA) and b"\n" not in lines:
         return ServerSentEvent(_DEFAULT_EVENT, lines[len(_DATA) :]), end + len(BLANK)
+    if lines.startswith(_EVENT) and lines.count(b"\n") == 1:
+        # Nearly all events of dialects with named events are like this.
+        first, second = lines.split(b"\n")
+        if second.startswith(_DATA):
+            event = first[len(_EVENT) :].decode("utf-8", "replace") or _DEFAULT_EVENT
+            return ServerSentEvent(event, second[len(_DATA) :]), end + len(BLANK)
     name, data = b"", list[bytes]()
     for line in lines.split(b"\n"):
         field, _, value = line.partition(b":")

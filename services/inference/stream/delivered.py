@@ -79,7 +79,10 @@ class DeliveredPrefix:
 
     def _other(self, event: Event) -> None:
         kind = event.WhichOneof("kind")
-        if kind == "block_start":
+        if kind == "start":
+            # What goes out in the provider's own events cannot go on in others.
+            self._is_known = not event.native
+        elif kind == "block_start":
             self._open(event.block_start)
         elif kind == "block_stop":
             self.blocks[-1].closed = True

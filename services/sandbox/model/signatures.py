@@ -23,6 +23,22 @@ def reveal(redacted: str) -> str:
     return base64.b64decode(redacted[:-_SIGNATURE_LENGTH]).decode()
 
 
+# How OpenAI's encrypted thoughts begin.
+_ENCRYPTED = "gAAAA"
+
+
+def encrypt(thoughts: str) -> str:
+    """Return a text as OpenAI's encrypted content looks; `redacted_in` undoes it."""
+    return _ENCRYPTED + redact(thoughts)
+
+
+def redacted_in(encrypted: str) -> str:
+    """Return what `redact` has made of the text of encrypted content, "" where it is none."""
+    redacted = encrypted.removeprefix(_ENCRYPTED)
+    is_whole = encrypted.startswith(_ENCRYPTED) and is_redacted(redacted)
+    return redacted if is_whole else ""
+
+
 def is_redacted(data: str) -> bool:
     """Return whether `redact` has made this."""
     return data[-_SIGNATURE_LENGTH:] == sign(data[:-_SIGNATURE_LENGTH])

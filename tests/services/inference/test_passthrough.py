@@ -4,6 +4,7 @@ import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Usage
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     Event,
     GenerateRequest,
@@ -11,12 +12,15 @@ from gateway.inference.v1.inference_pb2 import (
     Memory,
     Served,
 )
+from services.common.errors import UpstreamError
+from services.inference.providers.base import MissingEndpointError
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
     Line,
     ScriptedEngine,
     answer,
+    broken,
     chain,
     cut,
     failing,
@@ -25,6 +29,7 @@ from tests.services.inference.fallback.scripted_engine import (
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 OPENAI = conversation.DIALECT_OPENAI  # what the providers speak
+RESPONSES = conversation.DIALECT_RESPONSES
 ANTHROPIC = conversation.DIALECT_ANTHROPIC
 JSON = b'{"id": "1"} '
 PREFILL = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once")])
@@ -90,6 +95,57 @@ async def test_no_answer_comes_verbatim_by_way_of_a_stream() -> None:
     scripted = ScriptedEngine()
     await scripted.engine.generate(but(fallback=0))
     assert allowed(scripted) == [False]
+
+
+def of_responses(*, native: bool) -> ScriptedEngine:
+    """Return an engine whose provider breaks off a streamed response, and goes on once asked."""
+    scripted = ScriptedEngine(fallbacks=())
+    scripted.p.dialect = RESPONSES
+    scripted.p.checks_signatures = True
+    first, *rest = broken("Once ")
+    if native:
+        for event in first:
+            event.native = b"{}"
+    scripted.p.plays("a", [first, *rest], answer("Once upon"))
+    return scripted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fallbacks", "goes"),
+    [
+        (but(dialect=RESPONSES, fallback=0), (), True),
+        (but(dialect=RESPONSES, fallback=0), ("b",), False),
+        (but(dialect=RESPONSES, takes_passthrough=False), (), False),
+        (but(dialect=OPENAI), (), False),
+    ],
+)
+@in_no_time
+async def test_streams_of_responses_may_have_the_providers_events(
+    wanted: GenerateRequest, fallbacks: tuple[str, ...], goes: bool
+) -> None:
+    scripted = ScriptedEngine(fallbacks=fallbacks)
+    scripted.p.dialect = wanted.dialect
+    scripted.p.checks_signatures = True
+    await scripted.stream(wanted)
+    assert allowed(scripted) == [goes]
+
+
+@in_no_time
+async def test_a_stream_of_the_providers_events_is_not_continued() -> None:
+    wanted = but(dialect=RESPONSES, fallback=0)
+    continued = of_responses(native=False)
+    assert "".join(event.text for event in await continued.stream(wanted)) == "Once upon"
+    with pytest.raises(UpstreamError):
+        await of_responses(native=True).stream(wanted)
+
+
+@in_no_time
+async def test_a_missing_endpoint_is_asked_for_once() -> None:
+    scripted = ScriptedEngine()
+    told = MissingEndpointError(errors_pb2.REASON_MODEL_NOT_FOUND, "no /responses", status=404)
+    scripted.p.plays("a", [told], answer("I am a"))
+    text, served, _ = await scripted.ask(True, but(fallback=0))
+    assert (text, served.step, served.attempts) == ("I am a", "primary", 2)
 
 
 @in_no_time

@@ -18,6 +18,7 @@ from services.inference.thinking import (
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+RESPONSES = conversation_pb2.DIALECT_RESPONSES
 NONE = conversation_pb2.DIALECT_UNSPECIFIED
 PRESERVE = inference_pb2.THINKING_BLOCK_STRATEGY_PRESERVE
 DISCARD = inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD
@@ -92,6 +93,18 @@ def test_carried_signatures_are_used_where_none_are_made() -> None:
     assert answer(request, signs=True, dialect=ANTHROPIC) == []
     # Servers of Anthropic's dialect that check nothing may have signed it in any way.
     assert answer(request, signs=False, dialect=ANTHROPIC) == [thought("a", "own")]
+
+
+def test_responses_take_back_what_the_gateway_has_not_signed() -> None:
+    encrypted, unsigned = thought("a", "gAAAAA-_x"), thought("b")
+    own = thought("c", SIGNER.sign("c", "m", "gAAAA"))
+    request = conversation(encrypted, unsigned, own, strategy=PRESERVE)
+    request.dialect = RESPONSES
+    assert answer(request, signs=True, dialect=RESPONSES) == [encrypted, unsigned]
+    assert answer(request, signs=True, dialect=ANTHROPIC) == []
+    assert answer(request, signs=False, dialect=OPENAI) == [thought("c", "gAAAA")]
+    request.dialect = ANTHROPIC
+    assert answer(request, signs=True, dialect=RESPONSES) == []
 
 
 @pytest.mark.parametrize("data", [SIGNER.sign("", "m"), "gw1.a.b.c", "gw1.", PROVIDERS_OWN])

@@ -8,7 +8,8 @@ from typing import Any
 
 from services.common.settings import Limits
 from services.inference.http import Client
-from services.inference.providers.upstream import Upstream
+from services.inference.providers import failures
+from services.inference.providers.upstream import Classify, Upstream
 
 SSE_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -160,7 +161,9 @@ class ScriptedUpstream:
         self.live = Gauge()
         self._client = client
 
-    def upstream(self, url: str | None = None, **limits: float) -> Upstream:
+    def upstream(
+        self, url: str | None = None, *, classify: Classify = failures.classify, **limits: float
+    ) -> Upstream:
         """Return an upstream; limits left out are small enough for a test."""
         bounds = Limits.model_validate({"step_timeout_s": 5, "stream_idle_s": 5, **limits})
         headers = {"Authorization": "Bearer very-secret-word"}
@@ -172,6 +175,7 @@ class ScriptedUpstream:
             self._client,
             self.live,
             now=lambda: 1_000_000_000.0,
+            classify=classify,
         )
 
 

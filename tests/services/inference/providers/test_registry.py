@@ -39,11 +39,13 @@ class Unreachable(http.Client):
 def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
     metrics = Metrics(CollectorRegistry())
     client = Unreachable(5, http.Proxies({}))
-    built = registry.build(providers, client, Limits(), metrics.live_upstream_calls)
+    live = metrics.live_upstream_calls
+    built = registry.build(providers, client, Limits(), live)
+    responses = registry.build_responses(providers, client, Limits(), live, set())
     models = Models(configured, providers, {}, {})
     signer = Signer({"k1": b"s" * 32}, "k1")
     return Engine(
-        Routes(models, built),
+        Routes(models, built, responses=responses),
         signer,
         FakeFiles({}),
         FakeMemories(),
@@ -105,6 +107,48 @@ async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
     asked.messages[0].blocks.append(Block(media=image))
     with pytest.raises(Sent if sent else GatewayError):
         await there.generate(asked)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "given", "has"),
+    [
+        ("https://api.openai.com/v1", None, True),
+        ("https://eu.api.openai.com/v1/", None, True),
+        ("https://api.openai.com/v1", False, False),
+        ("https://mine.openai.azure.com/openai/v1", None, True),
+        ("https://mine.openai.azure.com/openai/v1/?api-version=preview", None, True),
+        ("https://mine.openai.azure.com/openai/deployments/gpt-5", None, False),
+        ("https://api.deepseek.com/v1", None, False),
+        ("http://127.0.0.1:8000/v1", None, False),
+        ("http://127.0.0.1:8000/v1", True, True),
+    ],
+)
+def test_requests_of_responses_go_to_servers_that_have_them(
+    base_url: str, given: bool | None, has: bool
+) -> None:
+    settings = Provider(kind="openai", base_url=base_url, responses=given)
+    assert registry.has_responses(settings) == has
+    live = Metrics(CollectorRegistry()).live_upstream_calls
+    client = Unreachable(5, http.Proxies({}))
+    built = registry.build_responses({"p": settings}, client, Limits(), live, set())
+    assert list(built) == (["p"] if has else [])
+
+
+def test_only_servers_of_openais_dialect_have_responses() -> None:
+    with pytest.raises(ValueError, match="responses: only a provider of kind openai"):
+        Provider(kind="anthropic", base_url="http://x", responses=True)
+    assert not registry.has_responses(
+        Provider(kind="anthropic", base_url="http://api.openai.com/v1")
+    )
+
+
+async def test_without_its_key_responses_are_asked_nothing() -> None:
+    provider = KEYLESS.model_copy(update={"responses": True})
+    asked = request()
+    asked.dialect = conversation_pb2.DIALECT_RESPONSES
+    with pytest.raises(UpstreamError) as refused:
+        await engine({"p": provider}, Model(name="m", provider="p")).generate(asked)
+    assert refused.value.reason == errors_pb2.REASON_UPSTREAM_AUTH
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,21 @@ def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
     return events
 
 
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        (b"event: a\ndata: {}\n\n", ("a", b"{}")),
+        (b"event: \ndata: {}\n\n", ("message", b"{}")),
+        (b"event: a\ndata:{}\n\n", ("a", b"{}")),
+        (b"event: a\nid: 1\n\n", None),
+        (b"event: a\xff\ndata: 1\ndata: 2\n\n", ("a\ufffd", b"1\n2")),
+        (b"data: {}\nevent: a\n\n", ("a", b"{}")),
+    ],
+)
+def test_events_with_a_name(text: bytes, event: tuple[str, bytes] | None) -> None:
+    assert read_event(text, 0) == (event, len(text))
+
+
 def test_several_events_in_one_chunk_come_in_order() -> None:
     assert parse(b'data: {"a":1}\n\ndata: {"b":2}\n\n') == [
         ("message", b'{"a":1}'),

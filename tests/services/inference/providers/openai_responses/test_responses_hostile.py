@@ -1,0 +1,119 @@
+"""Any JSON value at any place of a response, or of one of its events, is an answer or a failure."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.common.errors import UpstreamError
+from services.inference.providers.openai_responses.events import events_from_whole, passthrough
+from tests.services.inference.providers.changes import GONE, changed, spread, values
+from tests.services.inference.providers.openai_responses.responses_answers import (
+    Provider,
+    answer,
+    custom_call,
+    data,
+    events_of,
+    function_call,
+    message,
+    reader_of,
+    reasoning,
+    refusal,
+    response,
+    search,
+    text,
+)
+from tests.services.inference.providers.openai_responses.responses_calls import Json, call_of
+
+CITATION = {"type": "url_citation", "start_index": 0, "end_index": 2, "title": "t", "url": "u"}
+SAMPLE = response(
+    reasoning("a", encrypted_content="gAAAA", content=[{"type": "reasoning_text", "text": "b"}]),
+    message(text("Hello", annotations=[CITATION]), refusal("No"), phase="final_answer"),
+    function_call('{"a":1}'),
+    custom_call("1+1"),
+    search(),
+    incomplete_details={"reason": "max_output_tokens"},
+)
+EVENTS = events_of(SAMPLE)
+DEEP: Any = []
+for _ in range(200):
+    DEEP = [DEEP]
+HOSTILE: dict[str, Any] = {
+    "nothing": GONE,
+    "null": None,
+    "true": True,
+    "a negative number": -1,
+    "a large number": 2**63,
+    "a fraction": 0.5,
+    "an empty text": "",
+    "a text": "x",
+    "a long text": "x" * 1000,
+    "a surrogate": "\ud7ff",
+    "a list": [1, None],
+    "an object": {"type": "message"},
+    "deep": DEEP,
+}
+
+
+def read_whole(given: Json) -> None:
+    try:
+        answer(events_from_whole(given, call_of(), Provider(), str))
+    except UpstreamError:
+        pass
+    event = passthrough(b"{}", given)
+    assert event is None or event.whole.passthrough == b"{}"
+
+
+def read_stream(events: list[Json], *, native: bool) -> None:
+    reader = reader_of(takes_passthrough=native)
+    out: list[Any] = []
+    try:
+        reader.feed(data(*events), out)
+        reader.end(out)
+        answer(out)
+    except UpstreamError:
+        pass
+    assert not out or out[0].HasField("start")
+    if native:
+        told = [orjson.loads(event.native) for event in out if event.native]
+        assert told == events[: len(told)]
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_any_value_at_any_place_of_a_whole_answer(value: Any) -> None:
+    for place in spread(SAMPLE):
+        read_whole(changed(SAMPLE, {place: value}))
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_any_value_at_any_place_of_an_event(value: Any) -> None:
+    for number, event in enumerate(EVENTS):
+        if "response" in event:
+            places = [place for place in spread(event) if len(place) < 4]
+        else:
+            places = spread(event)
+        for at, place in enumerate(places):
+            other = changed(event, {place: value})
+            read_stream([*EVENTS[:number], other, *EVENTS[number + 1 :]], native=bool(at % 2))
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.data())
+def test_several_values_at_several_places(drawn: st.DataObject) -> None:
+    given = {"events": EVENTS, "whole": SAMPLE}
+    hostile = st.sampled_from([one for one in HOSTILE.values() if one is not DEEP]) | values
+    places = st.dictionaries(st.sampled_from(spread(given)), hostile, max_size=4)
+    other = changed(given, drawn.draw(places))
+    if isinstance(other.get("whole"), dict):
+        read_whole(other["whole"])
+    events = other.get("events")
+    if isinstance(events, list) and all(isinstance(one, dict) for one in events):
+        read_stream(events, native=drawn.draw(st.booleans()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations(range(len(EVENTS))))
+def test_events_in_any_order(order: list[int]) -> None:
+    read_stream([EVENTS[number] for number in order], native=True)
