@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from openai.types.responses import response_create_params
 from pydantic import TypeAdapter
 
 from facade.dialects.paths import CallerPaths
@@ -255,13 +256,14 @@ def test_paths_are_those_of_the_body() -> None:
 
 
 def test_what_the_sdk_lets_write_is_taken() -> None:
-    from openai.types.responses import response_create_params as params
-
-    adapter = TypeAdapter(params.ResponseCreateParamsNonStreaming)
+    adapter = TypeAdapter(response_create_params.ResponseCreateParamsNonStreaming)
     written = {
         "model": "m",
         "input": [
-            {"role": "user", "content": [{"type": "input_image", "image_url": "http://a/b"}]},
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": "http://a/b", "detail": "auto"}],
+            },
             {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "x"},
             {"type": "custom_tool_call_output", "call_id": "c", "output": "y"},
         ],
