@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from facade.dialects.extensions import set_extensions
+from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.paths import Origins
 from facade.dialects.responses.item_types import Item
@@ -17,6 +17,7 @@ from facade.dialects.responses.items import (
     check_not_empty,
 )
 from facade.dialects.responses.request_fields import keep_of_request
+from facade.dialects.responses.source import plain_settings, source_of
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -85,25 +86,69 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire, _ = read_quickly(_REQUEST, body)
+    wire, is_exact = read_quickly(_REQUEST, body)
+    size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     _check(wire, stream)
     origins = Origins()
-    request = _parameters(wire, "")
-    request.model = wire.model
     state = _state(wire, new_id)
+    fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    lazy = None
+    if fields is None:
+        request = _parameters(wire, "")
+        request.model = wire.model
+        _add_messages(wire, origins, request)
+        if not (state.references or wire.previous_response_id or wire.prompt):
+            check_not_empty(request.messages, "input")
+    else:
+        lazy = _lazy(wire, fields, origins, size)
+        request = lazy.request
+    if wire.conversation is not None and wire.memory_id is None:
+        wire.memory_id = state.conversation
+    set_extensions(request, wire, partial(_step_parameters, wire), origins)
+    return ParsedRequest(request, lazy, stream, origins, state)
+
+
+def _lazy(
+    wire: ResponseRequest, fields: Mapping[str, object], origins: Origins, size: int
+) -> LazyRequest:
+    """Return a request whose conversation, of these fields, is translated later."""
+    settings = plain_settings(wire)
+    if settings is None:
+        request = _parameters(wire, "", with_tools=False)
+        add = partial(_complete, wire, origins)
+    else:
+        fields = {**fields, **settings}
+        request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
+        add = partial(_complete_with_settings, wire, origins)
+    request.model = wire.model
+    return LazyRequest(
+        request, fields, add, size=size, only_maker=False, is_whole=settings is not None
+    )
+
+
+def _complete(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
+    """Add what a request that was read lazily lacks."""
+    if wire.tools:
+        add_tools(request, wire.tools, "tools", wire.max_tool_calls)
+    _add_messages(wire, origins, request)
+
+
+def _complete_with_settings(
+    wire: ResponseRequest, origins: Origins, request: GenerateRequest
+) -> None:
+    """Add what a request lacks of which all fields may go on as they are."""
+    request.MergeFrom(_parameters(wire, "", with_tools=False))
+    _complete(wire, origins, request)
+
+
+def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
     messages: list[Message] = []
     if wire.instructions:
         add_instructions(messages, wire.instructions, origins)
     add_input(messages, wire.input or [], "input", origins)
-    if not (state.references or wire.previous_response_id or wire.prompt):
-        check_not_empty(messages, "input")
     request.messages.extend(messages)
-    if wire.conversation is not None and wire.memory_id is None:
-        wire.memory_id = state.conversation
-    set_extensions(request, wire, partial(_step_parameters, wire), origins)
-    return ParsedRequest(request, None, stream, origins, state)
 
 
 def _check(wire: ResponseRequest, stream: bool) -> None:
@@ -184,7 +229,9 @@ def _step_parameters(
     return step
 
 
-def _parameters(wire: ResponseParameters, prefix: str) -> GenerateRequest:
+def _parameters(
+    wire: ResponseParameters, prefix: str, *, with_tools: bool = True
+) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(dialect=DIALECT_RESPONSES)
     if wire.max_output_tokens is not None:
@@ -200,7 +247,7 @@ def _parameters(wire: ResponseParameters, prefix: str) -> GenerateRequest:
         if wire.top_logprobs is not None:
             request.top_logprobs = wire.top_logprobs
     tools = wire.tools or ()
-    if tools:
+    if tools and with_tools:
         add_tools(request, tools, f"{prefix}tools", wire.max_tool_calls)
     set_tool_choice(
         request,
