@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import orjson
 from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
@@ -92,7 +93,7 @@ def parse_request(
     stream = wire.stream or False
     _check(wire, stream)
     origins = Origins()
-    state = _state(wire, new_id)
+    state = _state(wire, new_id, orjson.dumps if is_exact else _dump)
     fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
     lazy = None
     if fields is None:
@@ -170,7 +171,14 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
         raise invalid("input", "input: is required")
 
 
-def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState:
+def _dump(value: object) -> bytes:
+    """Serialize a value with numbers of any size."""
+    return write_json(value, "")
+
+
+def _state(
+    wire: ResponseRequest, new_id: Callable[[str], str], dump: Callable[[object], bytes]
+) -> ResponseState:
     store = wire.store is not False
     given: Sequence[Item]
     if isinstance(wire.input, str):
@@ -180,6 +188,8 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         given = wire.input or []
     references = []
     items: list[dict[str, Any]] = []
+    if wire.store is False and isinstance(wire.input, str):
+        given = ()
     for index, one in enumerate(given):
         item = cast("dict[str, Any]", one)
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
@@ -188,7 +198,7 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         items.append({**item, "type": kind})
     written: Sequence[bytes] = ()
     if store or references:
-        written = [write_json(_with_id(item, new_id), "input") for item in items]
+        written = [dump(_with_id(item, new_id)) for item in items]
     return ResponseState(
         store=store,
         background=wire.background or False,
@@ -197,7 +207,7 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         input_items=written,
         references=references,
         instructions=wire.instructions,
-        echo=echo_of(wire),
+        echo=echo_of(wire, dump),
     )
 
 
