@@ -25,6 +25,7 @@ from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.management import MemoryManagement
 from services.memory.metrics import MemoryMetrics
 from services.memory.profile.fact_store import FactStore
+from services.memory.responses.conversation import ConversationReader
 from services.memory.responses.records import ResponseLimits
 from services.memory.responses.repository import ResponseRepository
 from services.memory.responses.runs import ResponseRuns
@@ -94,18 +95,19 @@ class MemoryService:
         jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
         turns = TurnService(stores, locks, contexts, jobs, limits, source, metrics, reserve)
         management = MemoryManagement(database, stores, locks, contexts.embed_question)
-        repository = open_responses(database, source, settings, instances)
-        runs = ResponseRuns(repository)
+        responses = open_responses(database, source, settings, instances)
+        runs = ResponseRuns(responses)
+        conversations = ConversationReader(database, source, responses.limits)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
             MemoryServicer(turns, management),
-            ResponseServicer(repository, runs, limits.storage, reserve),
+            ResponseServicer(responses, runs, conversations, limits.storage, reserve),
             runs,
             locks,
             jobs,
             tasks,
-            MemorySweeper(stores.repository, locks, repository, lease, every_s),
+            MemorySweeper(stores.repository, locks, responses, lease, every_s),
             instances,
         )
 

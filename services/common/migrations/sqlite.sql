@@ -317,6 +317,13 @@ CREATE TABLE response_contents (
 	CONSTRAINT pk_response_contents PRIMARY KEY (id),
 	CONSTRAINT fk_response_contents_id FOREIGN KEY(id) REFERENCES responses (id)
 );
+CREATE TABLE response_items (
+	id VARCHAR(64) NOT NULL,
+	item_id VARCHAR(128) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_response_items PRIMARY KEY (id, item_id),
+	CONSTRAINT fk_response_items_id FOREIGN KEY(id) REFERENCES responses (id)
+);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
 CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
@@ -340,6 +347,7 @@ CREATE INDEX ix_memory_jobs_owner_id ON memory_jobs (owner_id);
 CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first_message) WHERE superseded_at_ms IS NULL;
 CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
 CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
+CREATE INDEX ix_response_items_owner_id ON response_items (owner_id, item_id);
 CREATE INDEX ix_responses_ends_at_ms ON responses (ends_at_ms) WHERE holder <> '';
 CREATE INDEX ix_responses_expires_at_ms ON responses (expires_at_ms);
 CREATE INDEX ix_users_team_id ON users (team_id);

@@ -1,22 +1,74 @@
-"""The conversation of a response: the responses that it continues, found by one recursive query."""
+"""What responses continue: previous ones, by one recursive query, and items found by their ids."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, func, literal, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
+from services.common.database import reading, reading_once
+from services.common.ids import Source
+from services.memory.responses.packing import unpack_items
 from services.memory.responses.records import (
     RUNNING,
     ResponseLimits,
     conversation_too_large,
     conversation_too_long,
+    item_not_found,
     not_found,
     still_running,
 )
-from services.memory.responses.tables import contents, responses
+from services.memory.responses.tables import contents, output_items, responses
 
 _EXTRA_LIFE_MS = 86_400_000
+# Ids in a statement, of which databases take some thousands.
+_IDS_AT_ONCE = 500
+
+
+class ConversationReader:
+    """Reads what new responses continue.
+
+    Args:
+        engine: the database.
+        source: the clock.
+        limits: the bounds of a conversation.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source, limits: ResponseLimits) -> None:
+        self._engine = engine
+        self._source = source
+        self._limits = limits
+
+    async def read(
+        self, owner_id: str, response_id: str, *, with_last_output: bool = True
+    ) -> ResponseItems:
+        """Return the items up to a response; see `read_conversation`."""
+        async with reading_once(self._engine) as connection:
+            packed = await read_conversation(
+                connection,
+                owner_id,
+                response_id,
+                self._source.now_ms(),
+                self._limits,
+                with_last_output=with_last_output,
+            )
+        return await unpack_items(packed)
+
+    async def find_items(self, owner_id: str, ids: Sequence[str]) -> list[ResponseItem]:
+        """Return items of the outputs of an owner's responses, in the order of their ids.
+
+        Raises:
+            GatewayError: not_found, naming the place of an id that no item has; too_large.
+        """
+        async with reading(self._engine) as connection:
+            now_ms = self._source.now_ms()
+            packed = await read_outputs(connection, owner_id, ids, now_ms, self._limits)
+        by_id = {item.id: item for item in (await unpack_items(packed)).items}
+        for place, item_id in enumerate(ids):
+            if item_id not in by_id:
+                raise item_not_found(item_id, place)
+        return [by_id[item_id] for item_id in ids]
 
 
 async def read_conversation(
@@ -48,6 +100,49 @@ async def read_conversation(
     _check(rows, response_id, limits, must_have_ended=with_last_output)
     packed = [part for row in rows for part in (row.input, row.output)]
     return packed if with_last_output else packed[:-1]
+
+
+async def read_outputs(
+    connection: AsyncConnection,
+    owner_id: str,
+    item_ids: Sequence[str],
+    now_ms: int,
+    limits: ResponseLimits,
+) -> list[bytes]:
+    """Return the packed outputs of the responses that have some items.
+
+    Args:
+        connection: for several statements that read.
+        owner_id: the user.
+        item_ids: ids of the items.
+        now_ms: Unix milliseconds.
+        limits: the bounds; a conversation's hold for the outputs together.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    found: dict[str, int] = {}
+    size = func.length(contents.c.output).label("size")
+    for start in range(0, len(item_ids), _IDS_AT_ONCE):
+        query = (
+            select(output_items.c.id, size)
+            .join(contents, contents.c.id == output_items.c.id)
+            .join(responses, responses.c.id == output_items.c.id)
+            .where(
+                output_items.c.owner_id == owner_id,
+                output_items.c.item_id.in_(item_ids[start : start + _IDS_AT_ONCE]),
+                responses.c.expires_at_ms > now_ms,
+            )
+        )
+        found.update({row.id: row.size for row in await connection.execute(query)})
+    if sum(found.values()) > limits.max_conversation_bytes:
+        raise conversation_too_large(limits.max_conversation_bytes)
+    ids = list(found)
+    packed: list[bytes] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        chosen = contents.c.id.in_(ids[start : start + _IDS_AT_ONCE])
+        packed += await connection.scalars(select(contents.c.output).where(chosen))
+    return packed
 
 
 async def extend_lives(

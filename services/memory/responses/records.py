@@ -85,6 +85,15 @@ def not_found(response_id: str) -> GatewayError:
     )
 
 
+def item_not_found(item_id: str, place: int) -> GatewayError:
+    """Return the 404 error of a caller without a response that has such an output item."""
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND,
+        f"ids[{place}]: none of your responses has an output item {quoted(item_id)}",
+        param=f"ids[{place}]",
+    )
+
+
 def taken() -> GatewayError:
     """Return the 409 error of a caller who has a response of that id."""
     return GatewayError(

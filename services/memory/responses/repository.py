@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.memory.v1.responses_pb2 import (
     NewResponse,
     ResponseContent,
-    ResponseItems,
     StoredResponse,
 )
 from services.common.database import reading_once, writing
@@ -23,7 +22,9 @@ from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
 from services.memory.responses import response_rows
-from services.memory.responses.conversation import extend_lives, read_conversation
+from services.memory.responses.conversation import (
+    extend_lives,
+)
 from services.memory.responses.packing import PackedContent, pack_items, unpack_items
 from services.memory.responses.records import (
     RUN_BYTES,
@@ -138,7 +139,7 @@ class ResponseRepository:
             if not has_room:
                 packed, size = failed, failed.size(held.input_bytes)
                 await quota.charge(connection, held.owner_id, size - charged)
-            await response_rows.write_end(connection, held.id, packed, size)
+            await response_rows.write_end(connection, held.id, held.owner_id, packed, size)
         return has_room
 
     async def renew(self, held: Collection[HeldResponse]) -> Collection[HeldResponse]:
@@ -223,21 +224,6 @@ class ResponseRepository:
         which = and_(responses.c.expires_at_ms <= self._source.now_ms(), ~_IS_RUNNING)
         async with writing(self._engine) as connection:
             return await response_rows.delete_responses(connection, which, limit=limit)
-
-    async def conversation(
-        self, owner_id: str, response_id: str, *, with_last_output: bool = True
-    ) -> ResponseItems:
-        """Return the items up to a response; see `read_conversation`."""
-        async with reading_once(self._engine) as connection:
-            packed = await read_conversation(
-                connection,
-                owner_id,
-                response_id,
-                self._source.now_ms(),
-                self.limits,
-                with_last_output=with_last_output,
-            )
-        return await unpack_items(packed)
 
     async def _insert(
         self, owner_id: str, max_bytes: int, new: NewResponse, state: ResponseState

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.database import execute_many
 from services.memory.responses.packing import PackedContent
 from services.memory.responses.records import RUN_BYTES, ResponseState
-from services.memory.responses.tables import contents, responses
+from services.memory.responses.tables import contents, output_items, responses
 from services.memory.storage import quota
 
 # The holder of a response that nobody generates.
@@ -38,13 +39,16 @@ async def insert_response(
             events=packed.events,
         )
     )
+    await _insert_items(connection, row["id"], row["owner_id"], packed)
     return await quota.charge(connection, row["owner_id"], row["size_bytes"])
 
 
 async def write_end(
-    connection: AsyncConnection, row_id: str, packed: PackedContent, size: int
+    connection: AsyncConnection, row_id: str, owner_id: str, packed: PackedContent, size: int
 ) -> None:
     """Write the content of a response that has ended, and release it."""
+    await connection.execute(delete(output_items).where(output_items.c.id == row_id))
+    await _insert_items(connection, row_id, owner_id, packed)
     await connection.execute(
         update(contents)
         .where(contents.c.id == row_id)
@@ -92,7 +96,8 @@ async def delete_responses(
     )
     rows = (await connection.execute(query)).all()
     ids = [row.id for row in rows]
-    await connection.execute(delete(contents).where(contents.c.id.in_(ids)))
+    for table in (output_items, contents):
+        await connection.execute(delete(table).where(table.c.id.in_(ids)))
     await connection.execute(delete(responses).where(responses.c.id.in_(ids)))
     freed: Counter[str] = Counter()
     for row in rows:
@@ -100,3 +105,11 @@ async def delete_responses(
     for owner_id, size in sorted(freed.items()):
         await quota.charge(connection, owner_id, -size)
     return len(rows)
+
+
+async def _insert_items(
+    connection: AsyncConnection, row_id: str, owner_id: str, packed: PackedContent
+) -> None:
+    rows = [{"id": row_id, "item_id": one, "owner_id": owner_id} for one in packed.item_ids]
+    if rows:
+        await execute_many(connection, insert(output_items), rows)

@@ -17,6 +17,7 @@ from services.common.disk import DiskReserve
 from services.common.errors import invalid
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
+from services.memory.responses.conversation import ConversationReader
 from services.memory.responses.records import MAX_ID, is_response_id
 from services.memory.responses.repository import ResponseRepository
 from services.memory.responses.runs import ResponseRuns
@@ -25,6 +26,7 @@ SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full
 
 _MAX_ITEM_ID = 128
 _MAX_WAIT_MS = 30_000
+_MAX_FOUND_ITEMS = 10_000
 _DEFAULT_PAGE, _LARGEST_PAGE = 20, 100
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -36,6 +38,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     Args:
         repository: the stored responses.
         runs: those that are generated in the background.
+        conversations: what they continue.
         storage: what a user's memories and responses may take up, by plan.
         reserve: free disk space without which nothing is stored.
     """
@@ -44,11 +47,13 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self,
         repository: ResponseRepository,
         runs: ResponseRuns,
+        conversations: ConversationReader,
         storage: MemoryStorage,
         reserve: DiskReserve,
     ) -> None:
         self._repository = repository
         self._runs = runs
+        self._conversations = conversations
         self._storage = storage
         self._reserve = reserve
 
@@ -123,7 +128,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
         if not 1 <= size <= _LARGEST_PAGE:
             raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
-        found = await self._repository.conversation(
+        found = await self._conversations.read(
             caller.get().user_id, request.id, with_last_output=False
         )
         items = found.items if request.ascending else found.items[::-1]
@@ -136,8 +141,17 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self, request: responses_pb2.GetConversationRequest, context: Context
     ) -> responses_pb2.GetConversationResponse:
         """Return the conversation up to a response."""
-        found = await self._repository.conversation(caller.get().user_id, request.id)
+        found = await self._conversations.read(caller.get().user_id, request.id)
         return responses_pb2.GetConversationResponse(items=found.items)
+
+    async def FindItems(
+        self, request: responses_pb2.FindItemsRequest, context: Context
+    ) -> responses_pb2.FindItemsResponse:
+        """Return items of outputs."""
+        if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
+            raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
+        found = await self._conversations.find_items(caller.get().user_id, request.ids)
+        return responses_pb2.FindItemsResponse(items=found)
 
     def _max_bytes(self, owner: Caller) -> int:
         return limit_of(self._storage, plan_name(owner.plan))

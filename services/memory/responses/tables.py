@@ -54,3 +54,13 @@ contents = Table(
     Column("output", LargeBinary, nullable=False),
     Column("events", LargeBinary, nullable=False),
 )
+
+# The items of outputs, to be found by their ids.
+output_items = Table(
+    "response_items",
+    metadata,
+    Column("id", String(64), ForeignKey("responses.id"), primary_key=True),
+    Column("item_id", String(128), primary_key=True),
+    Column("owner_id", String(64), nullable=False),
+    Index("ix_response_items_owner_id", "owner_id", "item_id"),
+)

@@ -74,6 +74,11 @@ class ResponseServiceStub:
                 request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.SerializeToString,
                 response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.FromString,
                 _registered_method=True)
+        self.FindItems = channel.unary_unary(
+                '/gateway.memory.v1.ResponseService/FindItems',
+                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsResponse.FromString,
+                _registered_method=True)
 
 
 class ResponseServiceServicer:
@@ -163,6 +168,17 @@ class ResponseServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FindItems(self, request, context):
+        """Returns items of the outputs of any responses.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no response with an output item of one of
+        the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many bytes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResponseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -200,6 +216,11 @@ def add_ResponseServiceServicer_to_server(servicer, server):
                     servicer.GetConversation,
                     request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.FromString,
                     response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.SerializeToString,
+            ),
+            'FindItems': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindItems,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -396,6 +417,33 @@ class ResponseService:
             '/gateway.memory.v1.ResponseService/GetConversation',
             gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.SerializeToString,
             gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindItems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.memory.v1.ResponseService/FindItems',
+            gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_responses__pb2.FindItemsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -95,6 +95,13 @@ class ResponseServiceStub:
     id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
     progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
     """
+    FindItems: _grpc.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]
+    """Returns items of the outputs of any responses.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no response with an output item of one of
+    the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many bytes.
+    """
 
 @_typing.type_check_only
 class ResponseServiceAsyncStub(ResponseServiceStub):
@@ -156,6 +163,13 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
     id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
     progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+    """
+    FindItems: _aio.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]  # type: ignore[assignment]
+    """Returns items of the outputs of any responses.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no response with an output item of one of
+    the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many bytes.
     """
 
 class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -257,6 +271,19 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
         id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
         progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+        """
+
+    @_abc_1.abstractmethod
+    def FindItems(
+        self,
+        request: _responses_pb2.FindItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_responses_pb2.FindItemsResponse, _abc.Awaitable[_responses_pb2.FindItemsResponse]]:
+        """Returns items of the outputs of any responses.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no response with an output item of one of
+        the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many bytes.
         """
 
 def add_ResponseServiceServicer_to_server(servicer: ResponseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -46,6 +46,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_response_contents"),
         sa.ForeignKeyConstraint(["id"], ["responses.id"], name="fk_response_contents_id"),
     )
+    op.create_table(
+        "response_items",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("item_id", sa.String(128), nullable=False),
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("id", "item_id", name="pk_response_items"),
+        sa.ForeignKeyConstraint(["id"], ["responses.id"], name="fk_response_items_id"),
+    )
+    op.create_index("ix_response_items_owner_id", "response_items", ["owner_id", "item_id"])
 
 
 def downgrade() -> None:
@@ -57,5 +66,6 @@ def downgrade() -> None:
             WHERE r.owner_id = memory_owners.owner_id), 0)
         """
     )
+    op.drop_table("response_items")
     op.drop_table("response_contents")
     op.drop_table("responses")

@@ -13,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.accounts.v1 import accounts_pb2
 from gateway.memory.v1 import responses_pb2 as pb
 from gateway.memory.v1 import responses_pb2_grpc
-from services.common.authentication import Caller, bearer_key
+from services.common.authentication import Caller
 from services.common.channels import call_metadata
 from services.common.database import reading
 from services.common.errors import from_rpc_error
 from services.common.server import Server
 from services.common.settings import MemoryStorage
+from services.memory.responses.conversation import ConversationReader
 from services.memory.responses.records import ResponseLimits
 from services.memory.responses.repository import ResponseRepository
 from services.memory.responses.runs import ResponseRuns
@@ -159,12 +160,13 @@ async def response_process(
     """Serve stored responses in a database as one process does."""
     repository = ResponseRepository(engine, clock.source(), replace(LIMITS, **limits))
     runs = ResponseRuns(repository)
+    conversations = ConversationReader(engine, clock.source(), repository.limits)
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)
     server = Server(_identify, max_message=16 << 20)
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
-        ResponseServicer(repository, runs, storage, disk.reserve),
+        ResponseServicer(repository, runs, conversations, storage, disk.reserve),
         SERVICE_NAME,
     )
     await server.start()

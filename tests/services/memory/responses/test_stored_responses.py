@@ -258,3 +258,31 @@ async def test_a_conversation_lives_as_long_as_its_last_response(
     assert names(await service.call("GetConversation", id=previous))[0] == "in-r0"
     clock.now_s += DAY_S + 1
     assert await service.repository.delete_expired(100) == LIMITS.max_conversation
+
+
+async def test_output_items_are_found_by_their_ids(service: ResponseProcess, clock: Clock) -> None:
+    await service.create("r1", sent=["sent"])
+    await service.create("r2")
+    found = await service.call("FindItems", ids=["out-r2", "out-r1", "out-r2"])
+    assert names(found) == ["out-r2", "out-r1", "out-r2"]
+    for user, item_id in (("bob", "out-r1"), ("ada", "sent")):
+        with pytest.raises(GatewayError) as raised:
+            await service.call("FindItems", user, ids=[item_id])
+        assert (raised.value.code, raised.value.param) == ("not_found", "ids[0]")
+    await service.call("DeleteResponse", id="r1")
+    with pytest.raises(GatewayError) as raised:
+        await service.call("FindItems", ids=["out-r2", "out-r1"])
+    assert raised.value.param == "ids[1]"
+    clock.now_s += LIMITS.ttl_s
+    assert await refusal(service, "FindItems", ids=["out-r2"]) == "not_found"
+    assert await refusal(service, "FindItems", ids=[]) == "invalid_request"
+
+
+async def test_items_of_many_responses_are_found(service: ResponseProcess) -> None:
+    outputs = [f"m{number}" for number in range(600)]
+    wide = pb.NewResponse(id="r1", content=pb.ResponseContent(output=items(*outputs)))
+    with pytest.raises(GatewayError):
+        await service.call("CreateResponse", response=wide)
+    del wide.content.output[100:]
+    await service.call("CreateResponse", response=wide)
+    assert names(await service.call("FindItems", ids=outputs[:100] * 6)) == outputs[:100] * 6
