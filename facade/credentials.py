@@ -135,6 +135,7 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
 # Rules by path prefix, the first match wins; unknown paths have rules too.
 _RULES = (
     ("/beta/v1/chat/", CHAT),
+    ("/beta/v1/responses", CHAT),
     ("/beta/v1/messages", MESSAGES),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),

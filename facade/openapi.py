@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import anthropic, articles, memory, openai
+from facade.dialects import anthropic, articles, memory, openai, responses
 from facade.dialects.purposes import PURPOSES
 from services.common.settings import MAX_FILE_LIFETIME_S
 
@@ -28,6 +28,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     openai.ChatRequest,
     anthropic.MessagesBody,
     anthropic.CountTokensBody,
+    responses.ResponseRequest,
 )
 _FORMAT_A = {
     "type": "object",
@@ -132,7 +133,7 @@ def _document() -> dict[str, Any]:
         [(body, "validation") for body in _BODIES], ref_template=_REF
     )
     bodies = {body: refs[(body, "validation")] for body, _ in refs}
-    chat, messages, count = (bodies[body] for body in _BODIES)
+    chat, messages, count, response = (bodies[body] for body in _BODIES)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -145,6 +146,9 @@ def _document() -> dict[str, Any]:
                 "post": _post(
                     "Chat completions", "createChatCompletion", chat, "FormatAError", streams=True
                 )
+            },
+            "/beta/v1/responses": {
+                "post": _post("Responses", "createResponse", response, "FormatAError", streams=True)
             },
             **_messages_paths("/beta/v1", "", messages, count),
             **_messages_paths("/coding/v1", "Coding", messages, count),

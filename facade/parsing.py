@@ -1,16 +1,16 @@
-"""Parser for bodies of chat completions and messages."""
+"""Parser for bodies of chat completions, messages and responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from facade.dialects import anthropic, openai
+from facade.dialects import anthropic, openai, responses
 from facade.dialects.paths import FieldNames, Origins
 from gateway.errors.v1 import errors_pb2
 from services.common import json_scan
 from services.common.errors import GatewayError
 
-Kind = Literal["chat", "messages", "count_tokens"]
+Kind = Literal["chat", "messages", "count_tokens", "responses"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
@@ -19,6 +19,7 @@ FIELD_NAMES: Mapping[Kind, FieldNames] = {
     "chat": openai.FIELD_NAMES,
     "messages": anthropic.FIELD_NAMES,
     "count_tokens": anthropic.FIELD_NAMES,
+    "responses": responses.FIELD_NAMES,
 }
 
 
@@ -33,6 +34,7 @@ class Parsed:
         stream: whether the answer is streamed.
         origins: positions of its messages and blocks in the body.
         include_usage: whether a chat's stream ends with a usage chunk.
+        state: with responses, what says whether the response is kept, and what it repeats.
     """
 
     request: Any
@@ -40,6 +42,7 @@ class Parsed:
     stream: bool
     origins: Origins
     include_usage: bool = False
+    state: responses.ResponseState | None = None
 
 
 def parse(
@@ -59,11 +62,16 @@ def parse(
     """
     check_values(held[0], max_values)
     include_usage = False
+    state = None
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
         request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
         include_usage = chat.include_usage
+    elif kind == "responses":
+        response = responses.parse_request(held.pop(), lazily=lazily)
+        request, lazy, stream = response.request, response.lazy, response.stream
+        origins, state = response.origins, response.state
     else:
         betas, coding = options["betas"], bool(options["coding"])
         if kind == "messages":
@@ -72,11 +80,11 @@ def parse(
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
-    # A whole answer in the caller's dialect is passed through.
-    request.takes_passthrough = not stream
+    # A whole answer in the caller's dialect is passed through, and the events of responses.
+    request.takes_passthrough = not stream or kind == "responses"
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, origins, include_usage)
+    return Parsed(lazy or request, request.model, stream, origins, include_usage, state)
 
 
 def check_values(body: bytes, limit: int) -> None:
