@@ -45,7 +45,7 @@ class ResponseStream:
     Attributes:
         served: the model that serves the answer, once known.
         usage: token usage so far.
-        response: the response object, once the answer has ended.
+        response: the response object, once the answer is queued or has ended.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class ResponseStream:
         self.served = Served()
         self.usage = Usage()
         self.response = b""
+        self._is_queued = False
         self._start = Start()
         self._finish: Finish | None = None
         self._writer = EventWriter()
@@ -69,6 +70,19 @@ class ResponseStream:
         self._unopened: Block | None = None  # a text without words so far
         self._hidden = False  # whether the block is not shown
         self._refused = False
+
+    def queue(self, model: str) -> bytes:
+        """Return the first events of an answer that is generated in the background.
+
+        Args:
+            model: the model's name, as the request has it.
+        """
+        self._is_queued = True
+        self._start.model = model
+        self.response = self._begun("queued")
+        for kind in ("created", "queued"):
+            self._writer.write(f"response.{kind}", response=orjson.Fragment(self.response))
+        return self._writer.take()
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
@@ -133,16 +147,20 @@ class ResponseStream:
     def _begin(self, start: Start) -> None:
         self._start = start
         self.served = start.served
-        begun = response_object(
+        begun = self._begun(IN_PROGRESS)
+        for kind in ("in_progress",) if self._is_queued else ("created", "in_progress"):
+            self._writer.write(f"response.{kind}", response=orjson.Fragment(begun))
+
+    def _begun(self, status: str) -> bytes:
+        """Return the response object of an answer without output."""
+        return response_object(
             self._id,
             self._created,
             self._echo,
-            model=start.model,
-            extra=start.extra,
-            status=IN_PROGRESS,
+            model=self._start.model,
+            extra=self._start.extra,
+            status=status,
         )
-        for kind in ("created", "in_progress"):
-            self._writer.write(f"response.{kind}", response=orjson.Fragment(begun))
 
     def _start_block(self, block: Block) -> None:
         kind = output.kind_of(block)
