@@ -72,6 +72,7 @@ class BackgroundResponse:
         self._held = ExitStack()
         self._generating: asyncio.Task[bytes] | None = None
         self._is_stopped = False
+        self._started = asyncio.Event()
 
     async def begin(self) -> bytes:
         """Store the response as queued, start to generate it, and return its object.
@@ -118,7 +119,7 @@ class BackgroundResponse:
     async def _run(self) -> None:
         """Generate the response and store its end, unless it is lost before."""
         with self._held:
-            lost = asyncio.ensure_future(self._answer())
+            lost = asyncio.ensure_future(self._finished())
             self._generating = asyncio.create_task(self._generate())
             if self._is_stopped:
                 self._generating.cancel()
@@ -142,6 +143,7 @@ class BackgroundResponse:
         try:
             async with self._tasks.place(self._user_id):
                 await self._write(RunResponseRequest(start=StartResponse()))
+                await self._started.wait()
                 return await self._read_answer()
         except asyncio.CancelledError:
             if not self._is_stopped:
@@ -198,6 +200,18 @@ class BackgroundResponse:
         # Writing to a call that has ended fails without the reason, which reading gives.
         with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             await self._call.write(step)
+
+    async def _finished(self) -> Any:
+        """Return the service's last answer.
+
+        Raises:
+            GatewayError: the call has ended before it.
+        """
+        answer = await self._answer()
+        if answer.HasField("started"):
+            self._started.set()
+            answer = await self._answer()
+        return answer
 
     async def _answer(self) -> Any:
         """Return the service's next answer.

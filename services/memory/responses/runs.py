@@ -21,7 +21,7 @@ class Run:
     """A response that a caller of this process generates.
 
     Attributes:
-        has_ended: whether its end is stored.
+        is_over: whether it has ended, or is not the caller's any more.
     """
 
     def __init__(self, repository: ResponseRepository, held: HeldResponse, max_bytes: int) -> None:
@@ -29,10 +29,11 @@ class Run:
         self._held = held
         self._max_bytes = max_bytes
         self._lost = asyncio.Event()
-        self.has_ended = False
+        self.is_over = False
 
     def lose(self) -> None:
         """Record that the response is not the caller's any more."""
+        self.is_over = True
         self._lost.set()
 
     async def unless_lost(self, step: Awaitable[_T]) -> _T:
@@ -59,7 +60,7 @@ class Run:
     async def finish(self, content: ResponseContent, without_room: bytes) -> bool:
         """Record the end of the response; see `ResponseRepository.finish`."""
         has_room = await self._repository.finish(self._held, self._max_bytes, content, without_room)
-        self.has_ended = True
+        self.is_over = True
         return has_room
 
 
@@ -91,7 +92,7 @@ class ResponseRuns:
         finally:
             self._renewer.discard(held)
             del self._running[key]
-            if not run.has_ended:
+            if not run.is_over:
                 # The caller may have left, which cancels what this task waits for.
                 await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(held)))
             self._wake()

@@ -83,6 +83,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             step = await run.unless_lost(anext(steps, None))
             if step is not None and step.HasField("start"):
                 await run.start()
+                yield RunResponseResponse(started=responses_pb2.ResponseStarted())
                 step = await run.unless_lost(anext(steps, None))
             if step is None:
                 return

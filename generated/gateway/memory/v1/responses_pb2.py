@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gateway/memory/v1/responses.proto\x12\x11gateway.memory.v1\"(\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"?\n\rResponseItems\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\x93\x01\n\x0bNewResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12.\n\x05input\x18\x03 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x33\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"`\n\x0fResponseContent\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12/\n\x06output\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x0c\"\xe7\x02\n\x0eStoredResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.gateway.memory.v1.StoredResponse.State\x12\x12\n\nbackground\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x06 \x01(\x03\x12\x33\n\x07\x63ontent\x18\x07 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"\x84\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_QUEUED\x10\x01\x12\x15\n\x11STATE_IN_PROGRESS\x10\x02\x12\x0f\n\x0bSTATE_ENDED\x10\x03\x12\x13\n\x0fSTATE_CANCELLED\x10\x04\x12\x15\n\x11STATE_INTERRUPTED\x10\x05\"I\n\x15\x43reateResponseRequest\x12\x30\n\x08response\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponse\"\x18\n\x16\x43reateResponseResponse\"\xb6\x01\n\x12RunResponseRequest\x12\x30\n\x06\x63reate\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponseH\x00\x12\x31\n\x05start\x18\x02 \x01(\x0b\x32 .gateway.memory.v1.StartResponseH\x00\x12\x33\n\x06\x66inish\x18\x03 \x01(\x0b\x32!.gateway.memory.v1.FinishResponseH\x00\x42\x06\n\x04step\"\x0f\n\rStartResponse\"`\n\x0e\x46inishResponse\x12\x33\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\x12\x19\n\x11\x62ody_without_room\x18\x02 \x01(\x0c\"\x8d\x01\n\x13RunResponseResponse\x12\x35\n\x07\x63reated\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseCreatedH\x00\x12\x37\n\x08\x66inished\x18\x02 \x01(\x0b\x32#.gateway.memory.v1.ResponseFinishedH\x00\x42\x06\n\x04step\"\x11\n\x0fResponseCreated\"(\n\x10ResponseFinished\x12\x14\n\x0cwithout_room\x18\x01 \x01(\x08\"F\n\x12GetResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\x12\x13\n\x0bwith_events\x18\x03 \x01(\x08\"J\n\x13GetResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x43\x61ncelResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"M\n\x16\x43\x61ncelResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x44\x65leteResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteResponseResponse\"k\n\x15ListInputItemsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"Z\n\x16ListInputItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"$\n\x16GetConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"I\n\x17GetConversationResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\x1f\n\x10\x46indItemsRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\"C\n\x11\x46indItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem2\xaf\x06\n\x0fResponseService\x12\x65\n\x0e\x43reateResponse\x12(.gateway.memory.v1.CreateResponseRequest\x1a).gateway.memory.v1.CreateResponseResponse\x12`\n\x0bRunResponse\x12%.gateway.memory.v1.RunResponseRequest\x1a&.gateway.memory.v1.RunResponseResponse(\x01\x30\x01\x12\\\n\x0bGetResponse\x12%.gateway.memory.v1.GetResponseRequest\x1a&.gateway.memory.v1.GetResponseResponse\x12\x65\n\x0e\x43\x61ncelResponse\x12(.gateway.memory.v1.CancelResponseRequest\x1a).gateway.memory.v1.CancelResponseResponse\x12\x65\n\x0e\x44\x65leteResponse\x12(.gateway.memory.v1.DeleteResponseRequest\x1a).gateway.memory.v1.DeleteResponseResponse\x12\x65\n\x0eListInputItems\x12(.gateway.memory.v1.ListInputItemsRequest\x1a).gateway.memory.v1.ListInputItemsResponse\x12h\n\x0fGetConversation\x12).gateway.memory.v1.GetConversationRequest\x1a*.gateway.memory.v1.GetConversationResponse\x12V\n\tFindItems\x12#.gateway.memory.v1.FindItemsRequest\x1a$.gateway.memory.v1.FindItemsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gateway/memory/v1/responses.proto\x12\x11gateway.memory.v1\"(\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"?\n\rResponseItems\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\x93\x01\n\x0bNewResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12.\n\x05input\x18\x03 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x33\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"`\n\x0fResponseContent\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12/\n\x06output\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x0c\"\xe7\x02\n\x0eStoredResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.gateway.memory.v1.StoredResponse.State\x12\x12\n\nbackground\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x06 \x01(\x03\x12\x33\n\x07\x63ontent\x18\x07 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"\x84\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_QUEUED\x10\x01\x12\x15\n\x11STATE_IN_PROGRESS\x10\x02\x12\x0f\n\x0bSTATE_ENDED\x10\x03\x12\x13\n\x0fSTATE_CANCELLED\x10\x04\x12\x15\n\x11STATE_INTERRUPTED\x10\x05\"I\n\x15\x43reateResponseRequest\x12\x30\n\x08response\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponse\"\x18\n\x16\x43reateResponseResponse\"\xb6\x01\n\x12RunResponseRequest\x12\x30\n\x06\x63reate\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponseH\x00\x12\x31\n\x05start\x18\x02 \x01(\x0b\x32 .gateway.memory.v1.StartResponseH\x00\x12\x33\n\x06\x66inish\x18\x03 \x01(\x0b\x32!.gateway.memory.v1.FinishResponseH\x00\x42\x06\n\x04step\"\x0f\n\rStartResponse\"`\n\x0e\x46inishResponse\x12\x33\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\x12\x19\n\x11\x62ody_without_room\x18\x02 \x01(\x0c\"\xc4\x01\n\x13RunResponseResponse\x12\x35\n\x07\x63reated\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseCreatedH\x00\x12\x35\n\x07started\x18\x02 \x01(\x0b\x32\".gateway.memory.v1.ResponseStartedH\x00\x12\x37\n\x08\x66inished\x18\x03 \x01(\x0b\x32#.gateway.memory.v1.ResponseFinishedH\x00\x42\x06\n\x04step\"\x11\n\x0fResponseCreated\"\x11\n\x0fResponseStarted\"(\n\x10ResponseFinished\x12\x14\n\x0cwithout_room\x18\x01 \x01(\x08\"F\n\x12GetResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\x12\x13\n\x0bwith_events\x18\x03 \x01(\x08\"J\n\x13GetResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x43\x61ncelResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"M\n\x16\x43\x61ncelResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x44\x65leteResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteResponseResponse\"k\n\x15ListInputItemsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"Z\n\x16ListInputItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"$\n\x16GetConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"I\n\x17GetConversationResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\x1f\n\x10\x46indItemsRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\"C\n\x11\x46indItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem2\xaf\x06\n\x0fResponseService\x12\x65\n\x0e\x43reateResponse\x12(.gateway.memory.v1.CreateResponseRequest\x1a).gateway.memory.v1.CreateResponseResponse\x12`\n\x0bRunResponse\x12%.gateway.memory.v1.RunResponseRequest\x1a&.gateway.memory.v1.RunResponseResponse(\x01\x30\x01\x12\\\n\x0bGetResponse\x12%.gateway.memory.v1.GetResponseRequest\x1a&.gateway.memory.v1.GetResponseResponse\x12\x65\n\x0e\x43\x61ncelResponse\x12(.gateway.memory.v1.CancelResponseRequest\x1a).gateway.memory.v1.CancelResponseResponse\x12\x65\n\x0e\x44\x65leteResponse\x12(.gateway.memory.v1.DeleteResponseRequest\x1a).gateway.memory.v1.DeleteResponseResponse\x12\x65\n\x0eListInputItems\x12(.gateway.memory.v1.ListInputItemsRequest\x1a).gateway.memory.v1.ListInputItemsResponse\x12h\n\x0fGetConversation\x12).gateway.memory.v1.GetConversationRequest\x1a*.gateway.memory.v1.GetConversationResponse\x12V\n\tFindItems\x12#.gateway.memory.v1.FindItemsRequest\x1a$.gateway.memory.v1.FindItemsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -54,35 +54,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FINISHRESPONSE']._serialized_start=1076
   _globals['_FINISHRESPONSE']._serialized_end=1172
   _globals['_RUNRESPONSERESPONSE']._serialized_start=1175
-  _globals['_RUNRESPONSERESPONSE']._serialized_end=1316
-  _globals['_RESPONSECREATED']._serialized_start=1318
-  _globals['_RESPONSECREATED']._serialized_end=1335
-  _globals['_RESPONSEFINISHED']._serialized_start=1337
-  _globals['_RESPONSEFINISHED']._serialized_end=1377
-  _globals['_GETRESPONSEREQUEST']._serialized_start=1379
-  _globals['_GETRESPONSEREQUEST']._serialized_end=1449
-  _globals['_GETRESPONSERESPONSE']._serialized_start=1451
-  _globals['_GETRESPONSERESPONSE']._serialized_end=1525
-  _globals['_CANCELRESPONSEREQUEST']._serialized_start=1527
-  _globals['_CANCELRESPONSEREQUEST']._serialized_end=1562
-  _globals['_CANCELRESPONSERESPONSE']._serialized_start=1564
-  _globals['_CANCELRESPONSERESPONSE']._serialized_end=1641
-  _globals['_DELETERESPONSEREQUEST']._serialized_start=1643
-  _globals['_DELETERESPONSEREQUEST']._serialized_end=1678
-  _globals['_DELETERESPONSERESPONSE']._serialized_start=1680
-  _globals['_DELETERESPONSERESPONSE']._serialized_end=1704
-  _globals['_LISTINPUTITEMSREQUEST']._serialized_start=1706
-  _globals['_LISTINPUTITEMSREQUEST']._serialized_end=1813
-  _globals['_LISTINPUTITEMSRESPONSE']._serialized_start=1815
-  _globals['_LISTINPUTITEMSRESPONSE']._serialized_end=1905
-  _globals['_GETCONVERSATIONREQUEST']._serialized_start=1907
-  _globals['_GETCONVERSATIONREQUEST']._serialized_end=1943
-  _globals['_GETCONVERSATIONRESPONSE']._serialized_start=1945
-  _globals['_GETCONVERSATIONRESPONSE']._serialized_end=2018
-  _globals['_FINDITEMSREQUEST']._serialized_start=2020
-  _globals['_FINDITEMSREQUEST']._serialized_end=2051
-  _globals['_FINDITEMSRESPONSE']._serialized_start=2053
-  _globals['_FINDITEMSRESPONSE']._serialized_end=2120
-  _globals['_RESPONSESERVICE']._serialized_start=2123
-  _globals['_RESPONSESERVICE']._serialized_end=2938
+  _globals['_RUNRESPONSERESPONSE']._serialized_end=1371
+  _globals['_RESPONSECREATED']._serialized_start=1373
+  _globals['_RESPONSECREATED']._serialized_end=1390
+  _globals['_RESPONSESTARTED']._serialized_start=1392
+  _globals['_RESPONSESTARTED']._serialized_end=1409
+  _globals['_RESPONSEFINISHED']._serialized_start=1411
+  _globals['_RESPONSEFINISHED']._serialized_end=1451
+  _globals['_GETRESPONSEREQUEST']._serialized_start=1453
+  _globals['_GETRESPONSEREQUEST']._serialized_end=1523
+  _globals['_GETRESPONSERESPONSE']._serialized_start=1525
+  _globals['_GETRESPONSERESPONSE']._serialized_end=1599
+  _globals['_CANCELRESPONSEREQUEST']._serialized_start=1601
+  _globals['_CANCELRESPONSEREQUEST']._serialized_end=1636
+  _globals['_CANCELRESPONSERESPONSE']._serialized_start=1638
+  _globals['_CANCELRESPONSERESPONSE']._serialized_end=1715
+  _globals['_DELETERESPONSEREQUEST']._serialized_start=1717
+  _globals['_DELETERESPONSEREQUEST']._serialized_end=1752
+  _globals['_DELETERESPONSERESPONSE']._serialized_start=1754
+  _globals['_DELETERESPONSERESPONSE']._serialized_end=1778
+  _globals['_LISTINPUTITEMSREQUEST']._serialized_start=1780
+  _globals['_LISTINPUTITEMSREQUEST']._serialized_end=1887
+  _globals['_LISTINPUTITEMSRESPONSE']._serialized_start=1889
+  _globals['_LISTINPUTITEMSRESPONSE']._serialized_end=1979
+  _globals['_GETCONVERSATIONREQUEST']._serialized_start=1981
+  _globals['_GETCONVERSATIONREQUEST']._serialized_end=2017
+  _globals['_GETCONVERSATIONRESPONSE']._serialized_start=2019
+  _globals['_GETCONVERSATIONRESPONSE']._serialized_end=2092
+  _globals['_FINDITEMSREQUEST']._serialized_start=2094
+  _globals['_FINDITEMSREQUEST']._serialized_end=2125
+  _globals['_FINDITEMSRESPONSE']._serialized_start=2127
+  _globals['_FINDITEMSRESPONSE']._serialized_end=2194
+  _globals['_RESPONSESERVICE']._serialized_start=2197
+  _globals['_RESPONSESERVICE']._serialized_end=3012
 # @@protoc_insertion_point(module_scope)

@@ -362,10 +362,15 @@ class RunResponseResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CREATED_FIELD_NUMBER: _builtins.int
+    STARTED_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def created(self) -> Global___ResponseCreated:
         """Answers `create`."""
+
+    @_builtins.property
+    def started(self) -> Global___ResponseStarted:
+        """Answers `start`."""
 
     @_builtins.property
     def finished(self) -> Global___ResponseFinished:
@@ -375,13 +380,14 @@ class RunResponseResponse(_message.Message):
         self,
         *,
         created: Global___ResponseCreated | None = ...,
+        started: Global___ResponseStarted | None = ...,
         finished: Global___ResponseFinished | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "step", b"step"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "started", b"started", "step", b"step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "started", b"started", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created", "finished"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created", "started", "finished"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
@@ -403,6 +409,23 @@ class ResponseCreated(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResponseCreated: _TypeAlias = ResponseCreated  # noqa: Y015
+
+@_typing.final
+class ResponseStarted(_message.Message):
+    """Confirms that a response is in progress: it was not cancelled while it was queued."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResponseStarted: _TypeAlias = ResponseStarted  # noqa: Y015
 
 @_typing.final
 class ResponseFinished(_message.Message):

@@ -106,8 +106,8 @@ class ResponseServiceServicer:
         """Stores a response that is generated in the background, and holds it as long as the call lasts.
 
         The caller sends `create`; the service answers `created` once the response is durable, queued.
-        The caller sends `start` when it begins to generate, and `finish` with what came of it; the
-        service answers `finished` once that is durable, and closes. A call that ends in any other way
+        The caller sends `start` before it generates, which is answered `started`, and `finish` with what
+        came of it; the service answers `finished` once that is durable, and closes. A call that ends in any other way
         leaves the response interrupted, and so does a service that dies.
 
         Statuses: OK. As CreateResponse. ABORTED (REASON_CONFLICT), too: the response was cancelled or

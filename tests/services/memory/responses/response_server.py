@@ -74,7 +74,9 @@ class ClientRun:
     call: Any
 
     async def start(self) -> None:
+        """Say that the response is in progress."""
         await self.call.write(pb.RunResponseRequest(start=pb.StartResponse()))
+        assert (await self.answer()).HasField("started")
 
     async def finish(self, end: pb.ResponseContent, without_room: bytes = b"{}") -> bool:
         """End the response; return whether there was room for it."""
