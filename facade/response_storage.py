@@ -9,7 +9,7 @@ from facade.context import Context
 from facade.dialects.responses import ResponseState, ResponseStream
 from facade.dialects.stored_responses import new_response, with_status
 from gateway.errors.v1 import errors_pb2
-from gateway.memory.v1.responses_pb2 import CreateResponseRequest
+from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error
 
@@ -33,6 +33,15 @@ class ResponseStore:
         self._metadata = metadata
         self._response_id = response_id
         self._state = state
+
+    async def check_room(self) -> None:
+        """Check that the response can be stored, before it is generated.
+
+        Raises:
+            grpc.aio.AioRpcError: it cannot.
+        """
+        request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
+        await self._context.responses.CheckRoom(request, metadata=self._metadata)
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.

@@ -51,6 +51,7 @@ async def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) ->
     store = None
     if state.store:
         store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
+        await store.check_room()
     if parsed.stream:
         encoder = ResponseStream(response_id, created, echo, now)
         observer = None if store is None else StoredStream(store, encoder)

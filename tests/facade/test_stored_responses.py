@@ -275,8 +275,13 @@ async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
             await at.ada.responses.create(model=ECHO, input="Hi" * 1_000)
         assert raised.value.code == "memory_storage_exceeded"
         assert raised.value.param == "store"
-        at.upstream.plays("model", actions.dawdles(0))
-        stream = await at.ada.responses.create(model=MODEL, input="Hi" * 1_000, stream=True)
+        at.upstream.plays("model", actions.answers())
+        for stream in (False, True):
+            with pytest.raises(openai.PermissionDeniedError):
+                await at.ada.responses.create(model=MODEL, input="Hi" * 1_500, stream=stream)
+        assert at.upstream.asked("model") == []
+        at.upstream.plays("model", actions.answers("long " * 1_000))
+        stream = await at.ada.responses.create(model=MODEL, input="Hi", stream=True)
         types = [event.type async for event in stream]
         assert types[-1] == "response.failed"
         assert "response.completed" not in types

@@ -42,6 +42,7 @@ from services.memory.responses.records import (
 )
 from services.memory.responses.tables import contents, responses
 from services.memory.storage import quota
+from services.memory.storage.tables import owners
 
 PREFIX = "response_"
 
@@ -76,6 +77,21 @@ class ResponseRepository:
         self._holder = source.new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
         if instances:
             instances.on_death.append(self.interrupt_of_instance)
+
+    async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
+        """Check that a response with an input of so many bytes could be stored.
+
+        Raises:
+            GatewayError: too_large; memory_storage_exceeded.
+        """
+        size = PackedContent(b"", b"", b"").size(input_bytes)
+        if size > self.limits.max_bytes:
+            raise too_large(self.limits.max_bytes)
+        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
+        async with reading_once(self._engine) as connection:
+            stored = await connection.scalar(query) or 0
+        if stored + size > max_bytes:
+            raise storage_exceeded(max_bytes)
 
     async def create(self, owner_id: str, max_bytes: int, new: NewResponse) -> None:
         """Store a response that has ended.

@@ -18,7 +18,12 @@ from services.common.errors import invalid
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
 from services.memory.responses.conversation import ConversationReader
-from services.memory.responses.records import MAX_ID, is_response_id
+from services.memory.responses.records import (
+    MAX_ID,
+    is_response_id,
+    item_not_found,
+    not_found,
+)
 from services.memory.responses.repository import ResponseRepository
 from services.memory.responses.runs import ResponseRuns
 
@@ -56,6 +61,17 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self._conversations = conversations
         self._storage = storage
         self._reserve = reserve
+
+    async def CheckRoom(
+        self, request: responses_pb2.CheckRoomRequest, context: Context
+    ) -> responses_pb2.CheckRoomResponse:
+        """Check that a response could be stored."""
+        owner = caller.get()
+        self._reserve.check()
+        await self._repository.check_room(
+            owner.user_id, self._max_bytes(owner), request.input_bytes
+        )
+        return responses_pb2.CheckRoomResponse()
 
     async def CreateResponse(
         self, request: responses_pb2.CreateResponseRequest, context: Context
@@ -102,7 +118,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             raise invalid("wait_ms", f"wait_ms: takes at most {_MAX_WAIT_MS}")
         found = await self._runs.wait(
             caller.get().user_id,
-            request.id,
+            _possible(request.id),
             request.wait_ms / 1000,
             with_events=request.with_events,
         )
@@ -112,14 +128,14 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self, request: responses_pb2.CancelResponseRequest, context: Context
     ) -> responses_pb2.CancelResponseResponse:
         """Cancel a response."""
-        cancelled = await self._runs.cancel(caller.get().user_id, request.id)
+        cancelled = await self._runs.cancel(caller.get().user_id, _possible(request.id))
         return responses_pb2.CancelResponseResponse(response=cancelled)
 
     async def DeleteResponse(
         self, request: responses_pb2.DeleteResponseRequest, context: Context
     ) -> responses_pb2.DeleteResponseResponse:
         """Delete a response."""
-        await self._runs.delete(caller.get().user_id, request.id)
+        await self._runs.delete(caller.get().user_id, _possible(request.id))
         return responses_pb2.DeleteResponseResponse()
 
     async def ListInputItems(
@@ -130,7 +146,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         if not 1 <= size <= _LARGEST_PAGE:
             raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
         found = await self._conversations.read(
-            caller.get().user_id, request.id, with_last_output=False
+            caller.get().user_id, _possible(request.id), with_last_output=False
         )
         items = found.items if request.ascending else found.items[::-1]
         first = _place_after(items, request.after) if request.after else 0
@@ -142,7 +158,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self, request: responses_pb2.GetConversationRequest, context: Context
     ) -> responses_pb2.GetConversationResponse:
         """Return the conversation up to a response."""
-        found = await self._conversations.read(caller.get().user_id, request.id)
+        found = await self._conversations.read(caller.get().user_id, _possible(request.id))
         return responses_pb2.GetConversationResponse(items=found.items)
 
     async def FindItems(
@@ -151,6 +167,9 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         """Return items of outputs."""
         if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
             raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
+        for place, item_id in enumerate(request.ids):
+            if not _is_item_id(item_id):
+                raise item_not_found(item_id, place)
         found = await self._conversations.find_items(caller.get().user_id, request.ids)
         return responses_pb2.FindItemsResponse(items=found)
 
@@ -176,9 +195,24 @@ def _check_new(new: NewResponse, path: str) -> None:
 
 def _check_items(items: Iterable[ResponseItem], path: str) -> None:
     for place, item in enumerate(items):
-        if not (1 <= len(item.id) <= _MAX_ITEM_ID and item.id.isprintable()):
+        if not _is_item_id(item.id):
             name = f"{path}[{place}].id"
             raise invalid(name, f"{name}: must be 1 to {_MAX_ITEM_ID} printable characters")
+
+
+def _is_item_id(name: str) -> bool:
+    return 1 <= len(name) <= _MAX_ITEM_ID and name.isprintable()
+
+
+def _possible(response_id: str) -> str:
+    """Return the id of a response.
+
+    Raises:
+        GatewayError: not_found, no response can have that id.
+    """
+    if not is_response_id(response_id):
+        raise not_found(response_id)
+    return response_id
 
 
 def _place_after(items: Sequence[ResponseItem], item_id: str) -> int:

@@ -229,6 +229,45 @@ class StoredResponse(_message.Message):
 Global___StoredResponse: _TypeAlias = StoredResponse  # noqa: Y015
 
 @_typing.final
+class CheckRoomRequest(_message.Message):
+    """Request of CheckRoom."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INPUT_BYTES_FIELD_NUMBER: _builtins.int
+    input_bytes: _builtins.int
+    """Required. Bytes of the input."""
+    def __init__(
+        self,
+        *,
+        input_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input_bytes", b"input_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckRoomRequest: _TypeAlias = CheckRoomRequest  # noqa: Y015
+
+@_typing.final
+class CheckRoomResponse(_message.Message):
+    """Response of CheckRoom."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckRoomResponse: _TypeAlias = CheckRoomResponse  # noqa: Y015
+
+@_typing.final
 class CreateResponseRequest(_message.Message):
     """Request of CreateResponse."""
 

@@ -39,6 +39,11 @@ class ResponseServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.CheckRoom = channel.unary_unary(
+                '/gateway.memory.v1.ResponseService/CheckRoom',
+                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.FromString,
+                _registered_method=True)
         self.CreateResponse = channel.unary_unary(
                 '/gateway.memory.v1.ResponseService/CreateResponse',
                 request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CreateResponseRequest.SerializeToString,
@@ -88,6 +93,17 @@ class ResponseServiceServicer:
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
+
+    def CheckRoom(self, request, context):
+        """Checks that a response could be stored now, so that none is generated in vain.
+
+        Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
+        (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as CreateResponse, for what is
+        known of the response.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def CreateResponse(self, request, context):
         """Stores a response that has ended; it is durable when the call returns. The time to live of all
@@ -182,6 +198,11 @@ class ResponseServiceServicer:
 
 def add_ResponseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'CheckRoom': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckRoom,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.SerializeToString,
+            ),
             'CreateResponse': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateResponse,
                     request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CreateResponseRequest.FromString,
@@ -237,6 +258,33 @@ class ResponseService:
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
+
+    @staticmethod
+    def CheckRoom(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.memory.v1.ResponseService/CheckRoom',
+            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def CreateResponse(request,

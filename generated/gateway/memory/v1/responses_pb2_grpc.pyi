@@ -44,6 +44,13 @@ class ResponseServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ResponseServiceAsyncStub: ...
+    CheckRoom: _grpc.UnaryUnaryMultiCallable[_responses_pb2.CheckRoomRequest, _responses_pb2.CheckRoomResponse]
+    """Checks that a response could be stored now, so that none is generated in vain.
+
+    Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
+    (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as CreateResponse, for what is
+    known of the response.
+    """
     CreateResponse: _grpc.UnaryUnaryMultiCallable[_responses_pb2.CreateResponseRequest, _responses_pb2.CreateResponseResponse]
     """Stores a response that has ended; it is durable when the call returns. The time to live of all
     responses of its conversation begins anew.
@@ -113,6 +120,13 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    CheckRoom: _aio.UnaryUnaryMultiCallable[_responses_pb2.CheckRoomRequest, _responses_pb2.CheckRoomResponse]  # type: ignore[assignment]
+    """Checks that a response could be stored now, so that none is generated in vain.
+
+    Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
+    (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as CreateResponse, for what is
+    known of the response.
+    """
     CreateResponse: _aio.UnaryUnaryMultiCallable[_responses_pb2.CreateResponseRequest, _responses_pb2.CreateResponseResponse]  # type: ignore[assignment]
     """Stores a response that has ended; it is durable when the call returns. The time to live of all
     responses of its conversation begins anew.
@@ -179,6 +193,19 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
+
+    @_abc_1.abstractmethod
+    def CheckRoom(
+        self,
+        request: _responses_pb2.CheckRoomRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_responses_pb2.CheckRoomResponse, _abc.Awaitable[_responses_pb2.CheckRoomResponse]]:
+        """Checks that a response could be stored now, so that none is generated in vain.
+
+        Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
+        (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as CreateResponse, for what is
+        known of the response.
+        """
 
     @_abc_1.abstractmethod
     def CreateResponse(

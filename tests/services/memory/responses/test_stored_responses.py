@@ -127,6 +127,30 @@ async def test_storage_is_bounded_by_the_plan(
     assert 2 * len(body) < await charged(engine) <= STORAGE
 
 
+async def test_room_is_checked_before(service: ResponseProcess) -> None:
+    await service.call("CheckRoom", input_bytes=STORAGE - 600)
+    await service.create("r1")
+    await service.call("CheckRoom", input_bytes=1)
+    exceeded = "memory_storage_exceeded"
+    assert await refusal(service, "CheckRoom", input_bytes=STORAGE - 600) == exceeded
+    await service.call("CheckRoom", "bob", input_bytes=STORAGE - 600)
+    assert await refusal(service, "CheckRoom", input_bytes=LIMITS.max_bytes) == "too_large"
+    service.disk.fill()
+    assert await refusal(service, "CheckRoom", input_bytes=1) == "storage_full"
+
+
+@pytest.mark.parametrize("name", ["", "a\0", "x" * 65])
+async def test_impossible_ids_are_absent(service: ResponseProcess, name: str) -> None:
+    for method in (
+        "GetResponse",
+        "CancelResponse",
+        "DeleteResponse",
+        "ListInputItems",
+        "GetConversation",
+    ):
+        assert await refusal(service, method, id=name) == "not_found"
+
+
 async def test_one_response_is_bounded_in_size(engine: AsyncEngine, clock: Clock) -> None:
     async with response_process(engine, clock, max_bytes=10_000) as service:
         await service.create("r1", body="x" * 9_000)
@@ -265,7 +289,7 @@ async def test_output_items_are_found_by_their_ids(service: ResponseProcess, clo
     await service.create("r2")
     found = await service.call("FindItems", ids=["out-r2", "out-r1", "out-r2"])
     assert names(found) == ["out-r2", "out-r1", "out-r2"]
-    for user, item_id in (("bob", "out-r1"), ("ada", "sent")):
+    for user, item_id in (("bob", "out-r1"), ("ada", "sent"), ("ada", "\0")):
         with pytest.raises(GatewayError) as raised:
             await service.call("FindItems", user, ids=[item_id])
         assert (raised.value.code, raised.value.param) == ("not_found", "ids[0]")
