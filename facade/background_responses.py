@@ -126,7 +126,6 @@ class BackgroundResponse:
             try:
                 await asyncio.wait({lost, self._generating}, return_when=asyncio.FIRST_COMPLETED)
                 if lost.done():
-                    self._generating.cancel()
                     lost.result()
                 await self._finish(self._end(), lost)
             except GatewayError as error:

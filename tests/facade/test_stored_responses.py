@@ -54,6 +54,20 @@ async def test_a_chain_branches(at: ResponseGateway) -> None:
     assert "two" not in other.output_text
 
 
+async def test_steps_with_an_input_carry_the_conversation_on(at: ResponseGateway) -> None:
+    first = await at.ada.responses.create(model=ECHO, input="I am Ada.")
+    step = {"step_id": "a", "model": ECHO, "parameters": {"input": RECITE, "instructions": "Hm."}}
+    config = {"strategy": {"mode": "sequential"}, "steps": [step]}
+    second = await at.ada.responses.create(
+        model=ECHO,
+        input="unused",
+        previous_response_id=first.id,
+        extra_body={"fallback": "strict", "fallback_config": config},
+    )
+    said = ("Hm.", "I am Ada.", first.output_text, RECITE)
+    assert [part.partition("\n")[2] for part in second.output_text.split("\n\n")] == list(said)
+
+
 async def test_calls_of_tools_are_carried_on(at: ResponseGateway) -> None:
     tool: Any = {"type": "function", "name": "look", "parameters": {}, "strict": False}
     first = await at.ada.responses.create(model=ECHO, input="Please call look.", tools=[tool])

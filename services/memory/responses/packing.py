@@ -1,14 +1,18 @@
-"""Responses as the bytes of their rows; large ones are written and read in a thread. Pure."""
+"""Responses as the bytes of their rows; large ones are written and read in a thread."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
+
+from sqlalchemy import Row
 
 from gateway.memory.v1.responses_pb2 import (
     ResponseContent,
     ResponseItem,
     ResponseItems,
+    StoredResponse,
 )
+from services.memory.responses.records import STATE_TO_PROTO, ResponseState
 from services.memory.transcript.offload import offload_if
 
 # Bytes charged for a response, and for each item of its output, beside the content.
@@ -56,3 +60,19 @@ async def unpack_items(packed: Iterable[bytes]) -> ResponseItems:
     # Protocol buffers: the fields of messages that are written one after the other are joined.
     joined = b"".join(packed)
     return await offload_if(len(joined) > _LARGE, ResponseItems.FromString, joined)
+
+
+async def unpack_response(row: Row[Any], *, with_events: bool) -> StoredResponse:
+    """Return the response of a row, which has the columns of its content, too."""
+    output = await unpack_items([row.output])
+    return StoredResponse(
+        id=row.response_id,
+        previous_id=row.previous_id,
+        state=STATE_TO_PROTO[ResponseState(row.state)],
+        background=row.background,
+        created_at_ms=row.created_at_ms,
+        expires_at_ms=row.expires_at_ms,
+        content=ResponseContent(
+            body=row.body, output=output.items, events=row.events if with_events else b""
+        ),
+    )

@@ -25,11 +25,10 @@ from services.memory.responses import response_rows
 from services.memory.responses.conversation import (
     extend_lives,
 )
-from services.memory.responses.packing import PackedContent, pack_items, unpack_items
+from services.memory.responses.packing import PackedContent, pack_items, unpack_response
 from services.memory.responses.records import (
     RUN_BYTES,
     RUNNING,
-    STATE_TO_PROTO,
     HeldResponse,
     ResponseLimits,
     ResponseState,
@@ -197,18 +196,7 @@ class ResponseRepository:
         if row.state in RUNNING and row.ends_at_ms <= self._source.now_ms():
             await self.interrupt_expired()
             row = await self._read(owner_id, response_id, with_events=with_events)
-        output = await unpack_items([row.output])
-        return StoredResponse(
-            id=row.response_id,
-            previous_id=row.previous_id,
-            state=STATE_TO_PROTO[ResponseState(row.state)],
-            background=row.background,
-            created_at_ms=row.created_at_ms,
-            expires_at_ms=row.expires_at_ms,
-            content=ResponseContent(
-                body=row.body, output=output.items, events=row.events if with_events else b""
-            ),
-        )
+        return await unpack_response(row, with_events=with_events)
 
     async def cancel(self, owner_id: str, response_id: str) -> StoredResponse:
         """Cancel a response that has not ended, and return it.

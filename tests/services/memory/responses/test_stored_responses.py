@@ -1,5 +1,7 @@
 """Storing, reading, expiring and deleting responses, on both engines."""
 
+import asyncio
+
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -310,3 +312,21 @@ async def test_items_of_many_responses_are_found(service: ResponseProcess) -> No
     del wide.content.output[100:]
     await service.call("CreateResponse", response=wide)
     assert names(await service.call("FindItems", ids=outputs[:100] * 6)) == outputs[:100] * 6
+
+
+async def test_many_calls_at_once_are_all_counted(
+    service: ResponseProcess, engine: AsyncEngine, clock: Clock
+) -> None:
+    async with response_process(engine, clock) as other:
+        await service.create("first")
+        clock.now_s += DAY_S
+        both = (service, other)
+        await asyncio.gather(
+            *(both[number % 2].create(f"r{number}", "first") for number in range(16))
+        )
+        await asyncio.gather(
+            *(both[number % 2].call("DeleteResponse", id=f"r{number}") for number in range(8)),
+            *(both[number % 2].create(f"s{number}", f"r{number + 8}") for number in range(8)),
+        )
+    assert await rows(engine) == 17
+    assert await charged(engine) > 0
