@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from facade.dialects.responses import messages_of_items
+from facade.dialects.paths import CallerPaths
+from facade.dialects.responses import FIELD_NAMES, messages_of_items
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from tests.facade.dialects.responses.bodies import json_of, messages, refused
+from tests.facade.dialects.responses.bodies import json_of, messages, parse, refused
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a":1}'}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "found"}
@@ -150,6 +151,9 @@ def test_records_of_searches_need_no_provider() -> None:
     record, calls, result = messages(CALL, search, OUTPUT)
     assert json_of(record.extra) == search
     assert calls.blocks[0].HasField("tool_use") and result.blocks[0].HasField("tool_result")
+    paths = CallerPaths(FIELD_NAMES, parse(input=[CALL, search, OUTPUT]).origins)
+    assert paths.path("messages[1].blocks[0].tool_use") == "input[0]"
+    assert paths.path("messages[2].blocks[0].tool_result") == "input[2]"
 
 
 def test_stored_items_become_the_same_messages() -> None:

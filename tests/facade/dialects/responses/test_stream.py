@@ -157,6 +157,14 @@ def test_an_answer_without_its_end_fails() -> None:
     assert last["type"] == "response.failed"
 
 
+def test_many_pieces_are_numbered_in_order() -> None:
+    events = events_of(answer(choice(text("a" * 2_000))), size=2_000)
+    next(event for event in events if event.text).pieces.extend([b"a"] * 2_000)
+    written = streamed([events])
+    assert len([event for event in written if "delta" in event]) == 2_000
+    assert assembled(written) == written[-1]["response"]["output"]
+
+
 def test_pieces_are_events_of_their_own() -> None:
     events = events_of(answer(choice(text("ab%s"), call("c", "f", '{"a"}'))), size=100)
     for event in events:
