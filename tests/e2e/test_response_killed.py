@@ -11,8 +11,12 @@ from typing import Any
 import openai
 from openai import AsyncOpenAI
 
+from gateway.memory.v1.responses_pb2 import GetResponseRequest, StoredResponse
+from gateway.memory.v1.responses_pb2_grpc import ResponseServiceStub
+from services.common.channels import call_metadata, open_channel
 from tests.bench import processes
-from tests.e2e.gateway import Gateway, gateway
+from tests.e2e.gateway import Gateway, gateway, gateway_apart
+from tests.facade.response_clients import Gate
 from tests.faults import actions
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.waiting import until
@@ -28,11 +32,13 @@ max_background_responses = 1
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[tuple[Gateway, FaultUpstream, AsyncOpenAI]]:
+async def running(
+    folder: Path, *, apart: bool = False
+) -> AsyncIterator[tuple[Gateway, FaultUpstream, AsyncOpenAI]]:
     """Run a gateway in front of a provider; yield both, and a client."""
     async with fault_upstream() as upstream:
         port = int(upstream.url.rpartition(":")[2])
-        process = gateway(folder, port, settings=SETTINGS)
+        process = gateway_apart(folder, port) if apart else gateway(folder, port, settings=SETTINGS)
         # Its providers are asked for their models meanwhile, by this very loop.
         started = await asyncio.to_thread(process.__enter__)
         try:
@@ -75,6 +81,34 @@ async def test_responses_of_a_killed_worker_fail_and_run_once(tmp_path: Path) ->
         )
         assert again.output_text == actions.TEXT
         assert len(upstream.asked("silent")) == 1
+
+
+async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path, apart=True) as (started, upstream, client):
+        gate = Gate()
+        upstream.plays("held", gate.action)
+        asked: Any = {"model": "openai/held", "input": "Hi", "background": True}
+        cancelled = await client.responses.create(**asked)
+        await until(lambda: upstream.asked("held"), within_s=SOON_S)
+        await client.responses.cancel(cancelled.id)
+        await upstream.asked("held")[0].left.wait()
+        lost = await client.responses.create(**asked)
+        await until(lambda: len(upstream.asked("held")) == 2, within_s=SOON_S)
+
+        os.kill(started.process.pid, signal.SIGKILL)
+
+        address = f"127.0.0.1:{started.services_port}"
+        async with open_channel(address, max_message=1 << 20) as channel:
+            service = ResponseServiceStub(channel)
+            metadata = call_metadata(started.key, "req_1")
+
+            async def is_interrupted() -> bool:
+                wanted = GetResponseRequest(id=lost.id)
+                found = await service.GetResponse(wanted, metadata=metadata)
+                return bool(found.response.state == StoredResponse.STATE_INTERRUPTED)
+
+            # Sooner than its lease expires.
+            await until(is_interrupted, within_s=10, every_s=0.05)
 
 
 async def _has_ended(client: AsyncOpenAI, response_id: str) -> bool:
