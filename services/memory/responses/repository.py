@@ -46,11 +46,14 @@ from services.memory.storage.tables import owners
 PREFIX = "response_"
 
 _HOLDER = "response"
+_AT_ONCE = 500  # rows that a statement names
 _IS_RUNNING = responses.c.state.in_(RUNNING)
 
 
 class ResponseRepository:
     """Stored responses; every method raises `unavailable` when the database does not answer.
+
+    `max_bytes` is what the memories and responses of a user may take up together.
 
     Args:
         engine: the database.
@@ -95,11 +98,6 @@ class ResponseRepository:
     async def create(self, owner_id: str, max_bytes: int, new: NewResponse) -> None:
         """Store a response that has ended.
 
-        Args:
-            owner_id: id of the user.
-            max_bytes: what the user's memories and responses may take up.
-            new: the response.
-
         Raises:
             GatewayError: conflict, the user has a response of that id; too_large;
                 memory_storage_exceeded.
@@ -128,11 +126,7 @@ class ResponseRepository:
     ) -> bool:
         """Record the end of a response; return whether there was room for its content.
 
-        Args:
-            held: the response.
-            max_bytes: what the user's memories and responses may take up.
-            content: what has become of it.
-            without_room: a body to be stored otherwise.
+        Otherwise the body `without_room` is stored.
 
         Raises:
             GatewayError: conflict, this process does not hold it any more.
@@ -181,8 +175,7 @@ class ResponseRepository:
 
     async def interrupt_of_instance(self, instance: str) -> None:
         """Interrupt all responses of a process that has died."""
-        which = and_(is_held_by_instance(responses.c.holder, _HOLDER, instance), _IS_RUNNING)
-        await self._end(which, ResponseState.INTERRUPTED)
+        await self._interrupt(is_held_by_instance(responses.c.holder, _HOLDER, instance))
 
     async def find(
         self, owner_id: str, response_id: str, *, with_events: bool = False
@@ -227,7 +220,9 @@ class ResponseRepository:
         """Delete responses whose time is over, `limit` of them at most; return how many."""
         which = and_(responses.c.expires_at_ms <= self._source.now_ms(), ~_IS_RUNNING)
         async with writing(self._engine) as connection:
-            return await response_rows.delete_responses(connection, which, limit=limit)
+            return await response_rows.delete_responses(
+                connection, which, limit=limit, skip_locked=True
+            )
 
     async def _insert(
         self, owner_id: str, max_bytes: int, new: NewResponse, state: ResponseState
@@ -262,6 +257,19 @@ class ResponseRepository:
         except IntegrityError:
             raise taken() from None
         return held
+
+    async def _interrupt(self, which: ColumnElement[bool]) -> int:
+        """Interrupt held responses; nothing is written where there are none."""
+        query = select(responses.c.id).where(response_rows.IS_HELD, which)
+        async with reading_once(self._engine) as connection:
+            found = list(await connection.scalars(query))
+        ended = 0
+        for start in range(0, len(found), _AT_ONCE):
+            chosen = responses.c.id.in_(found[start : start + _AT_ONCE])
+            ended += await self._end(
+                and_(chosen, response_rows.IS_HELD, which), ResponseState.INTERRUPTED
+            )
+        return ended
 
     async def _end(self, which: ColumnElement[bool], state: ResponseState) -> int:
         async with writing(self._engine) as connection:

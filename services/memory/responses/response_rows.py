@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, literal_column, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.database import execute_many
@@ -18,6 +18,8 @@ from services.memory.storage import quota
 
 # The holder of a response that nobody generates.
 FREE = ""
+# The condition that somebody generates a response; spelled out for the index on leases.
+IS_HELD = and_(responses.c.holder != literal_column("''"), responses.c.ends_at_ms > 0)
 
 
 async def insert_response(
@@ -84,15 +86,23 @@ async def end_running(
 
 
 async def delete_responses(
-    connection: AsyncConnection, which: ColumnElement[bool], *, limit: int
+    connection: AsyncConnection,
+    which: ColumnElement[bool],
+    *,
+    limit: int,
+    skip_locked: bool = False,
 ) -> int:
-    """Delete responses, and take them off their owners' counts; return how many there were."""
+    """Delete responses, and take them off their owners' counts; return how many there were.
+
+    Of several, those that other transactions have locked are to be skipped, as they are locked in
+    the order in which they expire.
+    """
     query = (
         select(responses.c.id, responses.c.owner_id, responses.c.size_bytes)
         .where(which)
-        .order_by(responses.c.id)
+        .order_by(responses.c.expires_at_ms)
         .limit(limit)
-        .with_for_update()
+        .with_for_update(skip_locked=skip_locked)
     )
     rows = (await connection.execute(query)).all()
     ids = [row.id for row in rows]
