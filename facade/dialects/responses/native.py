@@ -13,8 +13,8 @@ from facade.dialects.responses.state import Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
-# A quote after a backslash is inside of a string.
-_NUMBER = re.compile(rb'(?<!\\)"sequence_number"\s*:\s*\d+')
+# Inside of a string the quotes would be escaped.
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
 # Events with a response object; the last ones end the answer.
 _CREATIONS = ("response.created", "response.queued")
 _BEGINNINGS = (*_CREATIONS, "response.in_progress")

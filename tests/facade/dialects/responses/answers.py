@@ -123,8 +123,14 @@ SAME = ("id", "type", "content", "summary", "arguments", "input")
 def assembled(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the output items as a reader puts them together from the deltas alone."""
     items: dict[int, dict[str, Any]] = {}
+    ended: set[tuple[object, ...]] = set()
     for event in events:
         index = event.get("output_index")
+        if event["type"].endswith((".added", ".done")) and "annotation" not in event:
+            place = event.get("content_index", event.get("summary_index"))
+            once = (event["type"], index, place)
+            assert once not in ended
+            ended.add(once)
         kind, _, stage = event["type"].removeprefix("response.").rpartition(".")
         if event["type"] == "response.output_item.added":
             assert index == len(items)

@@ -106,6 +106,7 @@ def test_fields_of_the_request_are_repeated() -> None:
         "tools": [{"type": "function", "name": "f"}, {"type": "web_search"}],
         "tool_choice": {"type": "function", "name": "f"},
         "conversation": "c",
+        "service_tier": "auto",
     }
     response = rendered(answer(choice(text("x"))), echo(**given))
     same = ("instructions", "metadata", "temperature", "store", "tool_choice")
@@ -122,6 +123,7 @@ def test_fields_of_the_request_are_repeated() -> None:
     }
     assert web == {"type": "web_search"}
     assert response["conversation"] == {"id": "c"}
+    assert response["service_tier"] == "default"
 
 
 def test_blocks_become_items_in_order() -> None:

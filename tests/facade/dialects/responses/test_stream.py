@@ -187,7 +187,7 @@ BLOCKS = st.one_of(
     st.just(Block(opaque=own(**APPROVAL))),
     st.builds(call, WORDS, WORDS, st.text(max_size=12), st.booleans()),
 )
-SEARCHES = st.permutations([search(1, "q"), search(2, "r")]).map(
+SEARCHES = st.permutations([search(1, "q"), search(2, "r"), call("c", "f", "{}")]).map(
     lambda calls: [*calls, found(2, "http://a"), found(1)]
 )
 

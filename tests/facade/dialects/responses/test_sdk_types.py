@@ -1,0 +1,103 @@
+"""Requests that the official client's types allow: they are taken, or refused for their values."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openai.types import responses as sdk
+from openai.types.responses import response_input_item_param as items
+
+from facade.dialects.responses import parse_request
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+
+ITEMS = (
+    sdk.EasyInputMessageParam,
+    items.Message,
+    sdk.ResponseOutputMessageParam,
+    sdk.ResponseFunctionToolCallParam,
+    items.FunctionCallOutput,
+    sdk.ResponseCustomToolCallParam,
+    sdk.ResponseCustomToolCallOutputParam,
+    sdk.ResponseReasoningItemParam,
+    sdk.ResponseFunctionWebSearchParam,
+    items.ItemReference,
+    items.ShellCall,
+    items.McpCall,
+    items.ImageGenerationCall,
+)
+TOOLS = (
+    sdk.FunctionToolParam,
+    sdk.CustomToolParam,
+    sdk.WebSearchToolParam,
+    sdk.WebSearchPreviewToolParam,
+    sdk.FileSearchToolParam,
+)
+# What types do not say: that texts are not empty, are base64, addresses or names, that a part has
+# one of several fields, and that an output names its call.
+BY_VALUE = (
+    "must not be empty",
+    "must be valid base64",
+    "must be an http(s) address",
+    "must be a data URL",
+    "must have either",
+    "must have one of",
+    "must hold",
+    "must be 1 to",
+    "must be unique",
+    "must have at most",
+    "cannot hold",
+    "takes at most",
+    "call_id: is required",
+    "call_id: must be a string",
+)
+SLOW = settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+
+
+def name_of(member: Any) -> str:
+    return member.__name__
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: iterables are lists."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Iterable):
+        return [plain(one) for one in value]
+    return None
+
+
+def check(**fields: Any) -> None:
+    """Check that a body is taken, or refused by its path for a value."""
+    body = {"model": "m", "input": "x", **plain(fields)}
+    try:
+        parse_request(json.dumps(body).encode())
+    except GatewayError as error:
+        assert error.reason == errors_pb2.REASON_INVALID_REQUEST
+        assert error.param.startswith(tuple(fields))
+        assert any(words in error.message for words in BY_VALUE), error.message
+
+
+@pytest.mark.parametrize("member", ITEMS, ids=name_of)
+def test_items(member: Any) -> None:
+    @SLOW
+    @given(st.from_type(member))
+    def is_taken(item: Any) -> None:
+        check(input=[item])
+
+    is_taken()
+
+
+@pytest.mark.parametrize("member", TOOLS, ids=name_of)
+def test_tools(member: Any) -> None:
+    @SLOW
+    @given(st.from_type(member))
+    def is_taken(tool: Any) -> None:
+        check(tools=[tool])
+
+    is_taken()
