@@ -27,6 +27,7 @@ _PREVIOUS = "previous_response_id"
 # Bytes of items whose translation takes so long that it is done in a thread.
 _MANY_BYTES = 1 << 18
 _MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
+_STEP_MESSAGE = re.compile(r"(fallback_config\.steps\[\d+\]\.parameters)\.messages\[.*", re.DOTALL)
 
 
 class ContinuedPaths(CallerPaths):
@@ -49,7 +50,9 @@ class ContinuedPaths(CallerPaths):
         self._is_rewritten = is_rewritten
 
     def path(self, path: str) -> str:
-        """Return the caller's path of a canonical field."""
+        """Return the caller's path of a canonical field; of a step's messages that of its input."""
+        if step := _STEP_MESSAGE.fullmatch(path):
+            return f"{step[1]}.{self._names.messages}"
         found = _MESSAGE.fullmatch(path)
         if found is None or int(found[1]) < self._before.start:
             return super().path(path)

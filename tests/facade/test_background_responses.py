@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import openai
+import orjson
 import pytest
 import pytest_asyncio
 
@@ -120,6 +122,25 @@ async def test_the_client_of_a_stream_gets_all_of_it(at: ResponseGateway, gate: 
     assert numbers == list(range(len(events)))
     found = await at.ada.responses.retrieve(events[0].response.id)
     assert found.to_dict() == events[-1].response.to_dict()
+
+
+async def test_a_stream_that_is_too_large_breaks_off(
+    at: ResponseGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("facade.background_responses.MAX_EVENTS", 10_000)
+    at.upstream.plays("model", actions.answers("word " * 500))
+    url = f"{at.gateway.url}/beta/v1/responses"
+    body = {**ASKED, "stream": True}
+    async with at.gateway.http.post(url, json=body, headers=at.gateway.bearer()) as answer:
+        await answer.content.readline()
+        created = await answer.content.readline()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()
+    response_id = orjson.loads(created.removeprefix(b"data: "))["response"]["id"]
+    assert (await at.ended(response_id)).status == "completed"
+    made = [event async for event in await at.stream(response_id)]
+    assert made[-1].type == "response.completed"
+    assert sum(event.type == "response.output_text.delta" for event in made) == 1
 
 
 async def test_a_stream_waits_for_a_running_response(at: ResponseGateway, gate: Gate) -> None:
