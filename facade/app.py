@@ -12,7 +12,17 @@ from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.middlewares import Endpoint, as_handler
 from facade.request_context import authenticate, request_context
-from facade.routes import articles, chat, files, memory, messages, models, operations, responses
+from facade.routes import (
+    articles,
+    chat,
+    files,
+    memory,
+    messages,
+    models,
+    operations,
+    responses,
+    stored_responses,
+)
 
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
@@ -68,6 +78,7 @@ def create_app(context: Context) -> web.Application:
             web.get("/beta/v1/files/{file_id}", files.get_file),
             web.delete("/beta/v1/files/{file_id}", files.delete),
             web.get("/beta/v1/files/{file_id}/content", files.content),
+            *stored_responses.routes(),
             *memory.routes(),
             *articles.routes(),
             *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),

@@ -232,7 +232,7 @@ async def test_fields_of_other_dialects_are_named(client):
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"text": {"format": {"type": "grammar"}}}, "text"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"background": True, "store": True}, "background"),
+        ({"background": True}, "background"),
         ({"input": [{"id": "msg_1", "type": "item_reference"}]}, "input[0]"),
         ({"temperature": 7}, "temperature"),
         ({"model": "nobody"}, "model"),

@@ -1,0 +1,37 @@
+"""The paths of requests that a conversation was put into."""
+
+import json
+
+import pytest
+
+from facade.dialects.responses import FIELD_NAMES, parse_request
+from facade.response_conversations import ContinuedPaths
+
+BODY = {
+    "model": "m",
+    "instructions": "Be terse.",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "b"}]},
+    ],
+}
+STEP = "fallback_config.steps[1].parameters"
+# The system prompt, three messages of the conversation, and the two of the body.
+PATHS = [
+    ("messages[0]", "instructions", "instructions"),
+    ("messages[1].blocks[0].media", "previous_response_id", "previous_response_id"),
+    ("messages[3]", "previous_response_id", "previous_response_id"),
+    ("messages[4].blocks[0].text", "input[0].content[0]", "input"),
+    ("messages[5].blocks[0]", "input[1].content[0]", "input"),
+    (f"{STEP}.messages[2].blocks[0]", f"{STEP}.input", f"{STEP}.input"),
+    (f"{STEP}.temperature", f"{STEP}.temperature", f"{STEP}.temperature"),
+    ("max_tokens", "max_output_tokens", "max_output_tokens"),
+]
+
+
+@pytest.mark.parametrize(("path", "of_body", "rewritten"), PATHS)
+def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewritten: str) -> None:
+    origins = parse_request(json.dumps(BODY).encode()).origins
+    for is_rewritten, expected in ((False, of_body), (True, rewritten)):
+        paths = ContinuedPaths(FIELD_NAMES, origins, range(1, 4), is_rewritten=is_rewritten)
+        assert paths.path(path) == expected
