@@ -60,7 +60,11 @@ max_output_tokens = 16384
 # refuses = ["temperature"]   # fields that it is never sent; of max_tokens and
                               # max_completion_tokens the other one is sent; "prefill": an
                               # assistant's message at the end; "reasoning_content": its thoughts
-fallbacks = []                # what `auto` may try, in order
+fallbacks = []                # what `auto` may try, in order; for embeddings those of them alone
+                              # that have the same vector_space
+# vector_space = "te3-small"  # of an embedding model: models of one name make the same vectors of
+                              # a text, such as one model at two providers, and may stand in for
+                              # each other; default: no other model does
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
 describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first

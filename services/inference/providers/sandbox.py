@@ -15,6 +15,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import (
     BlockStop,
+    EmbedResponse,
     Event,
     GenerateRequest,
     OutputFormat,
@@ -22,7 +23,7 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
     ToolChoice,
 )
-from services.common import ids
+from services.common import ids, packed_floats
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import ModelInfo
@@ -30,8 +31,9 @@ from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
-from services.inference.providers.base import Call, Heard, Target
-from services.inference.providers.request_fields import unnamed
+from services.inference.providers.base import Call, EmbeddingCall, Heard, Target
+from services.inference.providers.request_fields import RequestFields, unnamed
+from services.inference.providers.vectors import check_only_texts
 from services.sandbox.model import (
     behaviours,
     models,
@@ -144,12 +146,22 @@ class SandboxProvider:
         await offload(check_request, call.request)
         return await offload(requests.input_tokens, call.request)
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return vectors; see `base.Provider.embed`."""
+        inputs = call.inputs
+        check_only_texts(
+            call, RequestFields(call, pass_stateful=False, fetches_urls=False), self.name
+        )
         try:
-            return vectors.embed(texts, models.find_model(target.upstream))
+            model = models.find_model(call.target.upstream)
+            made = await offload(vectors.embed, inputs.texts, model, inputs.dimensions or None)
         except SandboxError as error:
             raise self._failure(error) from error
+        return EmbedResponse(
+            model=model.name,
+            vectors=[packed_floats.pack(vector) for vector in made],
+            input_tokens=vectors.count_tokens(inputs.texts),
+        )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
         """Return what a recording is; see `base.Provider.transcribe`."""
