@@ -6,19 +6,21 @@ from functools import partial
 from aiohttp import web
 
 from facade import middlewares
+from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
 from facade.http.exchange import Exchange
 from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.middlewares import Endpoint, as_handler
 from facade.request_context import authenticate, request_context
-from facade.routes import articles, chat, files, memory, messages, models, operations
+from facade.routes import articles, chat, embeddings, files, memory, messages, models, operations
 
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
     "/beta/v1/messages": messages.create,
     "/coding/v1/messages": messages.create_coding,
+    "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
@@ -29,9 +31,11 @@ _GENERATION: Mapping[str, Endpoint] = {
 
 def plain_endpoints() -> dict[bytes, PlainEndpoint]:
     """Return the endpoints that serve plain requests, by path."""
+    endpoints = {
+        path: PlainEndpoint(path, partial(_respond, endpoint)) for path, endpoint in _PLAIN.items()
+    }
     return {
-        path.encode(): PlainEndpoint(path, partial(_respond, endpoint))
-        for path, endpoint in _PLAIN.items()
+        name.encode(): endpoint for path, endpoint in endpoints.items() for name in names_of(path)
     }
 
 
@@ -55,28 +59,31 @@ def create_app(context: Context) -> web.Application:
     )
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_response)
-    app.add_routes(
-        [
-            *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
-            web.get("/beta/v1/models", models.list_models),
-            web.get("/beta/v1/models/{name:.+}", models.get_model),
-            web.get("/coding/v1/models", models.list_models),
-            web.get("/coding/v1/models/{name:.+}", models.get_model),
-            web.post("/beta/v1/files", files.create),
-            web.get("/beta/v1/files", files.list_files),
-            web.get("/beta/v1/files/{file_id}", files.get_file),
-            web.delete("/beta/v1/files/{file_id}", files.delete),
-            web.get("/beta/v1/files/{file_id}/content", files.content),
-            *memory.routes(),
-            *articles.routes(),
-            *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
-            web.get("/healthz", operations.healthz),
-            web.get("/readyz", operations.readyz),
-            web.get("/openapi.json", operations.openapi_document),
-            web.get("/docs", operations.docs),
-        ]
-    )
+    app.add_routes([*with_aliases(_routes())])
     return app
+
+
+def _routes() -> list[web.RouteDef]:
+    """Return the routes of all endpoints, but for their aliases."""
+    return [
+        *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
+        web.get("/beta/v1/models", models.list_models),
+        web.get("/beta/v1/models/{name:.+}", models.get_model),
+        web.get("/coding/v1/models", models.list_models),
+        web.get("/coding/v1/models/{name:.+}", models.get_model),
+        web.post("/beta/v1/files", files.create),
+        web.get("/beta/v1/files", files.list_files),
+        web.get("/beta/v1/files/{file_id}", files.get_file),
+        web.delete("/beta/v1/files/{file_id}", files.delete),
+        web.get("/beta/v1/files/{file_id}/content", files.content),
+        *memory.routes(),
+        *articles.routes(),
+        *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
+        web.get("/healthz", operations.healthz),
+        web.get("/readyz", operations.readyz),
+        web.get("/openapi.json", operations.openapi_document),
+        web.get("/docs", operations.docs),
+    ]
 
 
 def create_operations_app(context: Context) -> web.Application:

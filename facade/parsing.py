@@ -1,4 +1,4 @@
-"""Parser for bodies of chat completions and messages."""
+"""Parser for bodies of chat completions, messages and embeddings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Any, Literal
 from facade.dialects import anthropic, openai
 from facade.dialects.paths import FieldNames, Origins
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common import json_scan
 from services.common.errors import GatewayError
 
-Kind = Literal["chat", "messages", "count_tokens"]
+Kind = Literal["chat", "messages", "count_tokens", "embeddings"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
@@ -19,6 +20,7 @@ FIELD_NAMES: Mapping[Kind, FieldNames] = {
     "chat": openai.FIELD_NAMES,
     "messages": anthropic.FIELD_NAMES,
     "count_tokens": anthropic.FIELD_NAMES,
+    "embeddings": openai.EMBEDDING_NAMES,
 }
 
 
@@ -27,12 +29,13 @@ class Parsed:
     """A parsed request.
 
     Attributes:
-        request: a `GenerateRequest` or `LazyRequest`, or the bytes of one if another process has
-            parsed the body; `facade.inference_stub` accepts all of them.
+        request: a `GenerateRequest`, `LazyRequest` or `EmbedRequest`, or the bytes of one if
+            another process has parsed the body; `facade.inference_stub` accepts all of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
         origins: positions of its messages and blocks in the body.
         include_usage: whether a chat's stream ends with a usage chunk.
+        base64: whether the answer has vectors in base64.
     """
 
     request: Any
@@ -40,6 +43,7 @@ class Parsed:
     stream: bool
     origins: Origins
     include_usage: bool = False
+    base64: bool = False
 
 
 def parse(
@@ -58,12 +62,17 @@ def parse(
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
-    include_usage = False
+    include_usage = base64 = False
+    request: GenerateRequest | EmbedRequest
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
         request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
         include_usage = chat.include_usage
+    elif kind == "embeddings":
+        embeddings = openai.parse_embeddings(held.pop())
+        request, lazy, stream, origins = embeddings.request, None, False, embeddings.origins
+        base64 = embeddings.base64
     else:
         betas, coding = options["betas"], bool(options["coding"])
         if kind == "messages":
@@ -76,7 +85,7 @@ def parse(
     request.takes_passthrough = not stream
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, origins, include_usage)
+    return Parsed(lazy or request, request.model, stream, origins, include_usage, base64)
 
 
 def check_values(body: bytes, limit: int) -> None:

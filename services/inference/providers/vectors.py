@@ -41,8 +41,8 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
     inputs = call.inputs
     if inputs.token_lists:
         raise unsupported(
-            "token_lists[0]",
-            f"token_lists[0]: the provider {provider} takes no tokens; send the texts",
+            "token_lists",
+            f"token_lists: the provider {provider} takes no tokens; send the texts",
         )
     fields.own(inputs.extra, "extra")
     if inputs.end_user:
