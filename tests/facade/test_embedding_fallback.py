@@ -1,6 +1,7 @@
 """Which models stand in for one that makes vectors, and how often it is asked again."""
 
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 
 import orjson
@@ -36,7 +37,9 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
 async def post(gateway: Gateway, model: str, **fields: Any) -> tuple[int, Any, Any]:
     body = {"model": model, "input": "a dog", **fields}
     async with gateway.http.post(
-        f"{gateway.url}/beta/v1/embeddings", json=body, headers=gateway.bearer()
+        f"{gateway.url}/beta/v1/embeddings",
+        data=BytesIO(orjson.dumps(body)),
+        headers=gateway.bearer() | {"content-type": "application/json"},
     ) as answer:
         return answer.status, orjson.loads(await answer.read()), answer.headers
 
@@ -119,7 +122,7 @@ class Failing:
         self.failures = [*failures]
 
     def app(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(client_max_size=1 << 24)
         app.router.add_post("/v1/embeddings", self._embed)
         return app
 
@@ -137,6 +140,20 @@ async def test_a_passing_failure_is_tried_again(tmp_path_factory: pytest.TempPat
     async with running_gateway(folder, server.app()) as gateway:
         status, _, headers = await post(gateway, "openai/m")
     assert (status, headers["x-gateway-attempts"], len(server.bodies)) == (200, "2", 2)
+
+
+async def test_a_large_body_is_read_in_a_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    server = Failing()
+    text = "x" * (4 << 20)
+    folder = tmp_path_factory.mktemp("gateway")
+    async with running_gateway(folder, server.app()) as gateway:
+        status, answer, _ = await post(gateway, "openai/m", input=text, encoding_format="base64")
+        assert (status, answer["data"][0]["embedding"]) == (200, "AAAAPwAAgD8=")
+        assert server.bodies[0]["input"] == [text]
+        status, answer, _ = await post(gateway, "openai/m", input=["", text])
+        assert (status, answer["error"]["param"]) == (400, "input[0]")
 
 
 async def test_a_refused_field_is_left_out(tmp_path_factory: pytest.TempPathFactory) -> None:
