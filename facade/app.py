@@ -13,12 +13,23 @@ from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.middlewares import Endpoint, as_handler
 from facade.request_context import authenticate, request_context
-from facade.routes import articles, chat, embeddings, files, memory, messages, models, operations
+from facade.routes import (
+    articles,
+    chat,
+    embeddings,
+    files,
+    memory,
+    messages,
+    models,
+    operations,
+    responses,
+)
 
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
     "/beta/v1/messages": messages.create,
+    "/beta/v1/responses": responses.create,
     "/coding/v1/messages": messages.create_coding,
     "/beta/v1/embeddings": embeddings.create,
 }

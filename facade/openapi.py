@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import anthropic, articles, memory, openai
+from facade.dialects import anthropic, articles, memory, openai, responses
 from facade.dialects.purposes import PURPOSES
 from services.common.settings import MAX_FILE_LIFETIME_S
 
@@ -29,6 +29,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     anthropic.MessagesBody,
     anthropic.CountTokensBody,
     openai.EmbeddingsRequest,
+    responses.ResponseRequest,
 )
 _FORMAT_A = {
     "type": "object",
@@ -133,7 +134,7 @@ def _document() -> dict[str, Any]:
         [(body, "validation") for body in _BODIES], ref_template=_REF
     )
     bodies = {body: refs[(body, "validation")] for body, _ in refs}
-    chat, messages, count, embeddings = (bodies[body] for body in _BODIES)
+    chat, messages, count, embeddings, response = (bodies[body] for body in _BODIES)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -152,6 +153,9 @@ def _document() -> dict[str, Any]:
                 "post": _post(
                     "Embeddings", "createEmbedding", embeddings, "FormatAError", streams=False
                 )
+            },
+            "/beta/v1/responses": {
+                "post": _post("Responses", "createResponse", response, "FormatAError", streams=True)
             },
             **_messages_paths("/beta/v1", "", messages, count),
             **_messages_paths("/coding/v1", "Coding", messages, count),

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from facade.dialects.paths import Origins
+from facade.dialects.responses import ResponseState
 from facade.parsing import Kind, Option, Options, Parsed, parse
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
@@ -103,6 +104,8 @@ class ParserPool:
             raise RuntimeError(f"a body could not be parsed:\n{told['failed']}")
         if "refused" in told:
             raise GatewayError(**told["refused"])
+        if told["state"] is not None:
+            told["state"] = ResponseState.load(told["state"])
         return Parsed(content, **{**told, "origins": Origins.load(told["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":

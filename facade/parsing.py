@@ -1,17 +1,17 @@
-"""Parser for bodies of chat completions, messages and embeddings."""
+"""Parser for bodies of chat completions, messages, responses and embeddings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from facade.dialects import anthropic, openai
+from facade.dialects import anthropic, openai, responses
 from facade.dialects.paths import FieldNames, Origins
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common import json_scan
 from services.common.errors import GatewayError
 
-Kind = Literal["chat", "messages", "count_tokens", "embeddings"]
+Kind = Literal["chat", "messages", "count_tokens", "embeddings", "responses"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
@@ -21,6 +21,7 @@ FIELD_NAMES: Mapping[Kind, FieldNames] = {
     "messages": anthropic.FIELD_NAMES,
     "count_tokens": anthropic.FIELD_NAMES,
     "embeddings": openai.EMBEDDING_NAMES,
+    "responses": responses.FIELD_NAMES,
 }
 
 
@@ -36,6 +37,7 @@ class Parsed:
         origins: positions of its messages and blocks in the body.
         include_usage: whether a chat's stream ends with a usage chunk.
         base64: whether the answer has vectors in base64.
+        state: with responses, what says whether the response is kept, and what it repeats.
     """
 
     request: Any
@@ -44,6 +46,7 @@ class Parsed:
     origins: Origins
     include_usage: bool = False
     base64: bool = False
+    state: responses.ResponseState | None = None
 
 
 def parse(
@@ -63,6 +66,7 @@ def parse(
     """
     check_values(held[0], max_values)
     include_usage = base64 = False
+    state = None
     request: GenerateRequest | EmbedRequest
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
@@ -73,6 +77,10 @@ def parse(
         embeddings = openai.parse_embeddings(held.pop())
         request, lazy, stream, origins = embeddings.request, None, False, embeddings.origins
         base64 = embeddings.base64
+    elif kind == "responses":
+        response = responses.parse_request(held.pop(), lazily=lazily)
+        request, lazy, stream = response.request, response.lazy, response.stream
+        origins, state = response.origins, response.state
     else:
         betas, coding = options["betas"], bool(options["coding"])
         if kind == "messages":
@@ -81,11 +89,11 @@ def parse(
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
-    # A whole answer in the caller's dialect is passed through.
-    request.takes_passthrough = not stream
+    # A whole answer in the caller's dialect is passed through, and the events of responses.
+    request.takes_passthrough = not stream or kind == "responses"
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, origins, include_usage, base64)
+    return Parsed(lazy or request, request.model, stream, origins, include_usage, base64, state)
 
 
 def check_values(body: bytes, limit: int) -> None:

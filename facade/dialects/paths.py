@@ -30,8 +30,10 @@ _KINDS = frozenset(
 _EXTRA = re.compile(r"\.extra(?=\.|$)")
 # Lists whose items are named in a path; of other lists only the field is named.
 _COUNTED = frozenset(("content", "tool_calls"))
-# Message index of the field `system`, which is outside of the messages.
+# Message index of the system prompt, where it is a field outside of the messages.
 SYSTEM = -1
+# Message index of a conversation that is one text in place of a list.
+ONLY = -2
 
 
 @dataclass(slots=True)
@@ -55,11 +57,19 @@ class Origins:
         Args:
             message: index of the canonical message.
             block: index of the block in it.
-            index: index of the caller's message, or SYSTEM.
+            index: index of the caller's message, SYSTEM or ONLY.
             place: index in a list of that message.
             name: index of the list in `FieldNames.lists`.
         """
         self.marks.extend((message, block, index, place, name))
+
+    def move(self, message: int) -> None:
+        """Change the index of the last message: another was inserted before it."""
+        marks = self.marks
+        for at in range(len(marks) - 5, -1, -5):
+            if marks[at] != message:
+                break
+            marks[at] = message + 1
 
     def find(self, message: int, block: int) -> tuple[int, int, int]:
         """Return the caller's message index, list index, and list of a block."""
@@ -98,10 +108,16 @@ class FieldNames:
             both, and a name also applies to paths below it.
         lists: fields of a message that become blocks, the usual one first; "" for a message that
             becomes a single block.
+        messages: the field with the messages.
+        system: the field with the system prompt, where it is outside of the messages.
+        inner: the field of a tool result with its blocks.
     """
 
     names: Mapping[str, str]
     lists: Sequence[str] = ("content",)
+    messages: str = "messages"
+    system: str = "system"
+    inner: str = "content"
 
     def translate(self, path: str, origins: Origins) -> str:
         """Return the caller's path of a canonical field."""
@@ -143,13 +159,15 @@ class FieldNames:
             message, block = str(index), block and str(place)
         of = self.lists[name]
         if message == str(SYSTEM):
-            path = "system" if block is None else f"system[{block}]"
+            path = self.system if block is None or not of else f"{self.system}[{block}]"
+        elif message == str(ONLY):
+            path = self.messages
         elif block is None or not of:
-            path = f"messages[{message}]"
+            path = f"{self.messages}[{message}]"
         else:
-            path = f"messages[{message}].{of}" + (f"[{block}]" if of in _COUNTED else "")
+            path = f"{self.messages}[{message}].{of}" + (f"[{block}]" if of in _COUNTED else "")
         if inner is not None:
-            path += f".content[{inner}]"
+            path += f".{self.inner}[{inner}]"
         fields = rest.split(".") if rest else []
         if fields and fields[0] in _KINDS:
             del fields[0]

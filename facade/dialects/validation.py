@@ -108,7 +108,7 @@ def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
     try:
         # Validated as JSON, as strict validation of Python values rejects types that JSON does not
         # have.
-        return adapter.validate_json(_write(value, path))
+        return adapter.validate_json(write_json(value, path))
     except ValidationError as error:
         raise to_gateway_error(error, path) from None
 
@@ -167,7 +167,7 @@ def to_json(value: object, path: str) -> bytes:
         GatewayError: invalid, if a number is infinite or NaN, or if there are more than
             `MAX_OPAQUE_VALUES` values, as providers' adapters parse it at once.
     """
-    written = _write(value, path)
+    written = write_json(value, path)
     if exceeds(written, MAX_OPAQUE_VALUES):
         raise invalid(
             path,
@@ -177,7 +177,7 @@ def to_json(value: object, path: str) -> bytes:
     return written
 
 
-def _write(value: object, path: str) -> bytes:
+def write_json(value: object, path: str) -> bytes:
     """Serialize a parsed JSON value with numbers of any size.
 
     Raises:

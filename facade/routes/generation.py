@@ -1,4 +1,4 @@
-"""Common parts of chat completions, messages and embeddings: parse, call the service, respond.
+"""Common parts of all requests to models: parse, call the service, respond.
 
 A conversation may be many megabytes and an answer may take minutes, so the body is freed after
 parsing, and the request after sending.
@@ -34,6 +34,7 @@ _DIALECTS: Mapping[Kind, Dialect.ValueType] = {
     "messages": conversation_pb2.DIALECT_ANTHROPIC,
     "count_tokens": conversation_pb2.DIALECT_ANTHROPIC,
     "embeddings": conversation_pb2.DIALECT_OPENAI,
+    "responses": conversation_pb2.DIALECT_RESPONSES,
 }
 
 
@@ -98,22 +99,32 @@ def generate(
     exchange: Exchange,
     parsed: Parsed,
     render: Callable[[GenerateResponse], bytes],
+    pass_on: Callable[[bytes], bytes] = bytes,
 ) -> Awaitable[Response]:
     """Start a unary call; return the coroutine that writes the response.
 
-    An answer that needs no translation is passed through.
+    Args:
+        exchange: the request.
+        parsed: its body.
+        render: renders the answer.
+        pass_on: returns what is sent of an answer that needs no translation.
     """
     inference = exchange.context.inference
     call = inference.Generate(parsed.request, metadata=rpc_metadata(exchange))
-    return _whole(exchange, call, render)
+    return _whole(exchange, call, render, pass_on)
 
 
 async def _whole(
-    exchange: Exchange, call: Any, render: Callable[[GenerateResponse], bytes]
+    exchange: Exchange,
+    call: Any,
+    render: Callable[[GenerateResponse], bytes],
+    pass_on: Callable[[bytes], bytes],
 ) -> Response:
     response = await call
+    passed = response.passthrough
     served = response.served
     exchange.served = ServedAnswer.of(served, response.usage)
     return JsonResponse(
-        response.passthrough or render(response), served_headers(served, exchange.caller_paths)
+        pass_on(passed) if passed else render(response),
+        served_headers(served, exchange.caller_paths),
     )

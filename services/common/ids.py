@@ -46,6 +46,11 @@ def new_request_id() -> str:
     return f"req_{_random_bytes.take(12).hex()}"
 
 
+def new_response_id() -> str:
+    """Return an id for a response: `resp_` and 48 hex digits."""
+    return f"resp_{_random_bytes.take(24).hex()}"
+
+
 # Ids of calls of the gateway's own tools begin like this: as Anthropic's calls of its own, and
 # told from them.
 SERVER_CALL = "srvtoolu_gw"

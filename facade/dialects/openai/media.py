@@ -57,9 +57,17 @@ def read_image(image: ImageUrl, path: str) -> Media:
     Raises:
         GatewayError: invalid, if it is neither a URL, an image in a data URL nor a file id.
     """
-    url, path = image["url"], f"{path}.url"
-    media = Media(kind=conversation.MEDIA_KIND_IMAGE, detail=image.get("detail") or "")
-    if _ADDRESS.match(url):
+    return image_at(image["url"], image.get("detail"), f"{path}.url")
+
+
+def image_at(url: str, detail: str | None, path: str) -> Media:
+    """Return the image that a URL names or holds; `path` is the path of the URL.
+
+    Raises:
+        GatewayError: invalid, as `read_image`.
+    """
+    media = Media(kind=conversation.MEDIA_KIND_IMAGE, detail=detail or "")
+    if is_address(url):
         media.url = url
     elif url.startswith(FILE_ID_PREFIX):
         media.file_id = url
@@ -72,6 +80,11 @@ def read_image(image: ImageUrl, path: str) -> Media:
             path, f"{path}: must be an http(s) address, a base64 data URL or the id of a file"
         )
     return media
+
+
+def is_address(url: str) -> bool:
+    """Return whether a URL is an http or https address."""
+    return _ADDRESS.match(url) is not None
 
 
 def read_audio(audio: InputAudio, path: str) -> Media:
@@ -99,13 +112,20 @@ def read_file(file: File, path: str) -> Media:
     file_id, content = file.get("file_id"), file.get("file_data")
     name = file.get("filename") or ""
     if content and not file_id:
-        return _file_content(content, name, f"{path}.file_data")
+        return file_in(content, name, f"{path}.file_data")
     if file_id and not content:
         return Media(kind=conversation.MEDIA_KIND_DOCUMENT, file_id=file_id, name=name)
     raise invalid(path, f"{path}: must have either file_id or file_data")
 
 
-def _file_content(content: str, name: str, path: str) -> Media:
+def file_in(content: str, name: str, path: str) -> Media:
+    """Return the medium in `file_data`: base64, or a base64 data URL.
+
+    The MIME type determines the kind of medium.
+
+    Raises:
+        GatewayError: invalid, naming `path`.
+    """
     if content[:5].lower() == "data:":
         mime_type, data = _read_data_url(content, path)
     else:

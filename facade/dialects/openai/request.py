@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from google.protobuf.message import Message as ProtobufMessage
 from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.source import plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, set_tool_choice
@@ -22,9 +22,10 @@ from facade.dialects.openai.types import (
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.paths import Origins
-from facade.dialects.validation import check, read_quickly, to_json, to_opaque
+from facade.dialects.steps import check_step, given_fields, keep_difference
+from facade.dialects.validation import check, read_quickly
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
-from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
@@ -55,11 +56,6 @@ _SAME = frozenset(
         "top_logprobs",
     )
 )
-_FORMATS = {
-    "text": OutputFormat.KIND_TEXT,
-    "json_object": OutputFormat.KIND_JSON_OBJECT,
-    "json_schema": OutputFormat.KIND_JSON_SCHEMA,
-}
 _FORMAT_FIELDS = frozenset(ResponseFormat.__annotations__)
 _SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
 
@@ -162,44 +158,22 @@ def _step_parameters(
     A step is checked as the request that it makes of the outer one, and told as the
     fields in which the two differ.
     """
-    for field, value in parameters.items():
-        if field in _OF_THE_WHOLE:
-            place = f"{path}.{field}"
-            raise invalid(place, f"{place}: cannot be set for a step, only for the whole request")
-        if field in ("tools", "stop") and value == []:
-            # A step replaces what the request has; it has no words for taking it away.
-            place = f"{path}.{field}"
-            raise invalid(place, f"{place}: must not be empty in a step")
+    check_step(parameters, path, _OF_THE_WHOLE, ("tools", "stop"))
     given = check(_PARAMETERS, parameters, path)
     step, whole = _parameters(_over(outer, given), f"{path}."), _parameters(outer, "")
-    if whole.HasField("extra") and not step.HasField("extra"):
-        # Of the request's fields without a name the step leaves none.
-        step.extra.CopyFrom(to_opaque(DIALECT_OPENAI, {}, path))
-    _clear_equal(step, whole)
+    keep_difference(step, whole)
     if given.messages is not None:
         add_messages(step, given.messages, f"{path}.messages", origins)
     return step
 
 
-def _clear_equal(changed: ProtobufMessage, given: ProtobufMessage) -> None:
-    for descriptor, value in given.ListFields():
-        if value == getattr(changed, descriptor.name):
-            changed.ClearField(descriptor.name)
-
-
 def _over(outer: ChatRequest, step: ChatParameters) -> ChatParameters:
     """Lay what a step gives over what the outer request gives; nulls give nothing."""
-    below, above = _given(outer), _given(step)
+    below, above = given_fields(outer, ChatParameters), given_fields(step, ChatParameters)
     if _TOKEN_LIMITS & above.keys():
         # Two names of one thing: the step's takes the place of the outer one, whichever it is.
         below = {field: value for field, value in below.items() if field not in _TOKEN_LIMITS}
     return ChatParameters.model_construct(**below | above)
-
-
-def _given(wire: ChatParameters) -> dict[str, Any]:
-    named = {field: getattr(wire, field) for field in ChatParameters.model_fields}
-    fields = named | (wire.model_extra or {})
-    return {field: value for field, value in fields.items() if value is not None}
 
 
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
@@ -261,19 +235,12 @@ def _token_limit(wire: ChatParameters, prefix: str) -> int:
 def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> None:
     if not _is_known(given):
         return  # it goes on as it is, among the fields without a name
-    target = request.output_format
-    target.kind = _FORMATS[given["type"]]
-    if given["type"] != "json_schema":
-        return
     described = given.get("json_schema")
-    path = f"{path}.json_schema"
-    if described is None:
-        raise invalid(path, f"{path}: is required with the type json_schema")
-    target.name = described["name"]
-    target.schema = to_json(described["schema"], f"{path}.schema")
-    target.description = described.get("description") or ""
-    if (strict := described.get("strict")) is not None:
-        target.strict = strict
+    if given["type"] == "json_schema":
+        path = f"{path}.json_schema"
+        if described is None:
+            raise invalid(path, f"{path}: is required with the type json_schema")
+    set_format(request.output_format, given["type"], described or {}, path)
 
 
 def _is_known(form: ResponseFormat) -> bool:
@@ -283,7 +250,7 @@ def _is_known(form: ResponseFormat) -> bool:
     """
     if form["type"] == "json_schema" and "json_schema" not in form:
         return len(form) == 1
-    return form["type"] in _FORMATS
+    return form["type"] in FORMATS
 
 
 def _has_more(form: ResponseFormat) -> bool:

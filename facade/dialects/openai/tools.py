@@ -15,7 +15,7 @@ from services.common.texts import quoted
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
 _CHOICE_TYPES = frozenset({"function", "custom", "allowed_tools"})
-_MODES = {
+TOOL_CHOICE_MODES = {
     "auto": ToolChoice.MODE_AUTO,
     "required": ToolChoice.MODE_ANY,
     "none": ToolChoice.MODE_NONE,
@@ -65,7 +65,7 @@ def set_tool_choice(
     if choice is None and parallel is None:
         return
     if isinstance(choice, str) or choice is None:
-        request.tool_choice.mode = _MODES[choice or "auto"]
+        request.tool_choice.mode = TOOL_CHOICE_MODES[choice or "auto"]
     else:
         request.tool_choice.CopyFrom(_named(choice, names, path))
     if parallel is not None:

@@ -1,6 +1,6 @@
 """Translate OpenAI's web search options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from facade.dialects.web import domains, location_in_words
@@ -31,10 +31,30 @@ def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
     if place is not None and "approximate" not in place:
         known.remove("user_location")
     near = (place or {}).get("approximate")
+    return _search(options, known, near, f"{path}.user_location.approximate", path)
+
+
+def web_search_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool:
+    """Translate a tool `web_search` of responses at `path`, whose shape has been checked.
+
+    Raises:
+        GatewayError: invalid, naming the field of a wrong type.
+    """
+    known = {*_KNOWN, "type"}
+    if tool.get("search_context_size") not in (None, *_RESULTS):
+        known.remove("search_context_size")
+    return _search(tool, known, tool.get("user_location"), f"{path}.user_location", path)
+
+
+def _search(
+    options: Mapping[str, Any], known: Set[str], near: object, place: str, path: str
+) -> pb.WebTool:
+    """Return the search with `options` at `path`, for a user `near` something, told at `place`."""
+    size = options.get("search_context_size")
     return pb.WebTool(
         kind=pb.WebTool.KIND_SEARCH,
         max_results=_RESULTS.get(size or "", _RESULTS["medium"]),
-        user_location=location_in_words(near, f"{path}.user_location.approximate"),
+        user_location=location_in_words(near, place),
         allowed_domains=_domains(options.get("filters"), f"{path}.filters"),
         foreign_fields=[
             name for name, value in options.items() if name not in known and value is not None

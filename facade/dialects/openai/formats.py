@@ -1,0 +1,35 @@
+"""The forms of an answer, in chats and in responses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from facade.dialects.validation import to_json
+from gateway.inference.v1.inference_pb2 import OutputFormat
+
+FORMATS = {
+    "text": OutputFormat.KIND_TEXT,
+    "json_object": OutputFormat.KIND_JSON_OBJECT,
+    "json_schema": OutputFormat.KIND_JSON_SCHEMA,
+}
+
+
+def set_format(target: OutputFormat, kind: str, described: Mapping[str, Any], path: str) -> None:
+    """Set the form of an answer.
+
+    Args:
+        target: modified in place.
+        kind: one of `FORMATS`.
+        described: with `json_schema`, the object with `name` and `schema`.
+        path: of that object.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    target.kind = FORMATS[kind]
+    if kind != "json_schema":
+        return
+    target.name = described["name"]
+    target.schema = to_json(described["schema"], f"{path}.schema")
+    target.description = described.get("description") or ""
+    if (strict := described.get("strict")) is not None:
+        target.strict = strict

@@ -1,0 +1,25 @@
+"""OpenAI's responses: translation between JSON and protobuf."""
+
+from facade.dialects.responses.items import messages_of_items
+from facade.dialects.responses.native import pass_on_response
+from facade.dialects.responses.paths import FIELD_NAMES
+from facade.dialects.responses.request import ParsedRequest, parse_request
+from facade.dialects.responses.response import failed_response, render_response
+from facade.dialects.responses.state import Echo, Reference, ResponseState
+from facade.dialects.responses.stream import ResponseStream
+from facade.dialects.responses.types import ResponseRequest
+
+__all__ = [
+    "FIELD_NAMES",
+    "Echo",
+    "ParsedRequest",
+    "Reference",
+    "ResponseRequest",
+    "ResponseState",
+    "ResponseStream",
+    "failed_response",
+    "messages_of_items",
+    "parse_request",
+    "pass_on_response",
+    "render_response",
+]

@@ -1,0 +1,267 @@
+"""Translate input items into canonical messages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from facade.dialects.paths import ONLY, SYSTEM, Origins
+from facade.dialects.responses import types
+from facade.dialects.responses.parts import blocks_of
+from facade.dialects.responses.paths import CONTENT, WHOLE
+from facade.dialects.responses.unnamed import keep
+from facade.dialects.validation import read, to_opaque
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Role
+from services.common.errors import invalid
+
+# Before encrypted thinking in `encrypted_content`, where a signature of thinking may stand too.
+REDACTED = "redacted."
+# How ids of searches by the gateway begin.
+OWN_SEARCH = "ws_gw"
+
+_ROLES: Mapping[str, Role.ValueType] = {
+    "system": conversation.ROLE_SYSTEM,
+    "developer": conversation.ROLE_DEVELOPER,
+    "user": conversation.ROLE_USER,
+    "assistant": conversation.ROLE_ASSISTANT,
+}
+_SPOKEN = frozenset({"type", "role", "content"})
+_CALL = frozenset({"type", "call_id", "name", "arguments", "input"})
+_OUTPUT = frozenset({"type", "call_id", "output"})
+# Fields of items of an answer: sent back, they say nothing to another provider.
+_OF_ANSWERS = ("id", "status")
+_REASONING = ("type", *_OF_ANSWERS, "summary", "content", "encrypted_content")
+_SEARCH_CALL = "web_search_call"
+_OF_SEARCHES = ("type", *_OF_ANSWERS, "action")
+_NOTHING: frozenset[str] = frozenset()
+_OF_USERS = "_output"
+_APPROVAL = "mcp_approval_response"
+
+_ITEMS: TypeAdapter[Sequence[types.Item]] = TypeAdapter(types.Items)
+
+
+def messages_of_items(items: Sequence[bytes]) -> list[Message]:
+    """Return the canonical messages of items, each of them JSON.
+
+    Raises:
+        GatewayError: invalid, naming the field below `input`.
+    """
+    messages: list[Message] = []
+    add_items(messages, read(_ITEMS, b"[%b]" % b",".join(items)), "input", Origins())
+    return messages
+
+
+def add_instructions(messages: list[Message], instructions: str, origins: Origins) -> None:
+    """Add a system prompt as the first message."""
+    origins.mark(0, 0, SYSTEM, 0, WHOLE)
+    messages.append(Message(role=conversation.ROLE_SYSTEM, blocks=[Block(text=instructions)]))
+
+
+def add_input(
+    messages: list[Message], given: str | Sequence[types.Item], path: str, origins: Origins
+) -> None:
+    """Add an input, which is a user's text or a list of items; see `add_items`."""
+    if not isinstance(given, str):
+        add_items(messages, given, path, origins)
+    elif given:
+        origins.mark(len(messages), 0, ONLY, 0, WHOLE)
+        messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text=given)]))
+
+
+def add_items(
+    messages: list[Message], items: Sequence[types.Item], path: str, origins: Origins
+) -> None:
+    """Add the messages of items, in order; references to stored items add none.
+
+    Thoughts, texts and calls of the assistant that follow each other become one message, as the
+    results of calls come directly after the message with the calls.
+
+    Args:
+        messages: the messages before, which are added to.
+        items: the items.
+        path: of the array.
+        origins: the positions of the items are added.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    conversation_ = _Conversation(messages, origins)
+    for index, item in enumerate(items):
+        conversation_.add(cast("dict[str, Any]", item), index, f"{path}[{index}]")
+
+
+class _Conversation:
+    """The messages of one input, as they are translated."""
+
+    def __init__(self, messages: list[Message], origins: Origins) -> None:
+        self._messages = messages
+        self._origins = origins
+        self._assistant: Message | None = None  # the last message, if it is the assistant's
+        self._skipped = -len(messages)  # items without a message of their own so far
+
+    def add(self, item: dict[str, Any], index: int, path: str) -> None:
+        """Translate an item; `index` is its place in the array, and `path` its path."""
+        match item.get("type"):
+            case None if "role" not in item:
+                pass  # a reference
+            case None | "message":
+                self._add_message(item, index, path)
+            case "function_call" | "custom_tool_call":
+                self._add_call(item, index, path)
+            case "function_call_output" | "custom_tool_call_output":
+                self._add_output(item, index, path)
+            case "reasoning":
+                self._add_reasoning(item, index, path)
+            case "item_reference":
+                pass
+            case _:
+                self._add_other(item, index, path)
+
+    def _add_message(self, item: dict[str, Any], index: int, path: str) -> None:
+        role, content = _ROLES[item["role"]], item["content"]
+        is_assistant = role == conversation.ROLE_ASSISTANT
+        if isinstance(content, str):
+            blocks = [(0, Block(text=content))] if content else []
+        else:
+            blocks = blocks_of(content, f"{path}.content", assistant=is_assistant)
+        if not blocks:
+            return
+        if is_assistant and (before := self._joined(blocks[0][1])) is not None:
+            message = before
+        else:
+            self._assistant = message = Message(role=role)
+            self._messages.append(message)
+            if not is_assistant:
+                self._assistant = None
+        self._place(message, blocks, index)
+        message.blocks.extend(block for _, block in blocks)
+        if not message.HasField("extra"):
+            keep(message, item, _SPOKEN, path, _OF_ANSWERS)
+
+    def _joined(self, block: Block) -> Message | None:
+        """Return the assistant's message that a block belongs to, if there is one already.
+
+        Texts of two items are two messages, unless calls precede the second one.
+        """
+        last = self._assistant
+        if last is None or block.WhichOneof("kind") in ("thinking", "redacted_thinking"):
+            return last
+        kinds = {one.WhichOneof("kind") for one in last.blocks}
+        is_call = block.HasField("tool_use")
+        return last if is_call or "tool_use" in kinds or not kinds & {"text", "refusal"} else None
+
+    def _place(self, message: Message, blocks: Sequence[tuple[int, Block]], index: int) -> None:
+        """Store where the blocks of a message stood in the content of its item."""
+        number, first = len(self._messages) - 1, len(message.blocks)
+        expected = 0
+        if first == 0 and index - number == self._skipped:
+            is_next = True
+        else:
+            self._skipped = index - number
+            is_next = False
+        for offset, (place, _) in enumerate(blocks):
+            if not is_next or place != expected:
+                self._origins.mark(number, first + offset, index, place, CONTENT)
+                is_next = True
+            expected = place + 1
+
+    def _add_whole(self, message: Message, block: Block, index: int) -> None:
+        """Add a block that is an item by itself."""
+        number = len(self._messages) - 1
+        self._skipped = index - number
+        self._origins.mark(number, len(message.blocks), index, 0, WHOLE)
+        message.blocks.append(block)
+
+    def _of_assistant(self, block: Block, index: int) -> None:
+        message = self._joined(block)
+        if message is None:
+            message = self._assistant = Message(role=conversation.ROLE_ASSISTANT)
+            self._messages.append(message)
+        self._add_whole(message, block, index)
+
+    def _add_call(self, item: dict[str, Any], index: int, path: str) -> None:
+        block = Block()
+        use = block.tool_use
+        use.id, use.name = item["call_id"], item["name"]
+        if item["type"] == "custom_tool_call":
+            use.input, use.freeform = item["input"], True
+        else:
+            # Some models write no arguments for a tool without parameters.
+            use.input = item["arguments"] or "{}"
+        keep(block, item, _CALL, path, _OF_ANSWERS)
+        self._of_assistant(block, index)
+
+    def _add_output(self, item: dict[str, Any], index: int, path: str) -> None:
+        block = Block()
+        block.tool_result.tool_use_id = item["call_id"]
+        output = item["output"]
+        if not isinstance(output, str):
+            found = blocks_of(output, f"{path}.output", assistant=False)
+            block.tool_result.blocks.extend(one for _, one in found)
+        elif output:
+            block.tool_result.blocks.add(text=output)
+        keep(block, item, _OUTPUT, path, _OF_ANSWERS)
+        self._of_user(block, index)
+
+    def _of_user(self, block: Block, index: int) -> None:
+        self._assistant = None
+        message = Message(role=conversation.ROLE_USER)
+        self._messages.append(message)
+        self._add_whole(message, block, index)
+
+    def _add_reasoning(self, item: dict[str, Any], index: int, path: str) -> None:
+        block = Block()
+        text = "\n\n".join(
+            one.get("text", "") for one in item.get("content") or item.get("summary") or ()
+        )
+        proof = item.get("encrypted_content") or ""
+        if proof.startswith(REDACTED):
+            block.redacted_thinking = proof.removeprefix(REDACTED)
+        else:
+            block.thinking.text, block.thinking.signature = text, proof
+        keep(block, item, _NOTHING, path, _REASONING)
+        self._of_assistant(block, index)
+
+    def _add_other(self, item: dict[str, Any], index: int, path: str) -> None:
+        kind = item["type"]
+        if kind == _SEARCH_CALL:
+            self._add_search(item, path)
+            return
+        block = Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, item, path))
+        if kind.endswith(_OF_USERS) or kind == _APPROVAL:
+            self._of_user(block, index)
+        else:
+            self._of_assistant(block, index)
+
+    def _add_search(self, item: dict[str, Any], path: str) -> None:
+        """Keep the record of a search, which holds nothing that another provider could use.
+
+        It is a message without blocks. The gateway's own searches are no provider's.
+        """
+        if str(item.get("id", "")).startswith(OWN_SEARCH):
+            return
+        message = Message(role=conversation.ROLE_ASSISTANT)
+        keep(message, item, _NOTHING, path, _OF_SEARCHES)
+        last = self._assistant
+        if last is not None and any(block.HasField("tool_use") for block in last.blocks):
+            # The results of calls come directly after them.
+            self._origins.move(len(self._messages) - 1)
+            self._messages[-1:] = [message, last]
+        else:
+            self._assistant = None
+            self._messages.append(message)
+
+
+def check_not_empty(messages: Sequence[Message], path: str) -> None:
+    """Check that an input has something to answer.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    if not any(
+        message.role not in (conversation.ROLE_SYSTEM, conversation.ROLE_DEVELOPER)
+        or message.HasField("extra")
+        for message in messages
+    ):
+        raise invalid(path, f"{path}: must hold a text, or at least one item that is not empty")

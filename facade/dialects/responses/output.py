@@ -1,0 +1,176 @@
+"""The output items of a response, shared by whole and streamed answers."""
+
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from facade.dialects.responses.items import OWN_SEARCH, REDACTED
+from facade.dialects.responses.unnamed import own_fields
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Media, ServerToolResult, ToolUse
+
+Json = dict[str, Any]
+
+COMPLETED = "completed"
+IN_PROGRESS = "in_progress"
+INCOMPLETE = "incomplete"
+FAILED = "failed"
+
+_RESPONSE = "resp_"
+_FETCH = "web_fetch"
+
+
+def item_id(prefix: str, response_id: str, index: int) -> str:
+    """Return the id of an output item, which is unique as that of its response is."""
+    return f"{prefix}_{response_id.removeprefix(_RESPONSE)}{index:04x}"
+
+
+def search_id(response_id: str, index: int) -> str:
+    """Return the id of a search by the gateway; see `item_id`."""
+    return f"{OWN_SEARCH}{response_id.removeprefix(_RESPONSE)}{index:04x}"
+
+
+def message(own: Mapping[str, Any], given_id: str, status: str, content: list[Any]) -> Json:
+    """Return a message; `own` are fields without a name, and `given_id` its id otherwise."""
+    return {
+        "id": given_id,
+        **own,
+        "type": "message",
+        "status": status,
+        "content": content,
+        "role": "assistant",
+    }
+
+
+def text_part(own: Mapping[str, Any], text: str, logprobs: list[Any]) -> Json:
+    """Return a text; `own` are fields without a name, its annotations among them."""
+    return {"annotations": [], **own, "type": "output_text", "logprobs": logprobs, "text": text}
+
+
+def refusal_part(refusal: str) -> Json:
+    """Return a refusal."""
+    return {"type": "refusal", "refusal": refusal}
+
+
+def reasoning(own: Mapping[str, Any], given_id: str, text: str, proof: str) -> Json:
+    """Return thoughts, with the proof of their origin."""
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    item: Json = {"id": given_id, "summary": summary, **own, "type": "reasoning"}
+    if not item.get("encrypted_content"):
+        item["encrypted_content"] = proof or None
+    return item
+
+
+def redacted(given_id: str, data: str) -> Json:
+    """Return thoughts that only the provider can read."""
+    return reasoning({}, given_id, "", REDACTED + data)
+
+
+def call(own: Mapping[str, Any], given_id: str, status: str, use: ToolUse, written: str) -> Json:
+    """Return a call of a tool with its arguments, or the beginning of it."""
+    kind, field = ("custom_tool_call", "input") if use.freeform else ("function_call", "arguments")
+    return {
+        "id": given_id,
+        **own,
+        "type": kind,
+        "status": status,
+        field: written,
+        "call_id": use.id,
+        "name": use.name,
+    }
+
+
+def whole_arguments(use: ToolUse, written: str) -> str:
+    """Return the arguments of a call; clients parse them, so they must be at least an object."""
+    return written if written or use.freeform else "{}"
+
+
+def search(
+    given_id: str,
+    status: str,
+    name: str,
+    arguments: str,
+    result: ServerToolResult | None = None,
+    *,
+    sources: bool = False,
+) -> Json:
+    """Return a call of one of the gateway's own tools: a search, or a page that was opened.
+
+    Args:
+        given_id: its id.
+        status: of the call.
+        name: of the tool.
+        arguments: JSON as the model wrote it.
+        result: what it found, once known.
+        sources: whether the pages that were found are listed.
+    """
+    given = _object(arguments)
+    if name == _FETCH:
+        url = result.page.url if result is not None else ""
+        action: Json = {"type": "open_page", "url": url or given.get("url")}
+    else:
+        query = given.get("query")
+        query = query if isinstance(query, str) else ""
+        action = {"type": "search", "query": query, "queries": [query] if query else []}
+        if sources and result is not None:
+            action["sources"] = [{"type": "url", "url": one.url} for one in result.search.results]
+    return {"id": given_id, "type": "web_search_call", "status": status, "action": action}
+
+
+def search_status(result: ServerToolResult) -> str:
+    """Return the status of a call with this result."""
+    return FAILED if result.WhichOneof("kind") == "error_code" else COMPLETED
+
+
+def picture(given_id: str, media: Media) -> Json:
+    """Return a picture that the model made."""
+    data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
+    return {"id": given_id, "type": "image_generation_call", "status": COMPLETED, "result": data}
+
+
+def kind_of(block: Block) -> str:
+    """Return the kind of a block, "" for one that this dialect does not show."""
+    kind = block.WhichOneof("kind") or ""
+    match kind:
+        case "media":
+            is_shown = block.media.kind == conversation.MEDIA_KIND_IMAGE and bool(block.media.data)
+        case "opaque":
+            is_shown = block.opaque.dialect == conversation.DIALECT_RESPONSES
+        case "tool_result":
+            is_shown = False
+        case _:
+            is_shown = True
+    return kind if is_shown else ""
+
+
+def opaque_item(block: Block, given_id: str) -> Json:
+    """Return an item without a canonical name."""
+    return {"id": given_id, **own_fields(block.opaque)}
+
+
+def logprobs_of(json: bytes) -> list[Json]:
+    """Return log probabilities in the shape of this dialect, of a text."""
+    if not json:
+        return []
+    return [
+        {**_logprob(one), "top_logprobs": [_logprob(top) for top in one.get("top_logprobs") or ()]}
+        for one in orjson.loads(json).get("content") or ()
+    ]
+
+
+def _logprob(given: Mapping[str, Any]) -> Json:
+    return {
+        "token": given.get("token", ""),
+        "logprob": given.get("logprob", 0.0),
+        "bytes": given.get("bytes") or [],
+    }
+
+
+def _object(json: str) -> Json:
+    try:
+        value = orjson.loads(json)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,229 @@
+"""A response's body into the request of the canonical model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from facade.dialects.extensions import set_extensions
+from facade.dialects.openai.formats import FORMATS, set_format
+from facade.dialects.paths import Origins
+from facade.dialects.responses.items import (
+    add_input,
+    add_instructions,
+    check_not_empty,
+)
+from facade.dialects.responses.request_fields import keep_of_request
+from facade.dialects.responses.state import (
+    LOGPROBS,
+    Reference,
+    ResponseState,
+    conversation_name,
+    echo_of,
+)
+from facade.dialects.responses.tools import add_tools, set_tool_choice
+from facade.dialects.responses.types import (
+    Format,
+    Item,
+    ResponseParameters,
+    ResponseRequest,
+    StepParameters,
+)
+from facade.dialects.steps import check_step, given_fields, keep_difference
+from facade.dialects.validation import check, read_quickly, write_json
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common import ids
+from services.common.errors import invalid
+from services.common.lazy_request import LazyRequest
+
+_REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
+_PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
+
+_OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "reasoning": "rs",
+}
+
+
+@dataclass(slots=True)
+class ParsedRequest:
+    """A response's body, understood.
+
+    Attributes:
+        request: what to generate; all but its messages and tools where `lazy` is there.
+        lazy: the request with the conversation as its caller wrote it, where that can go so.
+        stream: whether the answer is streamed.
+        origins: where its messages and blocks stood in the body.
+        state: what says whether the response is kept, and what it repeats.
+    """
+
+    request: GenerateRequest
+    lazy: LazyRequest | None
+    stream: bool
+    origins: Origins
+    state: ResponseState
+
+
+def parse_request(
+    body: bytes, *, lazily: bool = False, new_id: Callable[[str], str] = ids.new_id
+) -> ParsedRequest:
+    """Read the body of `POST /beta/v1/responses`.
+
+    Args:
+        body: JSON.
+        lazily: whether the conversation need not be translated yet.
+        new_id: makes ids of input items, with the prefix it is given.
+
+    Raises:
+        GatewayError: invalid, naming the field at fault and what it takes.
+    """
+    wire, _ = read_quickly(_REQUEST, body)
+    del body  # the last of its megabytes, unless the caller keeps them
+    stream = wire.stream or False
+    _check(wire, stream)
+    origins = Origins()
+    request = _parameters(wire, "")
+    request.model = wire.model
+    state = _state(wire, new_id)
+    messages: list[Message] = []
+    if wire.instructions:
+        add_instructions(messages, wire.instructions, origins)
+    add_input(messages, wire.input or [], "input", origins)
+    if not (state.references or wire.previous_response_id or wire.prompt):
+        check_not_empty(messages, "input")
+    request.messages.extend(messages)
+    if wire.conversation is not None and wire.memory_id is None:
+        wire.memory_id = state.conversation
+    set_extensions(request, wire, partial(_step_parameters, wire), origins)
+    return ParsedRequest(request, None, stream, origins, state)
+
+
+def _check(wire: ResponseRequest, stream: bool) -> None:
+    """Check fields that depend on each other."""
+    if wire.stream_options is not None and not stream:
+        raise invalid("stream_options", "stream_options: is taken only where stream is true")
+    if wire.conversation is not None:
+        name = conversation_name(wire)
+        if wire.previous_response_id is not None:
+            raise invalid(
+                "previous_response_id",
+                "previous_response_id: cannot be given together with conversation",
+            )
+        if not (name and name.isprintable()):
+            raise invalid("conversation", "conversation: must be 1 to 256 printable characters")
+    if wire.background and wire.store is False:
+        raise invalid("background", "background: needs store to be true")
+    if wire.input is None and wire.previous_response_id is None and wire.prompt is None:
+        raise invalid("input", "input: is required")
+
+
+def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState:
+    store = wire.store is not False
+    given: Sequence[Item]
+    if isinstance(wire.input, str):
+        part = {"type": "input_text", "text": wire.input}
+        given = [cast("Item", {"type": "message", "role": "user", "content": [part]})]
+    else:
+        given = wire.input or []
+    references = []
+    items: list[dict[str, Any]] = []
+    for index, one in enumerate(given):
+        item = cast("dict[str, Any]", one)
+        kind = item.get("type") or ("message" if "role" in item else "item_reference")
+        if kind == "item_reference":
+            references.append(Reference(index, item["id"], f"input[{index}]"))
+        items.append({**item, "type": kind})
+    written: Sequence[bytes] = ()
+    if store or references:
+        written = [write_json(_with_id(item, new_id), "input") for item in items]
+    return ResponseState(
+        store=store,
+        background=wire.background or False,
+        previous_response_id=wire.previous_response_id,
+        conversation=conversation_name(wire),
+        input_items=written,
+        references=references,
+        instructions=wire.instructions,
+        echo=echo_of(wire),
+    )
+
+
+def _with_id(item: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:
+    if isinstance(item.get("id"), str) and item["id"]:
+        return item
+    return {**item, "id": new_id(f"{_PREFIXES.get(item['type'], 'item')}_")}
+
+
+def _step_parameters(
+    outer: ResponseRequest, parameters: Mapping[str, object], path: str, origins: Origins
+) -> GenerateRequest:
+    """Read what a fallback step sets over the outer request; see `ReadParameters`."""
+    check_step(parameters, path, _OF_THE_WHOLE, ("tools",))
+    given = check(_PARAMETERS, parameters, path)
+    below, above = (given_fields(one, ResponseParameters) for one in (outer, given))
+    laid = ResponseParameters.model_construct(**below | above)
+    step, whole = _parameters(laid, f"{path}."), _parameters(outer, "")
+    keep_difference(step, whole)
+    if given.input is not None or given.instructions is not None:
+        messages: list[Message] = []
+        if laid.instructions:
+            add_instructions(messages, laid.instructions, origins)
+        where = f"{path}.input" if given.input is not None else "input"
+        conversation = given.input if given.input is not None else outer.input
+        add_input(messages, conversation or [], where, origins)
+        check_not_empty(messages, where)
+        step.messages.extend(messages)
+    return step
+
+
+def _parameters(wire: ResponseParameters, prefix: str) -> GenerateRequest:
+    """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
+    request = GenerateRequest(dialect=DIALECT_RESPONSES)
+    if wire.max_output_tokens is not None:
+        request.max_tokens = wire.max_output_tokens
+        request.names_max_completion_tokens = True
+    if wire.temperature is not None:
+        request.temperature = wire.temperature
+    if wire.top_p is not None:
+        request.top_p = wire.top_p
+    has_logprobs = LOGPROBS in (wire.include or ())
+    if has_logprobs:
+        request.logprobs = True
+        if wire.top_logprobs is not None:
+            request.top_logprobs = wire.top_logprobs
+    tools = wire.tools or ()
+    if tools:
+        add_tools(request, tools, f"{prefix}tools", wire.max_tool_calls)
+    set_tool_choice(
+        request,
+        wire.tool_choice,
+        wire.parallel_tool_calls,
+        f"{prefix}tool_choice",
+        cast("Sequence[Mapping[str, Any]]", tools),
+    )
+    request.end_user = wire.user or ""
+    request.service_tier = wire.service_tier or ""
+    if wire.reasoning is not None and (effort := wire.reasoning.get("effort")):
+        request.thinking.effort = effort
+    form = wire.text.get("format") if wire.text is not None else None
+    if form is not None and form["type"] in FORMATS:
+        _set_format(request, form, f"{prefix}text.format")
+    keep_of_request(request, wire, prefix)
+    return request
+
+
+def _set_format(request: GenerateRequest, form: Format, path: str) -> None:
+    if form["type"] == "json_schema":
+        for field in ("name", "schema"):
+            if field not in form:
+                where = f"{path}.{field}"
+                raise invalid(where, f"{where}: is required with the type json_schema")
+    set_format(request.output_format, form["type"], form, path)

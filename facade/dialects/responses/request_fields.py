@@ -1,0 +1,89 @@
+"""Fields of a response's body without a canonical name, kept for providers of this dialect.
+
+An object of which a part has a canonical name is kept as a whole: in this dialect it is put back
+over what is known of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from facade.dialects.openai.formats import FORMATS
+from facade.dialects.responses.state import ENCRYPTED, LOGPROBS, SOURCES
+from facade.dialects.responses.types import Format, ResponseParameters, TextConfig
+from facade.dialects.validation import to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import invalid
+
+# Fields that would pass as unknown ones, and what to do instead.
+_REFUSED = {
+    "messages": "is a field of chat completions; use input",
+    "max_tokens": "is a field of chat completions; use max_output_tokens",
+    "max_completion_tokens": "is a field of chat completions; use max_output_tokens",
+    "response_format": "is a field of chat completions; use text.format",
+    "reasoning_effort": "is a field of chat completions; use reasoning.effort",
+    "use_built_in_tools": "is a field of the messages endpoint alone",
+    "thinking_block_strategy": "is a field of the messages endpoint alone",
+}
+# Fields that are kept. Where the gateway acts on one too, the condition is beside it.
+_KEPT: Mapping[str, Callable[[Any], bool]] = {
+    "include": lambda value: {ENCRYPTED, LOGPROBS, SOURCES}.issuperset(value),
+    "max_tool_calls": lambda value: True,  # it counts the searches alone; see `add_tools`
+    "metadata": lambda value: True,
+    "prompt": lambda value: False,
+    "prompt_cache_key": lambda value: False,
+    "safety_identifier": lambda value: False,
+    "stream_options": lambda value: True,  # the gateway streams the answer itself
+    "truncation": lambda value: value == "disabled",
+}
+_FORMAT = frozenset(Format.__annotations__)
+_EFFORT = frozenset({"effort"})
+_REASONING = ("reasoning.effort", "reasoning.summary", "reasoning.generate_summary")
+
+
+def keep_of_request(request: GenerateRequest, wire: ResponseParameters, prefix: str) -> None:
+    """Keep the fields of a body without a canonical name; a null says nothing.
+
+    Args:
+        request: its `extra` is set.
+        wire: the body, or what a fallback step makes of it.
+        prefix: what comes before the fields' paths.
+
+    Raises:
+        GatewayError: invalid, for a field that belongs to another endpoint, or as `to_json`.
+    """
+    extra = {name: value for name, value in (wire.model_extra or {}).items() if value is not None}
+    for field, why in _REFUSED.items():
+        if field in extra:
+            path = f"{prefix}{field}"
+            raise invalid(path, f"{path}: {why}")
+    held = wire.__dict__
+    notes = Opaque()
+    for name, is_named in _KEPT.items():
+        if (value := held.get(name)) is not None:
+            extra[name] = value
+            if is_named(value):
+                notes.named.append(name)
+    if wire.prompt is not None:
+        notes.required.append("prompt")
+    if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):
+        extra["top_logprobs"] = wire.top_logprobs
+    if wire.reasoning is not None and not wire.reasoning.keys() <= _EFFORT:
+        extra["reasoning"] = wire.reasoning
+        notes.named.extend(_REASONING)
+    if wire.text is not None:
+        _keep_text(wire.text, extra, notes)
+    if extra:
+        request.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, prefix.removesuffix(".")))
+        request.extra.MergeFrom(notes)
+
+
+def _keep_text(text: TextConfig, extra: dict[str, Any], notes: Opaque) -> None:
+    form = text.get("format")
+    is_known = form is None or form["type"] in FORMATS
+    if not is_known:
+        notes.required.append("text")
+    elif not (text.keys() - {"format"} or (form and form.keys() - _FORMAT)):
+        return
+    extra["text"] = text
+    notes.named.extend(f"text.format.{name}" for name in sorted(_FORMAT))

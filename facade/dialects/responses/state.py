@@ -1,0 +1,181 @@
+"""What of a request a response repeats, and what says whether it is kept. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from facade.dialects.responses.types import ResponseRequest
+from facade.dialects.validation import write_json
+
+LOGPROBS = "message.output_text.logprobs"
+SOURCES = "web_search_call.action.sources"
+# What every answer has.
+ENCRYPTED = "reasoning.encrypted_content"
+
+# Fields that a response repeats, with what OpenAI fills in for those that are absent.
+_REPEATED: Mapping[str, object] = {
+    "background": False,
+    "conversation": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}, "verbosity": "medium"},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+# In a native provider's response, the fields that are the gateway's.
+_OF_STATE = ("background", "conversation", "previous_response_id", "store")
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The fields of a request that its response repeats.
+
+    Attributes:
+        json: they, as members of a JSON object without its braces.
+        state: those of them about stored responses, likewise.
+        logprobs: whether the response has log probabilities.
+        sources: whether its searches list the pages that were found.
+    """
+
+    json: bytes
+    state: bytes
+    logprobs: bool = False
+    sources: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to an item of a stored response.
+
+    Attributes:
+        index: its place in `ResponseState.input_items`.
+        item_id: the id of the item.
+        path: its path in the body.
+    """
+
+    index: int
+    item_id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseState:
+    """What a request says about stored responses, and what its response repeats.
+
+    Attributes:
+        store: whether the response is kept.
+        background: whether it is generated after the request has been answered.
+        previous_response_id: the response that it continues.
+        conversation: the name of the conversation that it belongs to.
+        input_items: with `store` or references, the items of the input as JSON, each with an id;
+            an input that is a text is a message.
+        references: the references to stored items in the input, which have no canonical message.
+        instructions: the system prompt, which is the first canonical message.
+        echo: what the response repeats.
+    """
+
+    store: bool
+    background: bool
+    previous_response_id: str | None
+    conversation: str | None
+    input_items: Sequence[bytes]
+    references: Sequence[Reference]
+    instructions: str | None
+    echo: Echo
+
+    def dump(self) -> dict[str, Any]:
+        """Serialize the state as JSON."""
+        return {
+            "store": self.store,
+            "background": self.background,
+            "previous_response_id": self.previous_response_id,
+            "conversation": self.conversation,
+            "input_items": [item.decode() for item in self.input_items],
+            "references": [[one.index, one.item_id, one.path] for one in self.references],
+            "instructions": self.instructions,
+            "echo": [
+                self.echo.json.decode(),
+                self.echo.state.decode(),
+                self.echo.logprobs,
+                self.echo.sources,
+            ],
+        }
+
+    @classmethod
+    def load(cls, dumped: Mapping[str, Any]) -> "ResponseState":
+        """Load the state from JSON."""
+        json, state, logprobs, sources = dumped["echo"]
+        given = {
+            **dumped,
+            "input_items": [item.encode() for item in dumped["input_items"]],
+            "references": [Reference(*one) for one in dumped["references"]],
+            "echo": Echo(json.encode(), state.encode(), logprobs, sources),
+        }
+        return cls(**given)
+
+
+def echo_of(wire: ResponseRequest) -> Echo:
+    """Return what the response to a request repeats."""
+    held = wire.__dict__
+    fields = {
+        name: value if (value := held[name]) is not None else default
+        for name, default in _REPEATED.items()
+    }
+    if wire.conversation is not None:
+        fields["conversation"] = {"id": conversation_name(wire)}
+    if wire.reasoning is not None:
+        fields["reasoning"] = {"effort": None, "summary": None, **wire.reasoning}
+    if wire.text is not None:
+        fields["text"] = _text(wire.text)
+    if wire.tools:
+        fields["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
+    if fields["service_tier"] == "auto":
+        fields["service_tier"] = "default"
+    include = wire.include or ()
+    return Echo(
+        _members(fields),
+        _members({name: fields[name] for name in _OF_STATE}),
+        logprobs=LOGPROBS in include,
+        sources=SOURCES in include,
+    )
+
+
+def conversation_name(wire: ResponseRequest) -> str | None:
+    """Return the name of the conversation that a request belongs to."""
+    given = wire.conversation
+    return given if given is None or isinstance(given, str) else given["id"]
+
+
+def _members(fields: Mapping[str, object]) -> bytes:
+    return write_json(fields, "")[1:-1]
+
+
+def _text(given: Mapping[str, Any]) -> dict[str, Any]:
+    text = {"verbosity": "medium", **{k: v for k, v in given.items() if v is not None}}
+    form = text.get("format") or {"type": "text"}
+    if form["type"] == "json_schema":
+        form = {"description": None, "strict": False, **form}
+    text["format"] = form
+    return text
+
+
+def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool with what OpenAI fills in."""
+    if tool["type"] != "function":
+        return tool
+    return {"description": None, "parameters": None, **tool, "strict": tool.get("strict", True)}

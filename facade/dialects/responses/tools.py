@@ -1,0 +1,137 @@
+"""Translate tools of a response and the tool choice."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from facade.dialects.openai.tools import TOOL_CHOICE_MODES, is_name
+from facade.dialects.openai.web_search import web_search_tool
+from facade.dialects.responses.types import NamedToolChoice, Tool
+from facade.dialects.responses.unnamed import keep
+from facade.dialects.validation import to_json, to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
+from services.common.errors import invalid
+from services.common.texts import quoted
+
+_SEARCH = "web_search"
+_NAMED = frozenset({"function", "custom"})
+_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
+
+
+def add_tools(
+    request: GenerateRequest, tools: Sequence[Tool], path: str, max_searches: int | None
+) -> None:
+    """Add tools to the request; `path` is the path of the array.
+
+    Tools other than functions are kept as JSON for providers of this dialect. A search of the web
+    is the gateway's as well.
+
+    Args:
+        request: modified in place.
+        tools: the tools.
+        path: of the array.
+        max_searches: the `max_tool_calls` of the request.
+
+    Raises:
+        GatewayError: invalid, if a name is malformed or duplicate.
+    """
+    seen: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        added = _tool(cast("dict[str, Any]", tool), f"{path}[{index}]")
+        if added.HasField("web") and max_searches is not None:
+            added.web.max_uses = max_searches
+        earlier = seen.setdefault(added.name, index) if added.name else index
+        if earlier != index:
+            place = f"{path}[{index}].name"
+            raise invalid(
+                place,
+                f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
+            )
+        request.tools.append(added)
+
+
+def set_tool_choice(
+    request: GenerateRequest,
+    choice: str | NamedToolChoice | None,
+    parallel: bool | None,
+    path: str,
+    tools: Sequence[Mapping[str, Any]],
+) -> None:
+    """Set `tool_choice` (at `path`) and `parallel_tool_calls` of a request with `tools`.
+
+    Raises:
+        GatewayError: invalid, if the choice names an unknown tool.
+    """
+    if not tools:
+        # Without tools, `auto` and `none` have no effect, and some servers reject them.
+        if choice not in (None, "auto", "none"):
+            raise invalid(path, f"{path}: must be auto or none where there are no tools")
+        return
+    if choice is None and parallel is None:
+        return
+    if isinstance(choice, str) or choice is None:
+        request.tool_choice.mode = TOOL_CHOICE_MODES[choice or "auto"]
+    else:
+        request.tool_choice.CopyFrom(_named(choice, tools, path))
+    if parallel is not None:
+        request.tool_choice.disable_parallel_tool_use = not parallel
+
+
+def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
+    kind = tool["type"]
+    if kind not in _NAMED:
+        added = inference_pb2.Tool(extra=to_opaque(DIALECT_RESPONSES, tool, path), opaque=True)
+        if kind.startswith(_SEARCH):
+            added.name = _SEARCH
+            added.web.CopyFrom(web_search_tool(tool, path))
+        return added
+    name = tool["name"]
+    if not is_name(name):
+        place = f"{path}.name"
+        raise invalid(place, f"{place}: must be 1 to 128 letters, digits, underscores and dashes")
+    if kind == "custom":
+        return inference_pb2.Tool(
+            name=name, extra=to_opaque(DIALECT_RESPONSES, tool, path), opaque=True
+        )
+    added = inference_pb2.Tool(
+        name=name, description=tool.get("description") or "", strict=tool.get("strict")
+    )
+    if parameters := tool.get("parameters"):
+        added.input_schema = to_json(parameters, f"{path}.parameters")
+    keep(added, tool, _FUNCTION, path)
+    return added
+
+
+def _named(choice: NamedToolChoice, tools: Sequence[Mapping[str, Any]], path: str) -> ToolChoice:
+    kind = choice["type"]
+    names = {tool["name"] for tool in tools if tool["type"] in _NAMED}
+    for name, place in _names(choice, path):
+        if not isinstance(name, str) or name not in names:
+            given = f", not {quoted(name)}" if isinstance(name, str) else ""
+            raise invalid(place, f"{place}: must be the name of one of the tools{given}")
+    if kind == "function":
+        named = ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["name"])
+        if len(choice) > 2:
+            named.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, choice, path))
+        return named
+    if kind.startswith(_SEARCH) and _has_search(tools):
+        opaque = to_opaque(DIALECT_RESPONSES, choice, path)
+        opaque.named.append("type")
+        return ToolChoice(mode=ToolChoice.MODE_TOOL, name=_SEARCH, extra=opaque)
+    # The others exist only in this dialect.
+    return ToolChoice(extra=to_opaque(DIALECT_RESPONSES, choice, path))
+
+
+def _has_search(tools: Collection[Mapping[str, Any]]) -> bool:
+    return any(tool["type"].startswith(_SEARCH) for tool in tools)
+
+
+def _names(choice: NamedToolChoice, path: str) -> Iterator[tuple[object, str]]:
+    kind = choice["type"]
+    if kind in _NAMED:
+        yield choice.get("name"), f"{path}.name"
+    elif kind == "allowed_tools":
+        for index, tool in enumerate(choice.get("tools") or ()):
+            if tool.get("type") in _NAMED:
+                yield tool.get("name"), f"{path}.tools[{index}].name"

@@ -1,0 +1,47 @@
+"""Fields of responses without a canonical name, kept as JSON for providers of the dialect."""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import orjson
+
+from facade.dialects.validation import to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Message, Opaque
+from gateway.inference.v1.inference_pb2 import Tool
+
+
+def keep(
+    holder: Block | Message | Tool,
+    given: Mapping[str, Any],
+    known: Set[str],
+    path: str,
+    named: Iterable[str] = (),
+) -> None:
+    """Keep the fields of an object that have no canonical name, if there are any.
+
+    Args:
+        holder: its `extra` is set.
+        given: the object; a null says nothing.
+        known: names of fields with a canonical name.
+        path: of the object.
+        named: names of fields that providers of other dialects do not report as dropped.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    if given.keys() <= known:
+        return
+    extra = {
+        name: value for name, value in given.items() if name not in known and value is not None
+    }
+    if extra:
+        holder.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, path))
+        holder.extra.named.extend(name for name in named if name in extra)
+
+
+def own_fields(extra: Opaque) -> dict[str, Any]:
+    """Return the fields of an opaque object of this dialect, none of another's."""
+    if extra.dialect != DIALECT_RESPONSES or not extra.json:
+        return {}
+    fields: dict[str, Any] = orjson.loads(extra.json)
+    return fields

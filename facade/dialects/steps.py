@@ -1,0 +1,61 @@
+"""Fields of a request that a fallback step sets otherwise, in any dialect.
+
+A step is checked as the request that it makes of the outer one, and consists of the fields in
+which the two differ.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+from pydantic import BaseModel
+
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import invalid
+
+
+def check_step(
+    parameters: Mapping[str, object],
+    path: str,
+    of_the_whole: Collection[str],
+    lists: Collection[str],
+) -> None:
+    """Check which fields a step sets.
+
+    Args:
+        parameters: the fields.
+        path: of the parameters.
+        of_the_whole: fields that no step can set.
+        lists: fields that must not be empty, as a step replaces what the request has and cannot
+            take it away.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    for field, value in parameters.items():
+        place = f"{path}.{field}"
+        if field in of_the_whole:
+            raise invalid(place, f"{place}: cannot be set for a step, only for the whole request")
+        if field in lists and value == []:
+            raise invalid(place, f"{place}: must not be empty in a step")
+
+
+def given_fields(wire: BaseModel, of: type[BaseModel]) -> dict[str, Any]:
+    """Return the fields of the type `of` that are not null in a body, and the unknown ones."""
+    named = {field: getattr(wire, field) for field in of.model_fields}
+    fields = named | (wire.model_extra or {})
+    return {field: value for field, value in fields.items() if value is not None}
+
+
+def keep_difference(step: GenerateRequest, whole: GenerateRequest) -> None:
+    """Reduce a step to the fields in which it differs from the outer request."""
+    if whole.HasField("extra") and not step.HasField("extra"):
+        # The step has none of the request's fields without a name.
+        step.extra.dialect, step.extra.json = whole.extra.dialect, b"{}"
+    _clear_equal(step, whole)
+
+
+def _clear_equal(changed: Message, given: Message) -> None:
+    for descriptor, value in given.ListFields():
+        if value == getattr(changed, descriptor.name):
+            changed.ClearField(descriptor.name)
