@@ -43,6 +43,9 @@ headers = {}                  # sent along with every request, e.g. for a proxy
 pass_stateful = false         # let callers name things kept at the provider
 # fetches_urls = true         # images go to the provider by their address, which it fetches;
                               # default: not to servers on the operator's own network
+# responses = true            # the server has OpenAI's /responses, which requests of responses go
+                              # to; default: OpenAI's own and Azure's at …/openai/v1. Others are
+                              # sent chat completions, and so is one that answers 404
 
 [[models]]                    # an example
 name = "fast"                 # what callers write; "claude-*": every name that begins so. A full

@@ -73,6 +73,7 @@ class Inference:
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
+        self._without_responses: set[str] = set()  # addresses of servers
         self._conversions = open_store(settings.storage, reserve)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter: Converter = PooledConverter(self._pool, _user)
@@ -213,12 +214,14 @@ class Inference:
         local = self._local()
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
+        limits, live = self._settings.limits, self._metrics.live_upstream_calls
         return Routes(
             models=Models(
                 self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
             ),
-            providers=registry.build(
-                everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
+            providers=registry.build(everyone, self._client, limits, live),
+            responses=registry.build_responses(
+                everyone, self._client, limits, live, self._without_responses
             ),
             roles=self._settings.roles,
             web=self._web_tools(),

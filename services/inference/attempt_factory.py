@@ -292,7 +292,7 @@ class RequestAttempts:
             request = _without_stops(request)
         filters += last
         takes_whole = not (stream or filters) and self._rounds is None
-        as_it_is = not (stream or filters) and _takes_passthrough(request, provider)
+        as_it_is = not filters and self._takes_passthrough(request, provider, stream=stream)
         if not provider.checks_signatures:
             # Before all else. What is passed through holds no thinking.
             filters.insert(0, ThinkingSigner(self._signer, step.target.upstream))
@@ -324,7 +324,7 @@ class RequestAttempts:
             or (lazy.is_whole and not without.isdisjoint(lazy.fields))
         ):
             return None
-        as_it_is = not stream and request.takes_passthrough
+        as_it_is = self._takes_passthrough(request, provider, stream=stream)
         call = Call(
             request,
             target,
@@ -339,6 +339,17 @@ class RequestAttempts:
         if provider.checks_signatures:
             return Attempt(call, provider)
         return Attempt(call, provider, (ThinkingSigner(self._signer, target.upstream),))
+
+    def _takes_passthrough(
+        self, request: GenerateRequest, provider: Provider, *, stream: bool
+    ) -> bool:
+        """Return whether the provider's own JSON is an answer that the caller alone reads.
+
+        A stream that another model may continue has no events of the provider's own.
+        """
+        if not request.takes_passthrough or request.dialect != provider.dialect:
+            return False
+        return not stream or (request.dialect == conversation_pb2.DIALECT_RESPONSES and self._alone)
 
     def _source(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions
@@ -409,11 +420,6 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
         and not provider.tells_stop_sequence
         and request.dialect != conversation_pb2.DIALECT_OPENAI
     )
-
-
-def _takes_passthrough(request: GenerateRequest, provider: Provider) -> bool:
-    """Return whether the provider's own JSON is an answer that the caller alone reads."""
-    return request.takes_passthrough and request.dialect == provider.dialect
 
 
 def _without_stops(request: GenerateRequest) -> GenerateRequest:

@@ -78,6 +78,7 @@ class ServerFacts:
         sizes: section of `context_sizes.json` with its model names, or "".
         newest: whether it knows OpenAI's newest shapes of messages.
         image_urls: whether it fetches images by URL.
+        responses: whether it has OpenAI's `/responses`, below an address that ends in `/v1`.
         checks_signatures: whether it rejects thinking that it has not signed.
         efforts, refuses, thinking_off: as of `ModelInfo`, for all of its models.
     """
@@ -85,6 +86,7 @@ class ServerFacts:
     sizes: str = ""
     newest: bool = False
     image_urls: bool = True
+    responses: bool = False
     checks_signatures: bool = False
     efforts: tuple[str, ...] = ()
     refuses: frozenset[str] = frozenset()

@@ -242,8 +242,9 @@ class Engine:
         """
         routes, plans = self._routed
         plan = plans.of(lazy.request)
+        providers = routes.providers_of(lazy.request.dialect)
         attempts = RequestAttempts(
-            lazy.request, (), plan, routes.providers, self._signer, self.refusals, lazy=lazy
+            lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
         return self.runner(plan, attempts, whole=whole)
 
@@ -325,6 +326,7 @@ class Engine:
         kinds = validation.check(request)
         routes, plans = self._routed
         plan = plans.of(request)
+        providers = routes.providers_of(request.dialect)
         has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
         if uses_memory(request):
@@ -332,12 +334,12 @@ class Engine:
             # The answer is read here, to be remembered.
             request.takes_passthrough = False
             return _CheckedRequest(
-                plan, routes.providers, (), True, True, routes.web, asks, has_tool_calls
+                plan, providers, (), True, True, routes.web, asks, has_tool_calls
             )
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
         return _CheckedRequest(
-            plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
+            plan, providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
         )
 
     def _offers_tools(
@@ -345,7 +347,7 @@ class Engine:
     ) -> bool:
         """Return whether a model may call tools of the gateway's."""
         available = NOTHING if routes.web is None else routes.web.available
-        providers = routes.providers
+        providers = routes.providers_of(request.dialect)
         targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
         if not may_run_tools(request, targets, available, has_called=has_tool_calls):
             return False

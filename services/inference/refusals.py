@@ -39,6 +39,8 @@ LONG_IDS = "long_ids"
 SHORT_ID = 9
 # The name of a message's author.
 MESSAGE_NAME = "messages.name"
+# What a model thought, encrypted, in an answer of OpenAI's responses.
+ENCRYPTED_REASONING = "encrypted_reasoning"
 # Requests usage in a stream, which some servers always send.
 STREAM_OPTIONS = "stream_options"
 
@@ -51,7 +53,7 @@ _OPTIONAL = (
     *("enable_thinking", "chat_template_kwargs"),
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
-    *("context_management", "inference_geo", "speed", STREAM_OPTIONS),
+    *("context_management", "inference_geo", "speed", "truncation", STREAM_OPTIONS),
     # Of embeddings: the gateway converts vectors itself.
     "encoding_format",
     # Unnamed fields of messages that other providers add to answers.
@@ -81,7 +83,7 @@ MEDIA: Mapping[str, MediaKind.ValueType] = {
 # All names with a meaning here; a model may reject other body fields too.
 NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
-    *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME),
+    *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME, ENCRYPTED_REASONING),
 }
 # Prefixes of rejected unnamed fields of messages, and of their parts or tool calls.
 OF_MESSAGES = "messages[]."
@@ -159,6 +161,7 @@ _SHAPES = (
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
     (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
+    (ENCRYPTED_REASONING, re.compile(r"[Ee]ncrypted content is not supported")),
 )
 # Rejections of a value, where another value would be accepted.
 _OF_VALUES = re.compile(

@@ -1,21 +1,60 @@
 """The routing tables: models, providers, roles and web tools."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
 
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Dialect
 from services.common.settings import Roles
 from services.inference.providers.base import Provider
 from services.inference.routing import Models
 from services.inference.tools.running import WebTools
 
 
-@dataclass(frozen=True, slots=True)
+class ResponsesAdapter(Provider, Protocol):
+    """An adapter for requests of the dialect of responses.
+
+    Attributes:
+        is_missing: whether the server has said that it has no endpoint for them.
+    """
+
+    @property
+    def is_missing(self) -> bool:
+        """See the class."""
+
+
+class _ProvidersOfResponses(Mapping[str, Provider]):
+    """The providers by name, as requests of the dialect of responses call them.
+
+    A server that has said that it has no such endpoint is called by its usual adapter.
+    """
+
+    def __init__(
+        self, usual: Mapping[str, Provider], native: Mapping[str, ResponsesAdapter]
+    ) -> None:
+        self._usual = usual
+        self._native = native
+
+    def __getitem__(self, name: str) -> Provider:
+        native = self._native.get(name)
+        return self._usual[name] if native is None or native.is_missing else native
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._usual)
+
+    def __len__(self) -> int:
+        return len(self._usual)
+
+
+@dataclass(frozen=True)
 class Routes:
     """The routing tables, replaced as a whole when settings are reloaded.
 
     Attributes:
         models: the models that callers can name.
         providers: the providers by name.
+        responses: further adapters of providers, for requests of the dialect of responses.
         roles: models of internal tasks.
         web: the web tools, or None.
     """
@@ -24,3 +63,12 @@ class Routes:
     providers: Mapping[str, Provider]
     roles: Roles = field(default_factory=Roles)
     web: WebTools | None = None
+    responses: Mapping[str, ResponsesAdapter] = field(default_factory=dict)
+
+    @cached_property
+    def _of_responses(self) -> Mapping[str, Provider]:
+        return _ProvidersOfResponses(self.providers, self.responses)
+
+    def providers_of(self, dialect: Dialect.ValueType) -> Mapping[str, Provider]:
+        """Return the providers by name, as requests of a dialect call them."""
+        return self._of_responses if dialect == DIALECT_RESPONSES else self.providers

@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
@@ -114,7 +115,9 @@ def apply_strategy(
 
     PRESERVE keeps for a target that checks signatures what has the form of its own, and for
     any other target what the gateway signed, or what came in OpenAI's dialect, which has no
-    signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
+    signatures. A target of the dialect of responses gets what came in that dialect and the
+    gateway has not signed: its own thoughts are encrypted, and unsigned ones a server's that
+    encrypts none. Servers that speak Anthropic's dialect and do not check get what is signed in
     any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
     A message that is left without anything goes. For targets without signatures of their own,
     what a signature of the gateway carries takes its place; one that knows nothing of it reads
@@ -135,6 +138,13 @@ def apply_strategy(
         target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
     )
 
+    is_taken = partial(
+        _is_taken,
+        dialect=request.dialect,
+        target_dialect=target_dialect,
+        provider_signed=provider_signed,
+    )
+
     def treated(block: Block) -> Block | None:
         kind = block.WhichOneof("kind")
         if kind not in KINDS:
@@ -147,8 +157,7 @@ def apply_strategy(
             return _redacted(block, provider_signed, signer)
         thought = block.thinking
         if target_checks:
-            keep = provider_signed and is_provider_signature(thought.signature)
-            return block if keep else None
+            return block if is_taken(thought.signature) else None
         if provider_signed and thought.signature and not is_gateway_signature(thought.signature):
             return block
         carried = signer.carried(thought.signature, thought.text)
@@ -167,6 +176,26 @@ def apply_strategy(
     del changed.messages[:]
     changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
     return changed
+
+
+def _is_taken(
+    signature: str,
+    *,
+    dialect: Dialect.ValueType,
+    target_dialect: Dialect.ValueType,
+    provider_signed: bool,
+) -> bool:
+    """Return whether a target that checks signatures may have made this one.
+
+    Args:
+        signature: the signature.
+        dialect: of the request.
+        target_dialect: the target's.
+        provider_signed: whether signatures in base64 are the target's.
+    """
+    if target_dialect == conversation_pb2.DIALECT_RESPONSES:
+        return dialect == target_dialect and not is_gateway_signature(signature)
+    return provider_signed and is_provider_signature(signature)
 
 
 def _first_thinking(messages: Sequence[Message]) -> int | None:

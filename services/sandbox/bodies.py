@@ -1,7 +1,8 @@
-"""Values in the bodies of requests, which the dialects read alike."""
+"""Values in bodies, which the dialects read and write alike."""
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -36,3 +37,8 @@ def to_json(value: Any) -> bytes:
 def bounded(tokens: int | None) -> int | None:
     """Return a number of tokens as the canonical request can hold it."""
     return None if tokens is None else min(tokens, _MAX_UINT32)
+
+
+def server_sent(event: Mapping[str, Any]) -> bytes:
+    """Return a server-sent event with the name that its `type` says."""
+    return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(event))

@@ -63,6 +63,7 @@ class Checks:
     """
 
     chat: Check
+    responses: Check
     embeddings: Check
     messages: Check
     count_tokens: Check
@@ -94,6 +95,7 @@ def load_checks() -> Checks:
         from anthropic.types.beta import message_create_params as beta_messages
         from openai.types import embedding_create_params as embeddings
         from openai.types.chat import completion_create_params as chat
+        from openai.types.responses import response_create_params as responses
     except ImportError as error:
         raise MissingSdkError(
             "the sandbox checks requests by the official SDKs' types, which are not installed: "
@@ -103,6 +105,12 @@ def load_checks() -> Checks:
         chat=_by_stream(
             _check(chat.CompletionCreateParamsNonStreaming),
             _check(chat.CompletionCreateParamsStreaming),
+        ),
+        responses=_when_needed(
+            lambda: _by_stream(
+                _check(responses.ResponseCreateParamsNonStreaming),
+                _check(responses.ResponseCreateParamsStreaming),
+            )
         ),
         embeddings=_check(embeddings.EmbeddingCreateParams),
         messages=_by_stream(
@@ -129,6 +137,16 @@ _SAMPLING = {
     "temperature": NotRequired[float],
     "top_p": NotRequired[float],
     "top_k": NotRequired[int],
+}
+
+
+# Fields that the SDK's types of responses need and the server does not.
+_LEFT_OUT: Mapping[str, frozenset[str]] = {
+    "FunctionToolParam": frozenset({"parameters", "strict"}),
+    "ResponseFunctionWebSearchParam": frozenset({"id"}),
+    "ResponseInputImageParam": frozenset({"detail"}),
+    "ResponseOutputMessageParam": frozenset({"id", "status", "type"}),
+    "ResponseReasoningItemParam": frozenset({"id"}),
 }
 
 
@@ -175,6 +193,7 @@ class _Converter:
         """Return a closed TypedDict of converted fields, `more` among them."""
         if typed in self._done:
             return self._done[typed]
+        left_out = _LEFT_OUT.get(typed.__name__, frozenset())
         required = typed.__required_keys__
         fields: dict[str, Any] = dict(more)
         for name, hint in get_type_hints(typed, include_extras=True).items():
@@ -182,6 +201,7 @@ class _Converter:
                 continue
             wrapper = get_origin(hint)
             is_required = wrapper is Required or (wrapper is not NotRequired and name in required)
+            is_required = is_required and name not in left_out
             inner = get_args(hint)[0] if wrapper in (Required, NotRequired) else hint
             converted = self.convert(inner)
             fields[name] = Required[converted] if is_required else NotRequired[converted]
@@ -224,23 +244,33 @@ class _Converter:
         return reduce(or_, alternatives) if len(alternatives) > 1 else alternatives[0]
 
     def _told_apart(self, objects: list[Any]) -> Any:
-        """Return a union that a literal `type` or `role` decides, or None where none does."""
+        """Return a union that a literal `type` or `role` decides, or None where none does.
+
+        A value may stand for several objects, one of which has to fit.
+        """
         for key in ("type", "role"):
-            tags: dict[Any, Any] = {}
+            tags: dict[Any, list[Any]] = {}
             for item in objects:
-                for value in _literals(get_type_hints(item, include_extras=True).get(key)):
-                    tags.setdefault(value, item)
-            if set(map(id, tags.values())) == set(map(id, objects)):
+                for value in _tags(item, key):
+                    tags.setdefault(value, []).append(item)
+            told = {id(item) for items in tags.values() for item in items}
+            if len(tags) > 1 and told == set(map(id, objects)):
                 return self._discriminated(key, tags)
         return None
 
-    def _discriminated(self, key: str, tags: Mapping[Any, Any]) -> Any:
+    def _any_of(self, objects: Sequence[Any]) -> Any:
+        members = [Annotated[self.convert(item), Tag(f"<{item.__name__}>")] for item in objects]
+        return reduce(or_, members)
+
+    def _discriminated(self, key: str, tags: Mapping[Any, Sequence[Any]]) -> Any:
         def tag(value: Any) -> str | None:
             kind = value.get(key) if isinstance(value, Mapping) else None
             known = isinstance(kind, str | None) and kind in tags
             return f"<{kind}>" if known else None
 
-        members = [Annotated[self.convert(item), Tag(f"<{value}>")] for value, item in tags.items()]
+        members = [
+            Annotated[self._any_of(items), Tag(f"<{value}>")] for value, items in tags.items()
+        ]
         takes = ", ".join(repr(value) for value in tags if value is not None)
         return Annotated[
             reduce(or_, members),
@@ -257,6 +287,12 @@ def _is_json(member: Any) -> bool:
     if is_typeddict(member) or not isinstance(member, type):
         return get_origin(member) is not Annotated and "IO" not in str(member)
     return member in (str, int, float, bool, dict, list, object, type(None))
+
+
+def _tags(item: Any, key: str) -> list[Any]:
+    """Return the values of an object's literal field, None among them where it may be left out."""
+    found = _literals(get_type_hints(item, include_extras=True).get(key))
+    return [None, *found] if key in _LEFT_OUT.get(item.__name__, ()) else found
 
 
 def _literals(hint: Any) -> list[Any]:

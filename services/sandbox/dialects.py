@@ -12,6 +12,7 @@ from services.sandbox import (
     openai_wire,
 )
 from services.sandbox.anthropic_betas import betas_of, check_betas
+from services.sandbox.bodies import server_sent
 from services.sandbox.checks import Body, Check, Problem
 from services.sandbox.model import openai_shapes
 from services.sandbox.model.answers import Answer
@@ -84,8 +85,8 @@ class Dialect(Protocol):
         """Return the canonical request of a body without a problem."""
         ...
 
-    def whole(self, answer: Answer, model: Model) -> Json:
-        """Write a whole answer."""
+    def whole(self, answer: Answer, model: Model, body: Body) -> Json:
+        """Write a whole answer to a body."""
         ...
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
@@ -149,7 +150,7 @@ class OpenAI:
         """Return the canonical request of a body without a problem."""
         return openai_wire.read_request(body)
 
-    def whole(self, answer: Answer, model: Model) -> Json:
+    def whole(self, answer: Answer, model: Model, body: Body) -> Json:
         """Write a `chat.completion`."""
         return self._personality.tell(openai_wire.completion(answer, self._head(model)))
 
@@ -256,7 +257,7 @@ class Anthropic:
         """Return the canonical request of a body without a problem."""
         return anthropic_wire.read_request(body)
 
-    def whole(self, answer: Answer, model: Model) -> Json:
+    def whole(self, answer: Answer, model: Model, body: Body) -> Json:
         """Write a `message`."""
         return anthropic_wire.message(answer, self._head(model))
 
@@ -303,18 +304,14 @@ class _AnthropicStream:
         self._writer = writer
 
     def write(self, step: Step) -> bytes:
-        return b"".join(map(_event, self._writer.write(step)))
+        return b"".join(map(server_sent, self._writer.write(step)))
 
     def end(self) -> bytes:
         return b""
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        return _event(anthropic_wire.error_body(error, request_id))
+        return server_sent(anthropic_wire.error_body(error, request_id))
 
 
 def _data(value: Any) -> bytes:
     return b"data: " + orjson.dumps(value) + b"\n\n"
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    return b"event: " + str(value["type"]).encode() + b"\n" + _data(value)

@@ -55,7 +55,7 @@ class Gemini:
         """Return the canonical request of a body without a problem."""
         return gemini_wire.read_request(body)
 
-    def whole(self, answer: Answer, model: Model) -> Json:
+    def whole(self, answer: Answer, model: Model, body: Body) -> Json:
         """Write a `GenerateContentResponse`."""
         return gemini_wire.whole(answer, self._head(model))
 

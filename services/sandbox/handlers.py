@@ -178,10 +178,12 @@ class Server:
             raise SandboxError("invalid", 400, "The sandbox streams as alt=sse alone")
         if is_stream or body.get("stream"):
             return await self._stream(exchange, body, answer, model)
-        return await self._whole(exchange, answer, model)
+        return await self._whole(exchange, body, answer, model)
 
-    async def _whole(self, exchange: Exchange, answer: Answer, model: Model) -> web.StreamResponse:
-        response = exchange.json(exchange.dialect.whole(answer, model))
+    async def _whole(
+        self, exchange: Exchange, body: Body, answer: Answer, model: Model
+    ) -> web.StreamResponse:
+        response = exchange.json(exchange.dialect.whole(answer, model, body))
         try:
             async with aclosing(play(answer, model, self._sleep)) as steps:
                 async for _ in steps:

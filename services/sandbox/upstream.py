@@ -2,6 +2,7 @@
 
 ==============================  ================================================
 POST /v1/chat/completions       OpenAI's chat completions
+POST /v1/responses              OpenAI's responses, none of which is kept
 POST /v1/embeddings             OpenAI's vectors of texts
 POST /v1/audio/transcriptions   OpenAI's transcripts of recordings
 POST /v1/messages               Anthropic's messages
@@ -42,6 +43,7 @@ from services.sandbox.log import RequestLog
 from services.sandbox.model.play import Sleep
 from services.sandbox.personalities import PERSONALITIES, USUAL
 from services.sandbox.personalities.base import Personality
+from services.sandbox.responses import Responses
 
 _MAX_BODY = 256 << 20
 _SHUTDOWN_S = 1.0  # what is still open when the sandbox stops is not waited for any longer
@@ -81,6 +83,7 @@ def create_app(
     made = _Made(checks, new_id, now)
     chat, messages = made.chat(USUAL), made.messages(USUAL)
     _add_openai(app.router, server, "", chat, made.embeddings())
+    _add_responses(app.router, server, "", made.responses(USUAL))
     _add_anthropic(app.router, server, "", messages, made.counting(USUAL))
     _add_models(app.router, server, "", chat, messages)
     for personality in personalities:
@@ -89,6 +92,8 @@ def create_app(
         if personality.dialect == "openai":
             own = made.chat(personality)
             _add_openai(app.router, server, path, own, made.embeddings())
+            if personality.take_response is not None:
+                _add_responses(app.router, server, path, made.responses(personality))
         else:
             own = made.messages(personality)
             _add_anthropic(app.router, server, path, own, made.counting(personality))
@@ -144,6 +149,9 @@ class _Made:
         rules = partial(openai_rules.find_problem, tool_name=personality.tool_name)
         return OpenAI(self.checks.chat, self.new_id, self.now, rules, personality)
 
+    def responses(self, personality: Personality) -> Responses:
+        return Responses(self.checks.responses, self.new_id, self.now, personality)
+
     def embeddings(self) -> OpenAI:
         rules = openai_embeddings.find_problem
         return OpenAI(self.checks.embeddings, self.new_id, self.now, rules)
@@ -168,6 +176,13 @@ def _add_openai(
         router.add_post(f"{prefix}/chat/completions", server.handler(chat, server.generate))
         router.add_post(f"{prefix}/embeddings", server.handler(embeddings, server.embed))
         router.add_post(f"{prefix}/audio/transcriptions", server.transcriber(chat))
+
+
+def _add_responses(
+    router: web.UrlDispatcher, server: Server, below: str, responses: Dialect
+) -> None:
+    for prefix in (f"{below}/v1", below):
+        router.add_post(f"{prefix}/responses", server.handler(responses, server.generate))
 
 
 def _add_anthropic(

@@ -27,6 +27,7 @@ class Provider(Section):
     headers: dict[str, str] = Field(default_factory=dict)
     pass_stateful: bool = False
     fetches_urls: bool | None = None
+    responses: bool | None = None
 
     @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
     @classmethod
@@ -37,6 +38,8 @@ class Provider(Section):
     def _has_address(self) -> Self:
         if self.kind != "sandbox" and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("base_url: an http:// or https:// address is needed")
+        if self.responses and self.kind != "openai":
+            raise ValueError("responses: only a provider of kind openai has the endpoint")
         return self
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:

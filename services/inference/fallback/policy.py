@@ -113,7 +113,9 @@ def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
 
 def refuses_signatures(error: UpstreamError) -> bool:
     """Return whether a provider doubts the signature of a thinking block."""
-    return error.reason == errors_pb2.REASON_UPSTREAM_REJECTED and "signature" in error.body.lower()
+    return error.reason == errors_pb2.REASON_UPSTREAM_REJECTED and any(
+        word in error.body.lower() for word in ("signature", "encrypted content")
+    )
 
 
 def _is_lost(error: UpstreamError) -> bool:

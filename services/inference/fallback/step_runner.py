@@ -18,6 +18,7 @@ from services.inference.fallback.policy import (
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.starting import start_attempt
 from services.inference.offload import offload
+from services.inference.providers.base import MissingEndpointError
 from services.inference.refusals import (
     MEDIA,
     PREFILL,
@@ -167,6 +168,8 @@ class StepRunner:
     def _changes_request(self, error: UpstreamError) -> bool:
         """Return whether the next attempt does without what the model refuses."""
         attempts, key = self._context.attempts, self.step.key
+        if isinstance(error, MissingEndpointError):
+            return True
         if self._continues and not is_transient(error):
             # That it takes no such message must not hide why it was sent one.
             attempts.learn_refusal(key, PREFILL)

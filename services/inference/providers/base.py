@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import (
     Event,
     GenerateRequest,
 )
-from services.common.errors import GatewayError, unsupported
+from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.lazy_request import Source as ConversationSource
 from services.inference.conversion.parts import Source
@@ -164,6 +164,13 @@ class EmbeddingCall(Call):
     """
 
     inputs: EmbedRequest = field(default_factory=EmbedRequest)
+
+
+class MissingEndpointError(UpstreamError):
+    """Error raised when a server has no endpoint for requests of a dialect.
+
+    The provider's usual adapter is called then, in this request and in all later ones.
+    """
 
 
 def no_transcripts(provider: str) -> GatewayError:

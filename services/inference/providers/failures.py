@@ -58,6 +58,13 @@ _DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 _IN_BAND_STATUSES = {
     "invalid_request_error": 400,
     "badrequesterror": 400,
+    # Of a failed response; the others are of its server.
+    "invalid_prompt": 400,
+    "invalid_image": 400,
+    "invalid_image_url": 400,
+    "failed_to_download_image": 400,
+    "image_too_large": 400,
+    "image_content_policy_violation": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
     "billing_error": 402,

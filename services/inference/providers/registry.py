@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from yarl import URL
 
@@ -9,9 +10,12 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import sandbox
+from services.inference.providers import failures, sandbox
 from services.inference.providers.base import Provider
-from services.inference.providers.upstream import Gauge, Upstream
+from services.inference.providers.upstream import Classify, Gauge, Upstream
+
+if TYPE_CHECKING:
+    from services.inference.providers.openai_responses import ResponsesProvider
 
 SANDBOX = "sandbox"
 
@@ -42,6 +46,95 @@ def build(
     return providers
 
 
+def build_responses(
+    configured: Mapping[str, ProviderSettings],
+    client: Client,
+    limits: Limits,
+    live: Gauge,
+    missing: set[str],
+) -> "dict[str, ResponsesProvider]":
+    """Return the adapters for requests of the dialect of responses, by the provider's name.
+
+    Args:
+        configured: the providers' settings by name.
+        client: the shared client.
+        limits: bounds on time and size.
+        live: counts the calls under way.
+        missing: addresses of servers that have said that they have no such endpoint; it is
+            added to.
+    """
+    built = {}
+    for name, settings in configured.items():
+        if has_responses(settings):
+            built[name] = _build_responses(name, settings, client, limits, live, missing)
+    return built
+
+
+def has_responses(settings: ProviderSettings) -> bool:
+    """Return whether a server is taken to have OpenAI's `/responses`."""
+    if settings.responses is not None:
+        return settings.responses
+    server = server_facts(settings.kind, settings.base_url)
+    # Older addresses of Azure's are of one model and have no version.
+    return server.responses and URL(settings.base_url).path.rstrip("/").endswith("/v1")
+
+
+def _build_responses(
+    name: str,
+    settings: ProviderSettings,
+    client: Client,
+    limits: Limits,
+    live: Gauge,
+    missing: set[str],
+) -> "ResponsesProvider":
+    # Imported on demand, as the others.
+    from services.inference.providers import openai_responses
+    from services.inference.providers.openai_responses.endpoint import Endpoint
+
+    endpoint = Endpoint(settings.base_url, missing)
+    return openai_responses.ResponsesProvider(
+        name,
+        _upstream(name, settings, _bearer(settings), client, limits, live, endpoint.classify),
+        endpoint,
+        pass_stateful=settings.pass_stateful,
+        newest=server_facts(settings.kind, settings.base_url).newest,
+        fetches_urls=_fetches_urls(settings),
+    )
+
+
+def _bearer(settings: ProviderSettings) -> dict[str, str]:
+    key = settings.key()
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _fetches_urls(settings: ProviderSettings) -> bool:
+    if settings.fetches_urls is not None:
+        return settings.fetches_urls
+    server = server_facts(settings.kind, settings.base_url)
+    return server.image_urls and not is_own(URL(settings.base_url).host or "")
+
+
+def _upstream(
+    name: str,
+    settings: ProviderSettings,
+    credentials: Mapping[str, str],
+    client: Client,
+    limits: Limits,
+    live: Gauge,
+    classify: Classify = failures.classify,
+) -> Upstream:
+    return Upstream(
+        name,
+        settings.base_url,
+        {**credentials, **settings.headers},
+        limits,
+        client,
+        live,
+        missing_key=settings.missing_key(),
+        classify=classify,
+    )
+
+
 def _build_one(
     name: str,
     settings: ProviderSettings,
@@ -50,16 +143,10 @@ def _build_one(
     live: Gauge,
 ) -> Provider:
     server = server_facts(settings.kind, settings.base_url)
-    fetches_urls = settings.fetches_urls
-    if fetches_urls is None:
-        fetches_urls = server.image_urls and not is_own(URL(settings.base_url).host or "")
+    fetches_urls = _fetches_urls(settings)
 
     def upstream(credentials: Mapping[str, str]) -> Upstream:
-        headers = {**credentials, **settings.headers}
-        missing_key = settings.missing_key()
-        return Upstream(
-            name, settings.base_url, headers, limits, client, live, missing_key=missing_key
-        )
+        return _upstream(name, settings, credentials, client, limits, live)
 
     key = settings.key()
     # Imported on demand: each adapter takes 0.4 MB.
@@ -69,7 +156,7 @@ def _build_one(
 
             return openai.OpenAIProvider(
                 name,
-                upstream({"Authorization": f"Bearer {key}"} if key else {}),
+                upstream(_bearer(settings)),
                 pass_stateful=settings.pass_stateful,
                 newest=server.newest,
                 fetches_urls=fetches_urls,

@@ -10,7 +10,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Protocol
@@ -50,6 +50,22 @@ _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 Headers = Mapping[str, str]
 # Called with the headers of a response, whatever its status.
 Heard = Callable[[Headers], None]
+
+
+class Classify(Protocol):
+    """Returns the error for a response other than 2xx; see `failures.classify`."""
+
+    def __call__(
+        self,
+        provider: str,
+        status: int,
+        headers: Headers,
+        body: bytes,
+        *,
+        secrets: Iterable[str],
+        now: Callable[[], float],
+    ) -> UpstreamError:
+        """See `failures.classify`."""
 
 
 class Gauge(Protocol):
@@ -112,6 +128,7 @@ class Upstream:
         client: the shared client; it belongs to whoever made it, and is not closed here.
         live: counts the calls under way.
         now: Unix seconds.
+        classify: returns the error for a response other than 2xx.
         missing_key: the variable that the key was to be in, where it is not set; every
             request is refused then, as it would go out without credentials.
     """
@@ -126,8 +143,10 @@ class Upstream:
         live: Gauge,
         now: Callable[[], float] = time.time,
         missing_key: str = "",
+        classify: Classify = failures.classify,
     ) -> None:
         self.name = name
+        self._classify = classify
         self._missing_key = missing_key
         self._base = URL(base_url)
         self._origin = http.origin_of(self._base)
@@ -351,7 +370,7 @@ class Upstream:
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             told = b""  # the status is sufficient
-        return failures.classify(
+        return self._classify(
             self.name,
             response.status,
             response.headers,

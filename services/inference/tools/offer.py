@@ -24,6 +24,8 @@ _SETTING = (
     "under [tools.web_search]"
 )
 _NO_PAGES = "this gateway fetches no pages of the web"
+# Dialects whose providers have web tools of their own.
+_HAVE_WEB_TOOLS = (conversation_pb2.DIALECT_ANTHROPIC, conversation_pb2.DIALECT_RESPONSES)
 # Name patterns of models of OpenAI's dialect that search the web themselves (OpenAI's search
 # models, Perplexity's, OpenRouter's `:online`).
 _SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
@@ -117,7 +119,7 @@ def may_run_tools(
     if not (searches or has_tools):
         return False
     return any(
-        (has_tools and dialect != conversation_pb2.DIALECT_ANTHROPIC)
+        (has_tools and dialect not in _HAVE_WEB_TOOLS)
         or (searches and not _is_served(target, dialect, available))
         for dialect, target in targets
     )
@@ -131,9 +133,9 @@ def offer_tools(
 ) -> Offered:
     """Add the gateway tools to a request for one model.
 
-    Anthropic's web tools are sent unchanged to providers of that dialect, and OpenAI's search
-    options to models known to search by themselves. A caller's tool takes precedence over a gateway
-    tool of the same name.
+    Web tools of Anthropic's messages and OpenAI's responses are sent unchanged to providers of
+    that dialect, and OpenAI's search options to models known to search by themselves. A caller's
+    tool takes precedence over a gateway tool of the same name.
 
     Args:
         request: modified in place.
@@ -147,15 +149,14 @@ def offer_tools(
     tools: dict[str, WebTool] = {}
     dropped: list[str] = []
     # A conversation with results of gateway tools continues with gateway tools.
-    is_native = dialect == conversation_pb2.DIALECT_ANTHROPIC and not has_server_blocks(
-        request.messages
-    )
+    is_native = dialect in _HAVE_WEB_TOOLS and not has_server_blocks(request.messages)
     for index, tool in enumerate(request.tools):
-        if not tool.HasField("web") or (is_native and tool.opaque):
+        is_own = tool.opaque and tool.extra.dialect == dialect
+        if not tool.HasField("web") or (is_native and is_own):
             continue
         path = f"tools[{index}]"
         if not available.has(tool.web.kind):
-            if dialect == conversation_pb2.DIALECT_ANTHROPIC and tool.opaque:
+            if dialect in _HAVE_WEB_TOOLS and is_own:
                 continue
             raise _lacking(path, tool.web, target)
         dropped += [f"{path}.extra.{name}" for name in tool.web.foreign_fields]

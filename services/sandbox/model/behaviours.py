@@ -28,6 +28,7 @@ Words in the user's text that change what echo does:
 * a tool's name, or the word "tool": it calls that tool, or the first one; with
   "parallel" it calls two at once (those named, the first two, or the one twice).
   Results of tools are quoted, and no further tool is called.
+* the name of a tool that searches the web by itself: it has searched, and then answers.
 * `sandbox: call 3 times` (or any number): with a tool's name; it calls one tool after the other,
   each time once the last one's result has come, as models do that search on.
 * `sandbox: refuse`: it refuses.
@@ -144,6 +145,7 @@ def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
     if "sandbox: refuse" in asked:
         refusal = Block(refusal=f"Sandbox {model.name}: I refuse, as I was asked to.")
         return _bounded([*thoughts, refusal], conversation_pb2.FINISH_REASON_REFUSAL, request)
+    thoughts += _searches(request, asked, number)
     calls = _calls(request, asked, number, is_pending=is_pending)
     if calls:
         is_forced = request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
@@ -236,7 +238,8 @@ def _pending(request: GenerateRequest) -> str:
 
 
 def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: bool) -> list[ToolUse]:
-    choice, tools = request.tool_choice, request.tools
+    choice = request.tool_choice
+    tools = [tool for tool in request.tools if not tool.HasField("web")]
     is_answered = not is_pending and any(requests.results(requests.asked(request)))
     if not tools or choice.mode == ToolChoice.MODE_NONE or is_answered:
         return []
@@ -245,7 +248,7 @@ def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: boo
     if choice.mode == ToolChoice.MODE_TOOL:
         wanted = [tool for tool in tools if tool.name == choice.name]
     elif choice.mode == ToolChoice.MODE_ANY:
-        wanted = wanted or [tools[0]]
+        wanted = wanted or tools[:1]
     if is_parallel and len(wanted) == 1:
         wanted *= 2
     if choice.disable_parallel_tool_use:
@@ -256,6 +259,26 @@ def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: boo
             name=tool.name,
             input=_input(tool, asked),
             freeform=tool.opaque,
+        )
+        for place, tool in enumerate(wanted)
+    ]
+
+
+def _searches(request: GenerateRequest, asked: str, number: int) -> list[Block]:
+    """Return the searches of the web that the model makes itself."""
+    choice = request.tool_choice
+    tools = [tool for tool in request.tools if tool.HasField("web")]
+    if choice.mode == ToolChoice.MODE_NONE or any(requests.results(requests.asked(request))):
+        return []
+    wanted = _wanted(tools, asked, is_parallel=False)
+    if choice.mode == ToolChoice.MODE_TOOL:
+        wanted = [tool for tool in tools if tool.name == choice.name]
+    query = _dump({"query": asked[:_FILLED_CHARACTERS]})
+    return [
+        Block(
+            server_tool_use=ToolUse(
+                id=_call_id(request, asked, number, place), name=tool.name, input=query
+            )
         )
         for place, tool in enumerate(wanted)
     ]
@@ -273,7 +296,7 @@ def _wanted(tools: Sequence[Tool], asked: str, is_parallel: bool) -> list[Tool]:
         return named
     if is_parallel:
         return list(tools[:2])
-    return [tools[0]] if _TOOL_WORD.search(asked) else []
+    return list(tools[:1]) if _TOOL_WORD.search(asked) else []
 
 
 def _announce(calls: list[ToolUse], model: Model) -> Block:
@@ -341,7 +364,7 @@ def _with_text(block: Block, text: str) -> Block:
             return Block(text=text)
         case "refusal":
             return Block(refusal=text)
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             return block
     return _thinking(text, is_redacted=block.HasField("redacted_thinking"))
 

@@ -6,7 +6,7 @@ Each is played below a path of its own name: `http://HOST:PORT/deepseek/v1` and 
 from collections.abc import Mapping, Sequence
 
 from services.sandbox.personalities.azure import AZURE
-from services.sandbox.personalities.base import Personality
+from services.sandbox.personalities.base import Personality, as_it_is
 from services.sandbox.personalities.claude_5 import CLAUDE_5
 from services.sandbox.personalities.deepseek import DEEPSEEK
 from services.sandbox.personalities.gemini_openai import GEMINI_OPENAI
@@ -17,7 +17,7 @@ from services.sandbox.personalities.openrouter import OPENROUTER
 from services.sandbox.personalities.vllm import VLLM
 
 # The makers of the APIs themselves.
-USUAL = Personality("", "the maker of the API")
+USUAL = Personality("", "the maker of the API", take_response=as_it_is)
 
 # To add one, write its record in a module here, or pass it to `upstream.create_app`.
 PERSONALITIES: Sequence[Personality] = (

@@ -11,6 +11,7 @@ from services.sandbox.personalities.base import (
     Chunks,
     Json,
     Personality,
+    as_it_is,
     in_choices,
     thoughts_as,
 )
@@ -32,6 +33,11 @@ def _tell(answer: Json) -> Json:
     return told
 
 
+def _tell_response(response: Json) -> Json:
+    found = {"blocked": False, "source_type": "prompt", "content_filter_results": _SAFE}
+    return {**response, "content_filters": [found]}
+
+
 def _chunks() -> Chunks:
     return _filtered
 
@@ -49,8 +55,10 @@ def _filtered(chunk: Json) -> Iterator[Json]:
 AZURE = Personality(
     "azure",
     "streams begin with a chunk of prompt_filter_results; content_filter_results in each choice, "
-    "also in one without a delta; thoughts are not shown",
+    "also in one without a delta; thoughts are not shown; content_filters in a response",
     opening=b"data: " + orjson.dumps(_FIRST) + b"\n\n",
     chunks=_chunks,
     tell=_tell,
+    take_response=as_it_is,
+    tell_response=_tell_response,
 )

@@ -70,6 +70,9 @@ class Personality:
         names: its own names of models, with those of the sandbox that answer for them.
         take: returns a request as the dialect's maker would be sent it, or refuses it; raises
             `RefusedError`. What it is given may be of any types.
+        take_response: the same of a request of OpenAI's responses; None where the provider has no
+            such endpoint.
+        tell_response: returns a response object in the provider's form.
         opening: bytes that a stream begins with.
         chunks: makes for one stream what turns each chunk into those that are sent.
         tell: returns a whole answer, or a chunk of a stream, in the provider's form.
@@ -82,6 +85,8 @@ class Personality:
     dialect: Literal["openai", "anthropic"] = "openai"
     names: Mapping[str, str] = field(default_factory=dict)
     take: Callable[[Body], Body] = as_it_is
+    take_response: Callable[[Body], Body] | None = None
+    tell_response: Callable[[Json], Json] = as_it_is
     opening: bytes = b""
     chunks: Callable[[], Chunks] = _one_by_one
     tell: Callable[[Json], Json] = as_it_is
@@ -94,7 +99,20 @@ class Personality:
         Raises:
             RefusedError: the provider refuses it.
         """
-        taken = self.take(body)
+        return self._named(self.take(body))
+
+    def read_response(self, body: Body) -> Body:
+        """Return a request of OpenAI's responses; see `read`.
+
+        Raises:
+            SandboxError: the provider has no such endpoint, or refuses the request.
+        """
+        if self.take_response is None:
+            raise SandboxError("not_found", 404, f"There are no responses below /{self.name}")
+        return self._named(self.take_response(body))
+
+    def _named(self, taken: Body) -> Body:
+        """Return a request with the sandbox's name of its model."""
         name = taken.get("model")
         if isinstance(name, str) and name in self.names:
             return {**taken, "model": self.names[name]}

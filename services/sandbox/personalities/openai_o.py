@@ -7,6 +7,7 @@ from services.sandbox.personalities.base import (
     Body,
     Json,
     Personality,
+    RefusedError,
     in_choices,
     objects,
     refused,
@@ -36,25 +37,44 @@ def _take(body: Body) -> Body:
             )
     for name in _UNSUPPORTED:
         if body.get(name):
-            raise refused(
-                f"Unsupported parameter: '{name}' is not supported with this model.",
-                name,
-                "unsupported_parameter",
-            )
+            raise _unsupported(name)
     effort = body.get("reasoning_effort")
-    if effort is not None and effort not in _EFFORTS:
-        raise refused(
-            f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
-            "Supported values are: 'minimal', 'low', 'medium', and 'high'.",
-            "reasoning_effort",
-            "unsupported_value",
-        )
+    _check_effort(effort, "reasoning_effort")
     for index, message in objects(body.get("messages")):
         for name in ("reasoning_content", "reasoning", "reasoning_details"):
             if name in message:
                 where = f"messages[{index}].{name}"
                 raise refused(f"Unknown parameter: '{where}'.", where, "unknown_parameter")
     return {**body, "reasoning_effort": effort or "medium"}
+
+
+def _take_response(body: Body) -> Body:
+    for name in ("temperature", "top_p", "top_logprobs"):
+        if body.get(name) is not None:
+            raise _unsupported(name)
+    given = body.get("reasoning")
+    reasoning = given if isinstance(given, dict) else {}
+    effort = reasoning.get("effort")
+    _check_effort(effort, "reasoning.effort")
+    return {**body, "reasoning": {**reasoning, "effort": effort or "medium"}}
+
+
+def _unsupported(name: str) -> RefusedError:
+    return refused(
+        f"Unsupported parameter: '{name}' is not supported with this model.",
+        name,
+        "unsupported_parameter",
+    )
+
+
+def _check_effort(effort: object, name: str) -> None:
+    if effort is not None and effort not in _EFFORTS:
+        raise refused(
+            f"Unsupported value: '{name}' does not support '{effort}' with this model. "
+            "Supported values are: 'minimal', 'low', 'medium', and 'high'.",
+            name,
+            "unsupported_value",
+        )
 
 
 def _tell(answer: Json) -> Json:
@@ -68,4 +88,5 @@ OPENAI_O = Personality(
     names={"gpt-5": "echo", "o3": "echo"},
     take=_take,
     tell=_tell,
+    take_response=_take_response,
 )

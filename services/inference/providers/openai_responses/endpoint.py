@@ -1,0 +1,68 @@
+"""Which servers have OpenAI's `/responses`, as far as they have said."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import UpstreamError
+from services.inference.providers import failures
+from services.inference.providers.base import MissingEndpointError
+
+log = logging.getLogger(__name__)
+
+# What a 404 is about that is not about the path.
+_NAMES_SOMETHING = re.compile(
+    rb"\bmodels?\b|deployment|Item with id|(?:[Rr]esponse|[Ff]ile|[Cc]onversation) with id"
+    rb"|\bresp_|vector.?store|container",
+)
+
+
+class Endpoint:
+    """The endpoint of one server.
+
+    Args:
+        url: the server's address.
+        missing: addresses of servers that have said that they have no such endpoint, of the
+            whole process; it is added to.
+    """
+
+    def __init__(self, url: str, missing: set[str]) -> None:
+        self._url = url
+        self._missing = missing
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the server has said that it has no such endpoint."""
+        return self._url in self._missing
+
+    def classify(
+        self,
+        provider: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        secrets: Iterable[str] = (),
+        now: Callable[[], float],
+    ) -> UpstreamError:
+        """Return the error for a response other than 2xx; see `failures.classify`.
+
+        It is a `MissingEndpointError` where the server does not know the path.
+        """
+        if not is_about_path(status, body):
+            return failures.classify(provider, status, headers, body, secrets=secrets, now=now)
+        self._missing.add(self._url)
+        log.warning("no responses", extra={"provider": provider, "status": status})
+        return MissingEndpointError(
+            errors_pb2.REASON_MODEL_NOT_FOUND,
+            f"the provider {provider} has no /responses",
+            status=status,
+        )
+
+
+def is_about_path(status: int, body: bytes) -> bool:
+    """Return whether an error response says that there is nothing at a path."""
+    if status in (405, 501):
+        return True
+    return status == 404 and _NAMES_SOMETHING.search(body) is None

@@ -1,0 +1,252 @@
+"""OpenAI's responses, streamed or whole, as canonical events. Pure.
+
+A whole answer goes through the same reader as a stream: its items are read as items that have
+just ended. Where the caller takes them, the events of a stream carry the provider's own
+(`Event.native`).
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
+from gateway.inference.v1.inference_pb2 import Event, Further
+from services.common.errors import UpstreamError
+from services.common.settings import Limits
+from services.inference.providers import failures
+from services.inference.providers.base import Call
+from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.openai_responses.output import finish_of, opaque
+from services.inference.providers.openai_responses.output_items import OutputItems
+from services.inference.providers.openai_responses.usage import read_usage
+from services.inference.providers.request_fields import Json
+from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.stream.content import is_content
+
+DONE = b"[DONE]"
+# How a response can be that is an answer.
+_OVER = ("completed", "incomplete")
+_ENDS = frozenset(f"response.{status}" for status in _OVER)
+_FAILED = "response.failed"
+# Events that say nothing but that the answer is coming.
+_SILENT = frozenset({"response.created", "response.in_progress", "response.queued"})
+# Fields of a response object that have canonical names, or that repeat the request, whose fields
+# the gateway repeats itself.
+_NAMED = frozenset(
+    {
+        *("id", "object", "created_at", "completed_at", "model", "output", "usage", "status"),
+        *("error", "incomplete_details", "input", "instructions", "tools", "previous_response_id"),
+        *("conversation", "store", "background", "metadata", "user", "safety_identifier"),
+        *("prompt", "prompt_cache_key"),
+    }
+)
+# What reading a value raises that has another type than it has to have, at whatever depth.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class Failures(Protocol):
+    """What makes a failure of a provider's words (an `Upstream`)."""
+
+    name: str
+    limits: Limits
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        """Return the failure that an error object stands for."""
+
+
+class StreamReader:
+    """Reads one answer.
+
+    Args:
+        call: what was asked; it says whether the provider's own events go out too.
+        upstream: makes failures of what the provider says.
+        new_id: makes the id of an answer that the provider gave none.
+
+    Attributes:
+        ended: whether the provider has said that nothing follows.
+        has_content: whether some of the answer has come.
+    """
+
+    def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
+        self.ended = self.has_content = False
+        self._call = call
+        self._upstream = upstream
+        self._new_id = new_id
+        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._items = OutputItems(self._bounds)
+        self._handlers = self._items.handlers
+        self._is_native = call.takes_passthrough
+        self._started = False
+        self._told: Json = {}  # of the response's fields without a canonical name
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer is complete; its last event says that."""
+        return self.ended
+
+    def feed(self, text: bytes, out: list[Event]) -> None:
+        """Add to `out` the events that the text of server-sent events stands for, if any.
+
+        Raises:
+            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+        """
+        at = 0
+        while at < len(text) and not self.ended:
+            sent, at = read_event(text, at)
+            if sent is not None:
+                self._take(sent, out)
+
+    def end(self, out: list[Event]) -> None:
+        """Handle the end of the stream.
+
+        Raises:
+            UpstreamError: it came too early.
+        """
+        if not self.ended:
+            raise failures.cut_off(self._upstream.name)
+
+    def read_whole(self, response: Json, out: list[Event]) -> None:
+        """Read a whole answer.
+
+        Raises:
+            UpstreamError: it is no response, or one that is not over.
+        """
+        try:
+            if not isinstance(response.get("output"), list):
+                raise self._broken("answered without an output")
+            if response.get("status", _OVER[0]) not in _OVER:
+                raise self._broken("answered a response that is not over")
+            self._start(response, out)
+            self._finish(response, out)
+        except _MALFORMED as error:
+            raise self._broken("answered something malformed") from error
+
+    def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
+        """Read one server-sent event."""
+        name, data = sent
+        already = len(out)
+        try:
+            if data == DONE:
+                raise failures.cut_off(self._upstream.name)
+            event = self._bounds.parse(data)
+            if not isinstance(event, dict):
+                raise self._broken("streamed something that is no JSON object", data)
+            self._read(event, str(event.get("type", name)), data, out)
+        except _MALFORMED as error:
+            raise self._broken("streamed a malformed event", data) from error
+        if self._is_native:
+            if len(out) == already:
+                out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
+            out[already].native = data
+        if not self.has_content:
+            self.has_content = any(map(is_content, out[already:]))
+
+    def _read(self, event: Json, kind: str, data: bytes, out: list[Event]) -> None:
+        handler = self._handlers.get(kind)
+        if handler is not None and self._started:
+            handler(event, out)
+            return
+        if kind == "error" or (event.get("error") and "response" not in event):
+            raise self._upstream.in_band(data)
+        if kind == _FAILED:
+            raise self._failure(event["response"], data)
+        if not self._started:
+            self._start(event.get("response") or {}, out)
+        if handler is not None:
+            handler(event, out)
+        elif kind in _ENDS:
+            self._finish({"status": kind.partition(".")[2], **event["response"]}, out)
+        elif kind not in _SILENT and not self._is_native:
+            unknown = dump({**event, "type": kind})
+            if not self.has_content:
+                self._bounds.part()  # it waits for content
+            out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=unknown)))
+
+    def _failure(self, response: Json, data: bytes) -> UpstreamError:
+        """Return the failure that a response stands for."""
+        error = response.get("error")
+        if not error:
+            return self._broken("ended its answer as failed", data)
+        return self._upstream.in_band(dump({"error": error}))
+
+    def _start(self, response: Json, out: list[Event]) -> None:
+        self._started = True
+        event = Event()
+        start = event.start
+        start.id = name_of(response.get("id") or self._new_id("resp_"))
+        start.model = name_of(response.get("model") or self._call.target.upstream)
+        if fields := self._changed(response):
+            start.extra.CopyFrom(opaque(fields))
+        out.append(event)
+
+    def _changed(self, response: Json) -> Json:
+        """Return the response's fields without a canonical name that say something new."""
+        if self._is_native:
+            return {}
+        told = self._told
+        changed = {
+            name: value
+            for name, value in response.items()
+            if name not in _NAMED and value is not None and told.get(name) != value
+        }
+        told |= changed
+        return changed
+
+    def _finish(self, response: Json, out: list[Event]) -> None:
+        items = self._items
+        items.end(response.get("output"), out)
+        if fields := self._changed(response):
+            out.append(Event(further=Further(answer=opaque(fields))))
+        if items.message:
+            out.append(Event(further=Further(message=opaque(items.message))))
+        if usage := response.get("usage"):
+            counted = Event()
+            counted.usage.SetInParent()
+            read_usage(usage, counted.usage)
+            out.append(counted)
+        reason, fields = finish_of(response, items.kinds)
+        event = Event()
+        event.finish.reason = reason
+        if fields:
+            event.finish.extra.CopyFrom(opaque(fields))
+        out.append(event)
+        self.ended = True
+
+    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
+        return failures.broken_answer(self._upstream.name, what, data)
+
+
+def events_from_whole(
+    response: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
+) -> list[Event]:
+    """Return a whole answer as one batch of events; see `StreamReader.read_whole`."""
+    reader = StreamReader(call, upstream, new_id)
+    out: list[Event] = []
+    reader.read_whole(response, out)
+    return out
+
+
+def passthrough(body: bytes, response: Json) -> Event | None:
+    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
+
+    Args:
+        body: the unparsed response.
+        response: the parsed body, not an error.
+    """
+    output, usage = response.get("output"), response.get("usage")
+    if not (
+        response.get("object") == "response"
+        and response.get("status") in _OVER
+        and isinstance(response.get("id"), str)
+        and isinstance(response.get("model"), str)
+        and isinstance(usage, dict)
+        and isinstance(output, list)
+        and all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in output)
+    ):
+        return None
+    event = Event()
+    try:
+        read_usage(usage, event.whole.usage)
+    except _MALFORMED:
+        return None
+    event.whole.passthrough = body
+    return event

@@ -1,0 +1,289 @@
+"""Messages of the canonical conversation as input items of OpenAI's responses. Pure."""
+
+import binascii
+from collections.abc import Sequence
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, Thinking
+from services.common.errors import invalid
+from services.inference.paths import block_path
+from services.inference.providers.openai_responses.fields import ResponsesFields
+from services.inference.providers.request_fields import Json, read_object
+from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
+
+Item = Json | orjson.Fragment
+
+_PDF = "application/pdf"
+# Paths below which dropped fields are reported.
+_OF_MESSAGES = "messages[].extra"
+_OF_BLOCKS = "messages[].blocks[].extra"
+_ROLES = {
+    conversation_pb2.ROLE_USER: "user",
+    conversation_pb2.ROLE_ASSISTANT: "assistant",
+    conversation_pb2.ROLE_SYSTEM: "system",
+    conversation_pb2.ROLE_DEVELOPER: "developer",
+}
+_AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+# Types of opaque blocks that are content parts; any other is an item.
+_PARTS = ("input_", "output_text", "computer_screenshot")
+_REFERENCE = "item_reference"
+
+
+class Input:
+    """The input items of one request, and its instructions.
+
+    Attributes:
+        instructions: the system prompt; "" if there is none.
+        items: what to send, in order.
+    """
+
+    def __init__(self, fields: ResponsesFields, messages: Sequence[Message]) -> None:
+        """Translate all of them.
+
+        Raises:
+            GatewayError: invalid or unsupported, naming the part.
+        """
+        self.instructions = ""
+        self.items: list[Item] = []
+        self._fields = fields
+        self._freeform: set[str] = set()  # ids of calls of custom tools
+        # Where the translation stands, for the paths of failures.
+        self._message = self._block = 0
+        self._inner: int | None = None
+        for self._message, message in enumerate(messages):
+            self._add(message)
+
+    def _add(self, message: Message) -> None:
+        if message.role in (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER):
+            message = self._fields.system_prompt(message)
+        if self._message == 0 and (text := _instructions(message)):
+            self.instructions = text
+            return
+        if message.name:
+            self._fields.drop("messages[].name")
+        path = f"messages[{self._message}].extra"
+        own = self._fields.own(message.extra, path, _OF_MESSAGES)
+        own = self._fields.taken(own, OF_MESSAGES, _OF_MESSAGES)
+        if not message.blocks:
+            self._add_without_blocks(own)
+            return
+        parts: list[Item] = []
+        for self._block, block in enumerate(message.blocks):
+            if block.HasField("thinking"):
+                parts, own = self._think(block, parts, own, message)
+                continue
+            item = self._item(block)
+            if item is None:
+                parts += self._parts(block, message.role)
+                continue
+            own = self._close(parts, own, message)
+            parts = []
+            self.items.append(item)
+        self._close(parts, own, message)
+
+    def _add_without_blocks(self, own: Json) -> None:
+        """Add an item whose fields have no canonical name, such as a search of the web."""
+        if own.get("type", _REFERENCE) not in ("message", _REFERENCE):
+            self.items.append(own)
+
+    def _close(self, parts: list[Item], own: Json, message: Message) -> Json:
+        """Add the message of content parts, if there are any.
+
+        Returns:
+            The fields of the message that are left for one behind it.
+        """
+        if not parts:
+            return own
+        written: Json = {"type": "message", "role": _ROLES[message.role]}
+        # With fields of its own an item is one of an answer, which has parts.
+        self.items.append({**own, **written, "content": parts if own else _shortest(parts)})
+        return {}
+
+    def _think(
+        self, block: Block, parts: list[Item], own: Json, message: Message
+    ) -> tuple[list[Item], Json]:
+        """Add what a model thought; return the content parts and the fields that are left."""
+        item = _reasoning(self._kept(block), block.thinking)
+        if self._fields.server.newest and not item.get("encrypted_content"):
+            # Without it the item is looked for among those kept at the provider.
+            self._fields.drop("messages[].blocks[].thinking")
+            return parts, own
+        own = self._close(parts, own, message)
+        self.items.append(item)
+        return [], own
+
+    def _item(self, block: Block) -> Item | None:
+        """Return the item that a block is by itself, or None for a content part."""
+        match block.WhichOneof("kind"):
+            case "tool_use":
+                return self._call(block)
+            case "tool_result":
+                return self._output(block)
+            case "opaque" if self._fields.is_own(block.opaque):
+                return self._opaque(block.opaque)
+        return None
+
+    def _opaque(self, opaque: Opaque) -> Item | None:
+        """Return an item of another type; what the model said may name containers and files."""
+        kind = read_object(opaque.json, self._path()).get("type")
+        if isinstance(kind, str) and kind.startswith(_PARTS):
+            return None
+        if kind in (None, _REFERENCE) and not self._fields.pass_stateful:
+            raise self._fields.kept_at_provider(self._path())
+        return orjson.Fragment(opaque.json)
+
+    def _call(self, block: Block) -> Json:
+        call = block.tool_use
+        head: Json = {**self._kept(block), "call_id": call.id, "name": call.name}
+        if call.freeform:
+            self._freeform.add(call.id)
+            return {**head, "type": "custom_tool_call", "input": call.input}
+        return {**head, "type": "function_call", "arguments": call.input or "{}"}
+
+    def _output(self, block: Block) -> Json:
+        result = block.tool_result
+        if result.is_error:
+            self._fields.drop("messages[].blocks[].tool_result.is_error")
+        own = self._kept(block)
+        parts: list[Item] = []
+        for self._inner, inner in enumerate(result.blocks):
+            parts += self._parts(inner, conversation_pb2.ROLE_USER)
+        self._inner = None
+        is_custom = result.tool_use_id in self._freeform
+        kind = "custom_tool_call_output" if is_custom else "function_call_output"
+        output = _shortest(parts) if parts else ""
+        return {**own, "type": kind, "call_id": result.tool_use_id, "output": output}
+
+    def _parts(self, block: Block, role: int) -> list[Item]:
+        """Return the content part of a block, or none where nothing is left of it."""
+        is_model = role == conversation_pb2.ROLE_ASSISTANT
+        kind = block.WhichOneof("kind")
+        if kind == "text" or kind == "refusal":
+            return self._text(block, is_model=is_model)
+        if kind == "media" and not is_model:
+            return [{**self._kept(block), **self._media(block.media)}]
+        if kind == "opaque":
+            return [self._fields.own_value(block.opaque, self._path(), "a part of this type")]
+        raise self._fields.unsupported(self._path(), f"{kind or 'an empty block'} at this place")
+
+    def _text(self, block: Block, *, is_model: bool) -> list[Item]:
+        own = self._kept(block)
+        if block.refusal and is_model:
+            return [{**own, "type": "refusal", "refusal": block.refusal}]
+        text = block.text or block.refusal
+        if not text:
+            return []
+        if is_model:
+            return [{"annotations": [], **own, "type": "output_text", "text": text}]
+        return [{**own, "type": "input_text", "text": text}]
+
+    def _kept(self, block: Block) -> Json:
+        """Return the block's fields without a canonical name, as far as they go on."""
+        if block.cache_control:
+            self._fields.drop("messages[].blocks[].cache_control")
+        if not block.HasField("extra"):
+            return {}
+        # What the model said may cite files, which nobody reads by that.
+        path = f"{self._path()}.extra"
+        if not self._fields.is_own(block.extra):
+            return self._fields.own(block.extra, path, _OF_BLOCKS)
+        return self._fields.taken(read_object(block.extra.json, path), OF_BLOCKS, _OF_BLOCKS)
+
+    def _media(self, media: Media) -> Json:
+        if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
+            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+        match media.kind:
+            case conversation_pb2.MEDIA_KIND_IMAGE:
+                return {**self._image(media), **({"detail": media.detail} if media.detail else {})}
+            case conversation_pb2.MEDIA_KIND_DOCUMENT:
+                return {**self._file(media), **({"filename": media.name} if media.name else {})}
+            case conversation_pb2.MEDIA_KIND_AUDIO:
+                return self._audio(media)
+        raise self._fields.unsupported(self._path(), "video")
+
+    def _image(self, media: Media) -> Json:
+        if media.HasField("file_id"):
+            self._fields.check_file(self._path())
+            return {"type": "input_image", "file_id": media.file_id}
+        return {"type": "input_image", "image_url": self._address(media, "an image")}
+
+    def _file(self, media: Media) -> Json:
+        if media.HasField("file_id"):
+            self._fields.check_file(self._path())
+            return {"type": "input_file", "file_id": media.file_id}
+        address = self._address(media, "a document")
+        if media.HasField("url"):
+            return {"type": "input_file", "file_url": address}
+        is_pdf = media.mime_type.partition(";")[0].strip().lower() == _PDF
+        name = "document.pdf" if is_pdf else "document"
+        return {"type": "input_file", "file_data": address, "filename": name}
+
+    def _address(self, media: Media, what: str) -> str:
+        """Return the URL of a medium, one with its bytes where it has them."""
+        if not media.HasField("url"):
+            return f"data:{media.mime_type};base64,{_base64(media.data)}"
+        if not self._fields.fetches_urls:
+            raise self._fields.unsupported(
+                self._path(),
+                f"{what} by reference; send its bytes, in base64 (with the setting fetches_urls "
+                "the provider would fetch it)",
+            )
+        return media.url
+
+    def _audio(self, media: Media) -> Json:
+        form = _AUDIO_FORMATS.get(media.mime_type.partition(";")[0].strip().lower())
+        if form is None or not media.data:
+            raise self._fields.unsupported(
+                self._path(), f"a recording of type {media.mime_type!r}, only bytes of WAV and MP3"
+            )
+        audio = {"data": _base64(media.data), "format": form}
+        return {"type": "input_audio", "input_audio": audio}
+
+    def _path(self) -> str:
+        """Return the path of the block at hand."""
+        inner = () if self._inner is None else (self._inner,)
+        return block_path(self._message, self._block, *inner)
+
+
+def _instructions(message: Message) -> str:
+    """Return the text of a system prompt without fields of its own, "" for any other message."""
+    blocks = message.blocks
+    is_plain = (
+        message.role == conversation_pb2.ROLE_SYSTEM
+        and len(blocks) == 1
+        and not message.HasField("extra")
+        and not blocks[0].HasField("extra")
+    )
+    return blocks[0].text if is_plain else ""
+
+
+def _reasoning(own: Json, thinking: Thinking) -> Json:
+    """Return what a model thought: the item that came, or one made of its text."""
+    if own:
+        return {"summary": [], **own, "type": "reasoning"}
+    summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
+    encrypted = {"encrypted_content": thinking.signature} if thinking.signature else {}
+    return {"type": "reasoning", "summary": summary, **encrypted}
+
+
+def _shortest(parts: list[Item]) -> str | list[Item]:
+    """Return content as a string where that says the same."""
+    match parts:
+        case [{"type": "input_text", "text": str(text), **rest}] if not rest:
+            return text
+        case [{"type": "output_text", "text": str(text), "annotations": [], **rest}] if not rest:
+            return text
+    return parts
+
+
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")

@@ -1,0 +1,300 @@
+"""The output items of one response, read from its events. Pure.
+
+A server may leave out events: what the end of an item tells and no event has told is added then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.bounds import Bounds, dump
+from services.inference.providers.openai_responses import output
+from services.inference.providers.openai_responses.blocks import Blocks, DeltaKind, OpenBlock
+from services.inference.providers.openai_responses.output import CALLS, opaque, text_of
+from services.inference.providers.request_fields import Json
+
+Handler = Callable[[Json, list[Event]], None]
+
+
+class _Item:
+    """An item as far as it has come.
+
+    Attributes:
+        given: how it began.
+        block: its block; None for a message.
+        parts: of a message, the blocks of its parts by their index.
+        is_over: whether it has ended.
+    """
+
+    __slots__ = ("block", "given", "is_over", "parts")
+
+    def __init__(self, given: Json) -> None:
+        self.given = given
+        self.block: OpenBlock | None = None
+        self.parts: dict[int, OpenBlock] = {}
+        self.is_over = False
+
+
+class OutputItems:
+    """Reads the events of output items, and whole items.
+
+    Args:
+        bounds: what may still come of the answer.
+
+    Attributes:
+        handlers: by the type of the event.
+        message: fields of the latest message that have no canonical name.
+        kinds: kinds of the blocks so far.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._blocks = Blocks(bounds)
+        self._bounds = bounds
+        self._items: dict[int, _Item] = {}
+        self._last = 0
+        self.message: Json = {}
+        self.kinds = self._blocks.kinds
+        self.handlers: dict[str, Handler] = {
+            "response.output_item.added": self._added,
+            "response.output_item.done": self._done,
+            "response.content_part.added": self._part_added,
+            "response.content_part.done": self._part_done,
+            "response.output_text.delta": self._text_delta,
+            "response.output_text.done": self._text_done,
+            "response.output_text.annotation.added": self._annotation,
+            "response.refusal.delta": self._refusal_delta,
+            "response.refusal.done": self._refusal_done,
+            "response.reasoning_summary_part.added": _nothing,
+            "response.reasoning_summary_part.done": _nothing,
+            "response.reasoning_summary_text.delta": self._thinking_delta,
+            "response.reasoning_summary_text.done": self._thinking_done,
+            "response.reasoning_text.delta": self._thinking_delta,
+            "response.reasoning_text.done": self._thinking_done,
+            "response.function_call_arguments.delta": self._input_delta,
+            "response.function_call_arguments.done": self._input_done,
+            "response.custom_tool_call_input.delta": self._input_delta,
+            "response.custom_tool_call_input.done": self._input_done,
+        }
+
+    def end(self, items: object, out: list[Event]) -> None:
+        """Take the end of the response.
+
+        Args:
+            items: its output; what is not told by then is read from it.
+            out: events are added.
+        """
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            self.read(index, item, out)
+        for item in list(self._items.values()):
+            if not item.is_over and item.block is not None and item.block.block is None:
+                self._blocks.fill(item.block, Block(opaque=opaque(item.given)), out)
+        self._blocks.end_all(out)
+
+    def read(self, index: int, given: Json, out: list[Event]) -> None:
+        """Read a whole item, as far as it has not come."""
+        item = self._items.get(index) or self._begin(index, given, out)
+        if item.is_over:
+            return
+        item.is_over = True
+        kind = given["type"]
+        if item.block is None:
+            self._end_message(item, given, out)
+            return
+        if kind == "reasoning":
+            self._end_reasoning(item.block, given, out)
+        elif kind in CALLS:
+            self._end_call(item.block, given, out)
+        elif item.block.block is None:
+            self._blocks.fill(item.block, Block(opaque=opaque(given)), out)
+        self._blocks.end(item.block, out)
+
+    def _added(self, event: Json, out: list[Event]) -> None:
+        index = self._index(event)
+        if index not in self._items:
+            self._begin(index, event["item"], out)
+
+    def _done(self, event: Json, out: list[Event]) -> None:
+        self.read(self._index(event), event["item"], out)
+
+    def _begin(self, index: int, given: Json, out: list[Event]) -> _Item:
+        item = self._items[index] = _Item(given)
+        kind = given["type"]
+        if kind == "message":
+            return item
+        block: Block | None = None
+        if kind == "reasoning":
+            block = Block(thinking=Thinking())
+        elif kind in CALLS:
+            block = output.start_of_call(given)
+        item.block = self._blocks.begin(block, out)
+        return item
+
+    def _end_message(self, item: _Item, given: Json, out: list[Event]) -> None:
+        for place, part in enumerate(given.get("content") or ()):
+            self._end_part(item, place, part, out)
+        self.message = output.fields_of_message(given)
+
+    def _end_reasoning(self, block: OpenBlock, given: Json, out: list[Event]) -> None:
+        if not block.has_said:
+            text = output.BREAK.join(filter(None, output.texts_of_reasoning(given)))
+            self._say(block, "thinking", text, out)
+        self._say(block, "signature", text_of(given, "encrypted_content"), out)
+        self._blocks.keep(block, output.fields_of_reasoning(given), out)
+
+    def _end_call(self, block: OpenBlock, given: Json, out: list[Event]) -> None:
+        if not block.has_said:
+            text = text_of(given, CALLS[given["type"]])
+            # A function without arguments; elsewhere nothing is no JSON.
+            text = text or ("{}" if given["type"] == "function_call" else "")
+            self._say(block, "input", text, out)
+        known = block.block.extra.json if block.block is not None else b""
+        fields = output.fields_of_call(given)
+        if fields and dump(fields) != known:
+            begun = self._bounds.parse(known) if known else {}
+            new = {name: value for name, value in fields.items() if name not in begun}
+            self._blocks.keep(block, new, out)
+
+    def _part_added(self, event: Json, out: list[Event]) -> None:
+        item = self._item(event)
+        place = event.get("content_index") or 0
+        if item is not None and item.block is None and place not in item.parts:
+            self._begin_part(item, place, event["part"], out)
+
+    def _part_done(self, event: Json, out: list[Event]) -> None:
+        item = self._item(event)
+        if item is not None and item.block is None:
+            self._end_part(item, event.get("content_index") or 0, event["part"], out)
+
+    def _begin_part(self, item: _Item, place: int, part: Json, out: list[Event]) -> OpenBlock:
+        is_known = part.get("type") in ("output_text", "refusal")
+        begun = self._blocks.begin(output.start_of_part(part) if is_known else None, out)
+        item.parts[place] = begun
+        return begun
+
+    def _end_part(self, item: _Item, place: int, part: Json, out: list[Event]) -> None:
+        block = item.parts.get(place) or self._begin_part(item, place, part, out)
+        if block.is_over:
+            return
+        if block.block is None:
+            self._blocks.fill(block, output.start_of_part(part), out)
+        elif not block.has_said:
+            kind: DeltaKind = "refusal" if part.get("type") == "refusal" else "text"
+            self._say(block, kind, text_of(part, kind), out, part)
+        self._blocks.keep(block, _untold(part, block.annotations), out)
+        self._blocks.end(block, out)
+
+    def _text_delta(self, event: Json, out: list[Event]) -> None:
+        block = self._part(event, "output_text", out)
+        self._say(block, "text", text_of(event, "delta"), out, event)
+
+    def _text_done(self, event: Json, out: list[Event]) -> None:
+        block = self._part(event, "output_text", out)
+        if not block.has_said:
+            self._say(block, "text", text_of(event, "text"), out, event)
+
+    def _refusal_delta(self, event: Json, out: list[Event]) -> None:
+        block = self._part(event, "refusal", out)
+        self._say(block, "refusal", text_of(event, "delta"), out)
+
+    def _refusal_done(self, event: Json, out: list[Event]) -> None:
+        block = self._part(event, "refusal", out)
+        if not block.has_said:
+            self._say(block, "refusal", text_of(event, "refusal"), out)
+
+    def _annotation(self, event: Json, out: list[Event]) -> None:
+        block = self._part(event, "output_text", out)
+        block.annotations += 1
+        self._blocks.keep(block, {"annotations": [event["annotation"]]}, out)
+
+    def _thinking_delta(self, event: Json, out: list[Event]) -> None:
+        self._think(event, text_of(event, "delta"), out)
+
+    def _thinking_done(self, event: Json, out: list[Event]) -> None:
+        self._think(event, text_of(event, "text"), out, is_all=True)
+
+    def _think(self, event: Json, text: str, out: list[Event], *, is_all: bool = False) -> None:
+        block = self._block(event, "thinking", out)
+        # `response.reasoning_text.delta` counts its parts apart from those of the summary.
+        where = str(event["type"]).rpartition(".")[0], event.get("summary_index", -1)
+        part = *where, event.get("content_index", -1)
+        if not text or (is_all and part in block.parts):
+            return
+        if part not in block.parts and block.has_said:
+            text = output.BREAK + text
+        block.parts.add(part)
+        self._say(block, "thinking", text, out)
+
+    def _input_delta(self, event: Json, out: list[Event]) -> None:
+        self._say(self._block(event, "tool_use", out), "input", text_of(event, "delta"), out)
+
+    def _input_done(self, event: Json, out: list[Event]) -> None:
+        block = self._block(event, "tool_use", out)
+        if not block.has_said:
+            text = text_of(event, "arguments") or text_of(event, "input")
+            self._say(block, "input", text, out)
+
+    def _say(
+        self,
+        block: OpenBlock,
+        kind: DeltaKind,
+        text: str,
+        out: list[Event],
+        said: Json | None = None,
+    ) -> None:
+        logprobs = (said or {}).get("logprobs")
+        if not (text or logprobs):
+            return
+        self._blocks.say(block, kind, text, out, dump({"content": logprobs}) if logprobs else b"")
+
+    def _part(self, event: Json, kind: str, out: list[Event]) -> OpenBlock:
+        """Return the block of a content part, a new one where its start was left out."""
+        item = self._item(event)
+        if item is None:
+            item = self._begin(self._index(event), {"type": "message"}, out)
+        place = event.get("content_index") or 0
+        if not isinstance(place, int) or item.block is not None:
+            raise ValueError("a text of no message")
+        return item.parts.get(place) or self._begin_part(item, place, {"type": kind}, out)
+
+    def _block(self, event: Json, kind: str, out: list[Event]) -> OpenBlock:
+        """Return the block of an item that is one.
+
+        Raises:
+            ValueError: it is another one, or a call that has not begun.
+        """
+        item = self._item(event)
+        if item is None and kind == "thinking":
+            item = self._begin(self._index(event), {"type": "reasoning"}, out)
+        begun = None if item is None else item.block
+        if begun is None or begun.block is None or begun.block.WhichOneof("kind") != kind:
+            raise ValueError(f"no {kind} at this index")
+        return begun
+
+    def _item(self, event: Json) -> _Item | None:
+        return self._items.get(self._index(event))
+
+    def _index(self, event: Json) -> int:
+        """Return the index of the item that an event is about; without one it is the last item.
+
+        Raises:
+            ValueError: it is none.
+        """
+        index: Any = event.get("output_index", self._last)
+        if type(index) is not int or index < 0:
+            raise ValueError("no index")
+        self._last = index
+        return index
+
+
+def _untold(part: Json, annotations: int) -> Json:
+    """Return the fields of a part without a canonical name, but for annotations told before."""
+    fields = output.fields_of_part(part)
+    if listed := fields.pop("annotations", None):
+        if rest := listed[annotations:]:
+            fields["annotations"] = rest
+    return fields
+
+
+def _nothing(event: Json, out: list[Event]) -> None:
+    """Do nothing: the texts say it all."""

@@ -1,0 +1,101 @@
+"""Sends requests to OpenAI's responses."""
+
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.ids import new_id
+from services.common.lazy_request import LazyRequest
+from services.inference.offload import offload
+from services.inference.providers.base import Call
+from services.inference.providers.heads import request_headers
+from services.inference.providers.openai import OpenAIProvider
+from services.inference.providers.openai_responses.endpoint import Endpoint
+from services.inference.providers.openai_responses.events import (
+    StreamReader,
+    events_from_whole,
+    passthrough,
+)
+from services.inference.providers.openai_responses.fields import STATEFUL, names_state
+from services.inference.providers.openai_responses.request import build_request
+from services.inference.providers.upstream import Upstream
+from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
+
+_PATH = "/responses"
+
+
+class ResponsesProvider(OpenAIProvider):
+    """A server of OpenAI's that is asked by requests of the dialect of responses.
+
+    Args:
+        name: its name in the settings.
+        upstream: its server.
+        endpoint: what the server has said of its endpoint.
+        pass_stateful: whether callers may name things kept there.
+        newest: whether it is OpenAI's own, which takes back no thoughts that it cannot decrypt.
+        fetches_urls: whether it fetches images and documents by address.
+        new_id: makes ids where the server gives none.
+    """
+
+    dialect = conversation_pb2.DIALECT_RESPONSES
+    checks_signatures = True
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Upstream,
+        endpoint: Endpoint,
+        *,
+        pass_stateful: bool,
+        newest: bool,
+        fetches_urls: bool,
+        new_id: Callable[[str], str] = new_id,
+    ) -> None:
+        super().__init__(
+            name,
+            upstream,
+            pass_stateful=pass_stateful,
+            newest=newest,
+            fetches_urls=fetches_urls,
+            new_id=new_id,
+        )
+        self._endpoint = endpoint
+        kinds = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
+        self.fetches = frozenset(kinds if fetches_urls else ())
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the server has said that it has no such endpoint."""
+        return self._endpoint.is_missing
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return whether a conversation may go as its caller wrote it."""
+        if ENCRYPTED_REASONING in without or (without and changes_messages(without)):
+            return False
+        if self.pass_stateful:
+            return True
+        if any(lazy.fields.get(name) for name in STATEFUL):
+            return False
+        return not names_state(lazy.json_of("tools"))
+
+    async def whole(self, call: Call) -> list[Event]:
+        """Return a whole answer; see `Provider.whole`."""
+        body = await offload(build_request, call, self._server)
+        headers = request_headers(call, self.dialect)
+        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
+        parsed = self._upstream.json_object(answer)
+        event = passthrough(answer, parsed) if call.takes_passthrough else None
+        if event is not None:
+            return [event]
+        return events_from_whole(parsed, call, self._upstream, self._new_id)
+
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """Return an answer as it comes; see `Provider.stream`."""
+        return self._upstream.stream(
+            _PATH,
+            partial(build_request, call, self._server),
+            reader=StreamReader(call, self._upstream, self._new_id),
+            headers=request_headers(call, self.dialect),
+            heard=call.heard,
+        )

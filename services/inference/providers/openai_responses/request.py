@@ -1,0 +1,245 @@
+"""The canonical request as the body of OpenAI's responses. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from gateway.inference.v1.inference_pb2 import (
+    GenerateRequest,
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+)
+from services.common.errors import unsupported
+from services.inference.providers.base import Call
+from services.inference.providers.openai.fields import Server, fragment
+from services.inference.providers.openai_responses.fields import STATEFUL, ResponsesFields
+from services.inference.providers.openai_responses.items import Input
+from services.inference.providers.request_fields import Json, read_object
+from services.inference.refusals import ENCRYPTED_REASONING
+from services.inference.stream.prefill import CONTINUE, prefill_of
+
+ENCRYPTED = "reasoning.encrypted_content"
+LOGPROBS = "message.output_text.logprobs"
+_CHOICES = {
+    ToolChoice.MODE_AUTO: "auto",
+    ToolChoice.MODE_ANY: "required",
+    ToolChoice.MODE_NONE: "none",
+}
+# Fields of one meaning on both sides, by their canonical names.
+_SAME = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_logprobs": "top_logprobs",
+    "max_tokens": "max_output_tokens",
+    "end_user": "user",
+    "service_tier": "service_tier",
+}
+# Canonical fields that responses have nothing for.
+_NOT_THERE = ("top_k", "seed", "presence_penalty", "frequency_penalty", "betas", "cache_control")
+# Fields that the gateway decides on itself.
+_NEVER_FROM_EXTRA = frozenset(
+    {
+        *("multimodal", "fallback", "fallback_config", "memory_id", "memory_config"),
+        *("use_built_in_tools", "thinking_block_strategy", "stream", "background"),
+    }
+)
+# What the canonical request calls fields of a body, where names differ.
+_CANONICAL = {
+    "user": "end_user",
+    "reasoning": "thinking.effort",
+    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+}
+_VERBOSITY = "verbosity"
+_EFFORT = "reasoning_effort"
+
+
+def build_request(call: Call, server: Server) -> bytes:
+    """Return the JSON body for one attempt; `call.dropped` names what is left out of it.
+
+    Raises:
+        GatewayError: unsupported, when the request has a part that cannot be carried;
+            invalid, when one is malformed or names what is kept at the provider.
+    """
+    if call.body is not None:
+        return orjson.dumps(_finished({"model": call.target.upstream, **call.body}, call, server))
+    request = call.request
+    if request.n > 1:
+        raise unsupported("n", "n: must be 1 for the responses of this model's provider")
+    fields = ResponsesFields(call, server)
+    own = _own_fields(request, fields)
+    body: Json = {"model": call.target.upstream}
+    if call.source is not None:
+        body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
+    else:
+        _add_conversation(body, request, fields)
+    given = {field.name: value for field, value in request.ListFields()}
+    body |= {name: given[field] for field, name in _SAME.items() if field in given}
+    for field in _NOT_THERE:
+        if field in given:
+            fields.drop(field)
+    if "tools" in body:
+        _add_tool_choice(body, request.tool_choice, fields)
+    if reasoning := _reasoning(request.thinking, own, fields):
+        body["reasoning"] = reasoning
+    if text := _text(request, own):
+        body["text"] = text
+    if request.logprobs:
+        own["include"] = _with(own.get("include"), LOGPROBS)
+    body = {**own, **body}
+    _leave_out_refused(body, own, call, fields)
+    return orjson.dumps(_finished(body, call, server))
+
+
+def _finished(body: Json, call: Call, server: Server) -> Json:
+    """Return a body with what the gateway decides on.
+
+    Nothing is kept at the provider, so that what a model thought has to come with its answer, to
+    be sent back in the next turn.
+    """
+    if call.stream:
+        body["stream"] = True
+    if server.pass_stateful:
+        return body
+    body["store"] = False
+    include = body.get("include")
+    # An empty list is the caller's word that nothing is wanted.
+    if (
+        include != []
+        and call.target.thinks is not False
+        and ENCRYPTED_REASONING not in call.without
+    ):
+        body["include"] = _with(include, ENCRYPTED)
+    return body
+
+
+def _with(include: object, name: str) -> list[Any]:
+    given = include if isinstance(include, list) else []
+    return given if name in given else [*given, name]
+
+
+def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFields) -> None:
+    given = Input(fields, request.messages)
+    if given.instructions:
+        body["instructions"] = given.instructions
+    if prefill_of(request):
+        given.items.append({"type": "message", "role": "user", "content": CONTINUE})
+    body["input"] = given.items
+    if request.tools:
+        tools = enumerate(request.tools)
+        body["tools"] = [_tool(tool, f"tools[{index}]", fields) for index, tool in tools]
+
+
+def _own_fields(request: GenerateRequest, fields: ResponsesFields) -> Json:
+    """Return the request's fields without a canonical name, as far as they go on."""
+    extra = request.extra
+    if not fields.is_own(extra):
+        fields.leave_out(extra, "extra")
+        return {}
+    given = {
+        name: value
+        for name, value in read_object(extra.json, "extra").items()
+        if value is not None and name not in _NEVER_FROM_EXTRA
+    }
+    if not fields.pass_stateful:
+        for name in STATEFUL:
+            if given.get(name):
+                raise fields.kept_at_provider(f"extra.{name}")
+    return given
+
+
+def _reasoning(thinking: ThinkingConfig, own: Json, fields: ResponsesFields) -> Json:
+    """Return the options of reasoning, those without a canonical name among them."""
+    given = own.pop("reasoning", None)
+    options: Json = {**given} if isinstance(given, dict) else {}
+    options |= fields.own(thinking.extra, "thinking.extra")
+    if thinking.effort:
+        options["effort"] = thinking.effort
+    elif thinking.mode == ThinkingConfig.MODE_DISABLED:
+        options["effort"] = "none"
+    elif thinking.mode == ThinkingConfig.MODE_ENABLED:
+        fields.drop("thinking.budget_tokens")
+    return options
+
+
+def _text(request: GenerateRequest, own: Json) -> Json:
+    """Return how the answer is to be written."""
+    given = own.pop("text", None)
+    text: Json = {**given} if isinstance(given, dict) else {}
+    # A format with fields that have no canonical name is among the caller's own, as a whole.
+    if request.HasField("output_format") and "format" not in text:
+        text["format"] = _format(request.output_format)
+    return text
+
+
+def _format(form: OutputFormat) -> Json:
+    if form.kind == OutputFormat.KIND_JSON_OBJECT:
+        return {"type": "json_object"}
+    if form.kind != OutputFormat.KIND_JSON_SCHEMA:
+        return {"type": "text"}
+    schema: Json = {
+        "type": "json_schema",
+        "name": form.name or "answer",
+        "schema": fragment(form.schema, "output_format.schema"),
+    }
+    if form.description:
+        schema["description"] = form.description
+    if form.HasField("strict"):
+        schema["strict"] = form.strict
+    return schema
+
+
+def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) -> None:
+    if choice.mode in _CHOICES:
+        body["tool_choice"] = _CHOICES[choice.mode]
+    elif choice.mode == ToolChoice.MODE_TOOL:
+        own = fields.own(choice.extra, "tool_choice.extra")
+        body["tool_choice"] = {"type": "function", **own, "name": choice.name}
+    elif choice.HasField("extra"):
+        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
+    if choice.HasField("disable_parallel_tool_use"):
+        body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
+
+
+def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragment:
+    if tool.opaque:
+        return fields.own_value(tool.extra, path, "a tool of this type")
+    if tool.cache_control:
+        fields.drop("tools[].cache_control")
+    own = fields.own(tool.extra, f"{path}.extra", "tools[].extra")
+    written: Json = {**fields.taken(own, "tools[].", "tools[].extra"), "type": "function"}
+    written["name"] = tool.name
+    if tool.description:
+        written["description"] = tool.description
+    if tool.input_schema:
+        written["parameters"] = fragment(tool.input_schema, f"{path}.input_schema")
+    if tool.HasField("strict"):
+        written["strict"] = tool.strict
+    return written
+
+
+def _leave_out_refused(
+    body: Json, own: Mapping[str, object], call: Call, fields: ResponsesFields
+) -> None:
+    without = call.without
+    if not without:
+        return
+    if _EFFORT in without and "reasoning" in body:
+        # Chat completions call it so; a model refuses it in both.
+        del body["reasoning"]
+        fields.drop("thinking.effort")
+    text = body.get("text")
+    if _VERBOSITY in without and isinstance(text, dict) and _VERBOSITY in text:
+        del text[_VERBOSITY]
+        fields.drop(f"extra.text.{_VERBOSITY}")
+        if not text:
+            del body["text"]
+    for name in call.leave_out_refused(body):
+        unnamed = name in own and name not in _CANONICAL
+        fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+    if ENCRYPTED_REASONING in without and ENCRYPTED in (body.get("include") or ()):
+        rest = [name for name in body["include"] if name != ENCRYPTED]
+        fields.drop("extra.include")
+        body["include"] = rest
