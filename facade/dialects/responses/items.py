@@ -6,7 +6,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from facade.dialects.paths import ONLY, SYSTEM, Origins
-from facade.dialects.responses import types
+from facade.dialects.responses import item_types
 from facade.dialects.responses.parts import blocks_of
 from facade.dialects.responses.paths import CONTENT, WHOLE
 from facade.dialects.responses.unnamed import keep
@@ -38,7 +38,7 @@ _NOTHING: frozenset[str] = frozenset()
 _OF_USERS = "_output"
 _APPROVAL = "mcp_approval_response"
 
-_ITEMS: TypeAdapter[Sequence[types.Item]] = TypeAdapter(types.Items)
+_ITEMS: TypeAdapter[Sequence[item_types.Item]] = TypeAdapter(item_types.Items)
 
 
 def messages_of_items(items: Sequence[bytes]) -> list[Message]:
@@ -59,7 +59,7 @@ def add_instructions(messages: list[Message], instructions: str, origins: Origin
 
 
 def add_input(
-    messages: list[Message], given: str | Sequence[types.Item], path: str, origins: Origins
+    messages: list[Message], given: str | Sequence[item_types.Item], path: str, origins: Origins
 ) -> None:
     """Add an input, which is a user's text or a list of items; see `add_items`."""
     if not isinstance(given, str):
@@ -70,7 +70,7 @@ def add_input(
 
 
 def add_items(
-    messages: list[Message], items: Sequence[types.Item], path: str, origins: Origins
+    messages: list[Message], items: Sequence[item_types.Item], path: str, origins: Origins
 ) -> None:
     """Add the messages of items, in order; references to stored items add none.
 

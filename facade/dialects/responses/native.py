@@ -1,11 +1,25 @@
 """Responses of providers of this dialect, which are passed on as the provider wrote them.
 
-What says which response it is, and what is kept of it, is the gateway's.
+What says which response it is, and what is kept of it, is the gateway's, and so are the sequence
+numbers of events.
 """
+
+import re
+from typing import Any
 
 import orjson
 
 from facade.dialects.responses.state import Echo
+from facade.dialects.responses.writer import EventWriter
+
+_TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
+# A quote after a backslash is inside of a string.
+_NUMBER = re.compile(rb'(?<!\\)"sequence_number"\s*:\s*\d+')
+# Events with a response object; the last ones end the answer.
+_BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_WITH_RESPONSE = frozenset((*_BEGINNINGS, *_ENDS))
+_ITEM_DONE = "response.output_item.done"
 
 
 def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
@@ -13,5 +27,57 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     return orjson.dumps(_laid_over(orjson.loads(body), response_id, echo))
 
 
-def _laid_over(response: dict[str, object], response_id: str, echo: Echo) -> dict[str, object]:
+class NativeEvents:
+    """Writes a provider's events as they are, with the gateway's id and state.
+
+    Attributes:
+        response: the response object, once its last event has been written.
+    """
+
+    def __init__(self, writer: EventWriter, response_id: str, echo: Echo) -> None:
+        """Create a writer of events that continues the sequence numbers of `writer`."""
+        self._writer = writer
+        self._id = response_id
+        self._echo = echo
+        self._items: list[bytes] = []  # events with complete items
+        self.response = b""
+
+    def write(self, event: bytes) -> None:
+        """Write an event of the provider's, a JSON object."""
+        if b"\n" in event or b"\r" in event:
+            # Line breaks are white space here, as JSON strings escape them.
+            event = event.replace(b"\r", b" ").replace(b"\n", b" ")
+        found = _TYPE.match(event)
+        kind = (found[1] if found else str(orjson.loads(event).get("type")).encode()).decode()
+        if kind in _WITH_RESPONSE:
+            event = self._with_response(kind, event)
+        elif kind == _ITEM_DONE:
+            self._items.append(event)
+        number = self._writer.number
+        self._writer.number = number + 1
+        self._writer.out.append(
+            b"event: %b\ndata: %b\n\n" % (kind.encode(), _numbered(event, number))
+        )
+
+    def items(self) -> list[bytes]:
+        """Return the items that are complete, as JSON."""
+        return [orjson.dumps(orjson.loads(event)["item"]) for event in self._items]
+
+    def _with_response(self, kind: str, event: bytes) -> bytes:
+        fields = orjson.loads(event)
+        response = orjson.dumps(_laid_over(fields["response"], self._id, self._echo))
+        if kind in _ENDS:
+            self.response = response
+        return orjson.dumps({**fields, "response": orjson.Fragment(response)})
+
+
+def _numbered(event: bytes, number: int) -> bytes:
+    """Return an event with another sequence number."""
+    found = _NUMBER.findall(event)
+    if len(found) == 1:
+        return _NUMBER.sub(b'"sequence_number":%d' % number, event)
+    return orjson.dumps({**orjson.loads(event), "sequence_number": number})
+
+
+def _laid_over(response: dict[str, Any], response_id: str, echo: Echo) -> dict[str, Any]:
     return {**response, "id": response_id, **orjson.loads(b"{%b}" % echo.state)}

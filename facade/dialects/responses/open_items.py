@@ -35,8 +35,8 @@ class OpenMessage:
         self._place = {"item_id": given_id, "output_index": index}
         self._id = given_id
         self._parts: list[Json] = []
-        self._block: Block | None = None
-        self._own: Json = {}
+        self._of_message: Json = {}  # fields without a name
+        self._own: Json = {}  # those of the part
         self._texts: list[str] = []
         self._logprobs: list[Json] = []
         self._deltas: Deltas | None = None
@@ -78,6 +78,8 @@ class OpenMessage:
 
     def add(self, kind: str, event: Event) -> None:
         """Write fields without a name, such as annotations."""
+        if kind == "further":
+            self._of_message |= own_fields(event.further.message)
         if kind != "opaque":
             return
         fields = own_fields(event.opaque)
@@ -104,7 +106,7 @@ class OpenMessage:
 
     def item(self, status: str) -> Json:
         """Return the message as a whole."""
-        return output.message({}, self._id, status, self._parts)
+        return output.message(self._of_message, self._id, status, self._parts)
 
     def _write_annotation(self, number: int, annotation: object) -> None:
         self._writer.write(
@@ -125,12 +127,12 @@ class OpenReasoning:
         self._own = own_fields(block.extra)
         self._proof = block.thinking.signature
         self._texts: list[str] = []
-        self._place = {"item_id": self._own.get("id", given_id), "output_index": index}
+        self._place = {"item_id": given_id, "output_index": index}
         self._deltas: Deltas | None = None
         writer.write(
             "response.output_item.added",
             output_index=index,
-            item=output.reasoning({"id": self._place["item_id"]}, given_id, "", ""),
+            item=output.reasoning({}, given_id, "", ""),
         )
         if block.thinking.text:
             self._add_text(block.thinking.text, ())
@@ -186,7 +188,7 @@ class OpenCall:
         self._own = own_fields(block.extra)
         self._use = block.tool_use
         self._texts: list[str] = []
-        self._place = {"item_id": self._own.get("id", given_id), "output_index": index}
+        self._place = {"item_id": given_id, "output_index": index}
         is_custom = self._use.freeform
         self._kind = "custom_tool_call_input" if is_custom else "function_call_arguments"
         self._deltas = Deltas(f"response.{self._kind}.delta", dict(self._place))

@@ -33,10 +33,10 @@ def search_id(response_id: str, index: int) -> str:
 
 
 def message(own: Mapping[str, Any], given_id: str, status: str, content: list[Any]) -> Json:
-    """Return a message; `own` are fields without a name, and `given_id` its id otherwise."""
+    """Return a message; `own` are its fields without a name."""
     return {
-        "id": given_id,
         **own,
+        "id": given_id,
         "type": "message",
         "status": status,
         "content": content,
@@ -57,7 +57,7 @@ def refusal_part(refusal: str) -> Json:
 def reasoning(own: Mapping[str, Any], given_id: str, text: str, proof: str) -> Json:
     """Return thoughts, with the proof of their origin."""
     summary = [{"type": "summary_text", "text": text}] if text else []
-    item: Json = {"id": given_id, "summary": summary, **own, "type": "reasoning"}
+    item: Json = {"summary": summary, **own, "id": given_id, "type": "reasoning"}
     if not item.get("encrypted_content"):
         item["encrypted_content"] = proof or None
     return item
@@ -72,8 +72,8 @@ def call(own: Mapping[str, Any], given_id: str, status: str, use: ToolUse, writt
     """Return a call of a tool with its arguments, or the beginning of it."""
     kind, field = ("custom_tool_call", "input") if use.freeform else ("function_call", "arguments")
     return {
-        "id": given_id,
         **own,
+        "id": given_id,
         "type": kind,
         "status": status,
         field: written,

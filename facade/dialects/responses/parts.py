@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from facade.dialects.openai.media import file_in, image_at, is_address, read_audio
-from facade.dialects.responses.types import ContentPart
+from facade.dialects.responses.item_types import ContentPart
 from facade.dialects.responses.unnamed import keep
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from facade.dialects.extensions import set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.paths import Origins
+from facade.dialects.responses.item_types import Item
 from facade.dialects.responses.items import (
     add_input,
     add_instructions,
@@ -26,7 +27,6 @@ from facade.dialects.responses.state import (
 from facade.dialects.responses.tools import add_tools, set_tool_choice
 from facade.dialects.responses.types import (
     Format,
-    Item,
     ResponseParameters,
     ResponseRequest,
     StepParameters,

@@ -187,7 +187,8 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
                     own_logprobs, logprobs = _split(logprobs, block.text)
                 parts.append(_part(block, own_logprobs))
             given_id = output.item_id("msg", response_id, index)
-            items.append(output.message({}, given_id, status, parts))
+            own = own_fields(choice.extra) if is_last else {}
+            items.append(output.message(own, given_id, status, parts))
         elif kind == "server_tool_use":
             use = first.server_tool_use
             result = results.get(use.id)

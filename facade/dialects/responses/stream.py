@@ -6,6 +6,7 @@ import orjson
 
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import error_event
+from facade.dialects.responses.native import NativeEvents
 from facade.dialects.responses.open_items import (
     OpenCall,
     OpenItem,
@@ -21,8 +22,10 @@ from facade.dialects.responses.response import (
     response_object,
 )
 from facade.dialects.responses.state import Echo
+from facade.dialects.responses.unnamed import own_fields
 from facade.dialects.responses.writer import EventWriter
-from gateway.conversation.v1.conversation_pb2 import Block, Usage
+from facade.dialects.validation import to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
 from services.common.errors import GatewayError, internal
 
@@ -58,7 +61,9 @@ class ResponseStream:
         self.served = Served()
         self.usage = Usage()
         self.response = b""
+        self._native: NativeEvents | None = None
         self._start = Start()
+        self._extra = Opaque()  # fields of the answer without a name
         self._finish: Finish | None = None
         self._writer = EventWriter()
         self._items: list[bytes] = []  # in order; empty for one that is open
@@ -72,6 +77,9 @@ class ResponseStream:
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
+        if self._native is not None:
+            self._pass_on(events, self._native)
+            return self._writer.take()
         for event in events:
             kind = event.WhichOneof("kind")
             if kind == "text" and not event.logprobs:
@@ -80,23 +88,19 @@ class ResponseStream:
                     self._begin_part(self._unopened)
                 if self._message is not None:
                     self._message.add_text(event.text, event.pieces)
-            elif kind == "usage":
-                self.usage = event.usage
-            elif kind == "start":
-                self._begin(event.start)
-            elif kind == "block_start":
-                self._start_block(event.block_start)
-            elif kind == "block_stop":
-                self._stop_block()
-            elif kind == "finish":
-                self._end(event.finish)
-            elif kind is not None and not self._hidden:
-                self._delta(kind, event)
+            elif kind == "start" and event.native:
+                self._native = NativeEvents(self._writer, self._id, self._echo)
+                return self.encode(events)
+            else:
+                self._take(kind, event)
         return self._writer.take()
 
     def finish(self) -> bytes:
         """Return the end of a complete answer; an answer without a finish reason is broken."""
-        if self._finish is None:
+        if self._native is not None and self._native.response:
+            self.response = self._native.response
+            return b""
+        if self._finish is None or self._native is not None:
             return self.error(internal())
         reason = incomplete_reason(self._finish.reason, self._refused)
         self.response = response_object(
@@ -106,7 +110,7 @@ class ResponseStream:
             model=self._start.model,
             output=self._items,
             usage=self.usage,
-            extra=self._start.extra,
+            extra=self._extra,
             reason=reason,
             completed=int(self._now()),
         )
@@ -121,6 +125,8 @@ class ResponseStream:
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer: the error, and the failed response."""
         items = [item for item in self._items if item]
+        if self._native is not None:
+            items = self._native.items()
         self.response = failed_response(
             error, self._id, self._created, self._echo, self._start.model, items
         )
@@ -130,9 +136,49 @@ class ResponseStream:
         writer.write("response.failed", response=orjson.Fragment(self.response))
         return writer.take()
 
+    def _take(self, kind: str | None, event: Event) -> None:
+        """Write what an event other than the usual text becomes."""
+        match kind:
+            case "usage":
+                self.usage = event.usage
+            case "start":
+                self._begin(event.start)
+            case "block_start":
+                self._start_block(event.block_start)
+            case "block_stop":
+                self._stop_block()
+            case "finish":
+                self._end(event.finish)
+            case "further":
+                self._add_further(event)
+            case None | "unknown":
+                pass
+            case _ if not self._hidden:
+                self._delta(kind, event)
+
+    def _pass_on(self, events: Iterable[Event], native: NativeEvents) -> None:
+        """Write the provider's own events; those without one say nothing more."""
+        for event in events:
+            if event.native:
+                native.write(event.native)
+            kind = event.WhichOneof("kind")
+            if kind == "usage":
+                self.usage = event.usage
+            elif kind == "start":
+                self._start, self.served = event.start, event.start.served
+
+    def _add_further(self, event: Event) -> None:
+        """Keep fields without a name, of the answer and of the open message."""
+        if fields := own_fields(event.further.answer):
+            before = own_fields(self._extra)
+            self._extra = to_opaque(DIALECT_RESPONSES, {**before, **fields}, "")
+        if self._message is not None:
+            self._message.add("further", event)
+
     def _begin(self, start: Start) -> None:
         self._start = start
         self.served = start.served
+        self._extra = start.extra
         begun = response_object(
             self._id,
             self._created,

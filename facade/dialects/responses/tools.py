@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from facade.dialects.openai.tools import TOOL_CHOICE_MODES, is_name
 from facade.dialects.openai.web_search import web_search_tool
-from facade.dialects.responses.types import NamedToolChoice, Tool
+from facade.dialects.responses.tool_types import NamedToolChoice, Tool
 from facade.dialects.responses.unnamed import keep
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES

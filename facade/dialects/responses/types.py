@@ -1,314 +1,23 @@
 """The wire types of `POST /beta/v1/responses`: they check requests and document them.
 
-Items and tools are unions by their `type`. Content parts are one type, since kinds that are not
-known here must pass; what a kind needs is checked where it is read. Unknown fields are allowed
-nearly everywhere and travel on to providers of this dialect. Names of union members begin with `#`
-(see `facade.dialects.validation`).
+Unknown fields are allowed nearly everywhere and travel on to providers of this dialect. Names of
+union members begin with `#` (see `facade.dialects.validation`).
 
 Source: OpenAI's API reference, "Create a model response".
 """
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
+from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import (
-    MAX_BLOCKS,
-    MAX_MESSAGES,
-    MAX_TOOLS,
-    UINT32_MAX,
-    ExtensionFields,
-    Name,
-)
-from facade.dialects.openai.types import InputAudio
-from facade.dialects.validation import UNTYPED, FewFields
-
-# A type is built when it is first used: few of them are in the life of a process.
-_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
-
-Text = Annotated[str, Field(min_length=1)]
-Object = dict[str, Any]
-
-_MESSAGE = "#message"
-_ITEMS = {
-    name: f"#{name}"
-    for name in (
-        *("message", "function_call", "function_call_output", "custom_tool_call"),
-        *("custom_tool_call_output", "reasoning", "item_reference"),
-    )
-}
+from facade.dialects.extensions import MAX_TOOLS, UINT32_MAX, ExtensionFields, Name
+from facade.dialects.responses.item_types import OPEN, Input, Text
+from facade.dialects.responses.tool_types import NamedToolChoice, Object, Tool
+from facade.dialects.validation import FewFields
 
 
-def _item_tag(value: Any) -> str | None:
-    """Return the union member of an item; one without a `type` is a message or a reference."""
-    if not isinstance(value, dict):
-        return None
-    kind = value.get("type")
-    if kind is None:
-        return _MESSAGE if "role" in value or "id" not in value else "#item_reference"
-    return _ITEMS.get(kind, "#other") if isinstance(kind, str) else UNTYPED
-
-
-@with_config(_OPEN)
-class ContentPart(TypedDict):
-    """A piece of a message or of a tool's output."""
-
-    type: Annotated[
-        Text,
-        Field(
-            description="input_text, input_image, input_file or input_audio; from the assistant "
-            "output_text or refusal. Other types go on to providers of this dialect as they are."
-        ),
-    ]
-    text: NotRequired[
-        Annotated[str, Field(description="With `input_text` and `output_text`: the text.")]
-    ]
-    image_url: NotRequired[
-        Annotated[
-            Text | None,
-            Field(description="With `input_image`: an http(s) address or a base64 data URL."),
-        ]
-    ]
-    detail: NotRequired[
-        Annotated[str | None, Field(description="With `input_image`: auto, low, high or original.")]
-    ]
-    file_id: NotRequired[
-        Annotated[
-            Text | None,
-            Field(description="With `input_image` and `input_file`: id of an uploaded file."),
-        ]
-    ]
-    file_data: NotRequired[
-        Annotated[
-            Text | None,
-            Field(description="With `input_file`: the content in base64, or a base64 data URL."),
-        ]
-    ]
-    file_url: NotRequired[
-        Annotated[Text | None, Field(description="With `input_file`: an http(s) address.")]
-    ]
-    filename: NotRequired[
-        Annotated[str | None, Field(description="With `input_file`: name of the file.")]
-    ]
-    input_audio: NotRequired[
-        Annotated[InputAudio, Field(description="With `input_audio`: the recording.")]
-    ]
-    refusal: NotRequired[
-        Annotated[str, Field(description="With `refusal`, from the assistant: its words.")]
-    ]
-
-
-Parts = Annotated[list[ContentPart], Tag("#parts"), Field(fail_fast=True, max_length=MAX_BLOCKS)]
-Content = Annotated[str, Tag("#string")] | Parts
-
-
-@with_config(_OPEN)
-class Message(TypedDict):
-    """A message of the conversation."""
-
-    type: NotRequired[Literal["message"] | None]
-    role: Annotated[
-        Literal["user", "assistant", "system", "developer"], Field(description="Who speaks.")
-    ]
-    content: Annotated[Content, Field(description="A string, or an array of parts.")]
-
-
-@with_config(_OPEN)
-class FunctionCall(TypedDict):
-    """The model's call of a function."""
-
-    type: Literal["function_call"]
-    call_id: Annotated[Text, Field(description="Id of the call, named by its output.")]
-    name: Annotated[Text, Field(description="Name of the function.")]
-    arguments: Annotated[str, Field(description="The arguments, JSON as the model wrote it.")]
-
-
-@with_config(_OPEN)
-class CustomToolCall(TypedDict):
-    """The model's call of a tool that takes free text."""
-
-    type: Literal["custom_tool_call"]
-    call_id: Annotated[Text, Field(description="Id of the call, named by its output.")]
-    name: Annotated[Text, Field(description="Name of the tool.")]
-    input: Annotated[str, Field(description="The text.")]
-
-
-@with_config(_OPEN)
-class ToolOutput(TypedDict):
-    """What a tool of the caller's returned."""
-
-    type: Literal["function_call_output", "custom_tool_call_output"]
-    call_id: Annotated[Text, Field(description="Id of the call that it answers.")]
-    output: Annotated[Content, Field(description="A string, or an array of parts.")]
-
-
-@with_config(_OPEN)
-class ReasoningText(TypedDict):
-    """A text of a reasoning item."""
-
-    type: Annotated[Text, Field(description="summary_text or reasoning_text.")]
-    text: NotRequired[str]
-
-
-@with_config(_OPEN)
-class Reasoning(TypedDict):
-    """What the model thought, as an answer gave it."""
-
-    type: Literal["reasoning"]
-    summary: NotRequired[
-        Annotated[list[ReasoningText] | None, Field(description="The thoughts, or a summary.")]
-    ]
-    content: NotRequired[
-        Annotated[list[ReasoningText] | None, Field(description="The thoughts themselves.")]
-    ]
-    encrypted_content: NotRequired[
-        Annotated[
-            str | None,
-            Field(
-                description="As the answer gave it. Without it, or with texts that were changed, "
-                "the thoughts are left out for most providers."
-            ),
-        ]
-    ]
-
-
-@with_config(_OPEN)
-class ItemReference(TypedDict):
-    """An item of a stored response, by its id."""
-
-    type: NotRequired[Literal["item_reference"] | None]
-    id: Annotated[Text, Field(description="Id of the item.")]
-
-
-@with_config(_OPEN)
-class Other(TypedDict):
-    """An object of another type; passed on to providers of this dialect."""
-
-    type: Text
-
-
-Item = Annotated[
-    Annotated[Message, Tag(_MESSAGE)]
-    | Annotated[FunctionCall, Tag("#function_call")]
-    | Annotated[ToolOutput, Tag("#function_call_output")]
-    | Annotated[CustomToolCall, Tag("#custom_tool_call")]
-    | Annotated[ToolOutput, Tag("#custom_tool_call_output")]
-    | Annotated[Reasoning, Tag("#reasoning")]
-    | Annotated[ItemReference, Tag("#item_reference")]
-    | Annotated[Other, Tag("#other")],
-    Discriminator(_item_tag),
-]
-Items = Annotated[list[Item], Field(max_length=MAX_MESSAGES, fail_fast=True)]
-Input = Annotated[str, Tag("#string")] | Annotated[Items, Tag("#items")]
-
-
-@with_config(_OPEN)
-class Function(TypedDict):
-    """A function that the model may call."""
-
-    type: Literal["function"]
-    name: Annotated[Text, Field(description="1 to 128 letters, digits, `_` and `-`.")]
-    description: NotRequired[
-        Annotated[str | None, Field(description="What it does, for the model.")]
-    ]
-    parameters: NotRequired[
-        Annotated[Object | None, Field(description="JSON Schema of the arguments.")]
-    ]
-    strict: NotRequired[
-        Annotated[bool | None, Field(description="Whether the arguments must match exactly.")]
-    ]
-
-
-@with_config(_OPEN)
-class CustomTool(TypedDict):
-    """A tool that takes free text."""
-
-    type: Literal["custom"]
-    name: Annotated[Text, Field(description="1 to 128 letters, digits, `_` and `-`.")]
-
-
-@with_config(_OPEN)
-class WebSearch(TypedDict):
-    """A search of the web; the gateway searches for models that cannot do it themselves."""
-
-    type: Literal[
-        "web_search",
-        "web_search_2025_08_26",
-        "web_search_preview",
-        "web_search_preview_2025_03_11",
-    ]
-    search_context_size: NotRequired[
-        Annotated[str | None, Field(description="low, medium or high.")]
-    ]
-    user_location: NotRequired[
-        Annotated[Object | None, Field(description="city, region, country and timezone.")]
-    ]
-    filters: NotRequired[
-        Annotated[Object | None, Field(description="`allowed_domains`: a list of hosts.")]
-    ]
-
-
-_TOOLS = {
-    "function": "#function",
-    "custom": "#custom",
-    **dict.fromkeys(
-        (
-            *("web_search", "web_search_2025_08_26"),
-            *("web_search_preview", "web_search_preview_2025_03_11"),
-        ),
-        "#web_search",
-    ),
-}
-
-
-def _tool_tag(value: Any) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    kind = value.get("type")
-    return _TOOLS.get(kind, "#other") if isinstance(kind, str) else UNTYPED
-
-
-Tool = Annotated[
-    Annotated[Function, Tag("#function")]
-    | Annotated[CustomTool, Tag("#custom")]
-    | Annotated[WebSearch, Tag("#web_search")]
-    | Annotated[Other, Tag("#other")],
-    Discriminator(_tool_tag),
-]
-
-
-@with_config(_OPEN)
-class NamedToolChoice(TypedDict):
-    """A certain tool, or some of them."""
-
-    type: Annotated[
-        Text,
-        Field(
-            description="function, custom, web_search or allowed_tools. "
-            "Other types go on to providers of this dialect as they are."
-        ),
-    ]
-    name: NotRequired[Annotated[Text, Field(description="With `function` and `custom`: which.")]]
-    mode: NotRequired[
-        Annotated[
-            Literal["auto", "required"],
-            Field(description="With `allowed_tools`: whether one must be called."),
-        ]
-    ]
-    tools: NotRequired[
-        Annotated[
-            list[Object],
-            Field(
-                fail_fast=True,
-                max_length=MAX_TOOLS,
-                description="With `allowed_tools`: the tools, each by its type and name.",
-            ),
-        ]
-    ]
-
-
-@with_config(_OPEN)
+@with_config(OPEN)
 class Format(TypedDict):
     """The form of an answer."""
 
@@ -345,7 +54,7 @@ class Format(TypedDict):
     ]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class TextConfig(TypedDict):
     """How the answer is written."""
 
@@ -353,7 +62,7 @@ class TextConfig(TypedDict):
     verbosity: NotRequired[Annotated[str | None, Field(description="low, medium or high.")]]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ReasoningConfig(TypedDict):
     """How the model thinks."""
 
@@ -371,14 +80,14 @@ class ReasoningConfig(TypedDict):
     ]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class Conversation(TypedDict):
     """A conversation that the server remembers."""
 
     id: Annotated[Name, Field(description="The caller's name for it.")]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class StreamOptions(TypedDict):
     """How the answer is streamed; options go on to providers of this dialect."""
 
@@ -396,7 +105,7 @@ Metadata = Annotated[
 class ResponseParameters(BaseModel):
     """How to answer: everything but the conversation and its routing."""
 
-    model_config = _OPEN
+    model_config = OPEN
 
     instructions: str | None = Field(
         None, description="The system prompt; not kept for a next response."

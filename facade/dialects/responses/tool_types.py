@@ -1,0 +1,117 @@
+"""The wire types of a response's tools and of their choice; see `item_types`."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Discriminator, Field, Tag, with_config
+from typing_extensions import TypedDict
+
+from facade.dialects.extensions import MAX_TOOLS
+from facade.dialects.responses.item_types import OPEN, Other, Text
+from facade.dialects.validation import UNTYPED
+
+Object = dict[str, Any]
+
+
+@with_config(OPEN)
+class Function(TypedDict):
+    """A function that the model may call."""
+
+    type: Literal["function"]
+    name: Annotated[Text, Field(description="1 to 128 letters, digits, `_` and `-`.")]
+    description: NotRequired[
+        Annotated[str | None, Field(description="What it does, for the model.")]
+    ]
+    parameters: NotRequired[
+        Annotated[Object | None, Field(description="JSON Schema of the arguments.")]
+    ]
+    strict: NotRequired[
+        Annotated[bool | None, Field(description="Whether the arguments must match exactly.")]
+    ]
+
+
+@with_config(OPEN)
+class CustomTool(TypedDict):
+    """A tool that takes free text."""
+
+    type: Literal["custom"]
+    name: Annotated[Text, Field(description="1 to 128 letters, digits, `_` and `-`.")]
+
+
+@with_config(OPEN)
+class WebSearch(TypedDict):
+    """A search of the web; the gateway searches for models that cannot do it themselves."""
+
+    type: Literal[
+        "web_search",
+        "web_search_2025_08_26",
+        "web_search_preview",
+        "web_search_preview_2025_03_11",
+    ]
+    search_context_size: NotRequired[
+        Annotated[str | None, Field(description="low, medium or high.")]
+    ]
+    user_location: NotRequired[
+        Annotated[Object | None, Field(description="city, region, country and timezone.")]
+    ]
+    filters: NotRequired[
+        Annotated[Object | None, Field(description="`allowed_domains`: a list of hosts.")]
+    ]
+
+
+_TOOLS = {
+    "function": "#function",
+    "custom": "#custom",
+    **dict.fromkeys(
+        (
+            *("web_search", "web_search_2025_08_26"),
+            *("web_search_preview", "web_search_preview_2025_03_11"),
+        ),
+        "#web_search",
+    ),
+}
+
+
+def _tool_tag(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    kind = value.get("type")
+    return _TOOLS.get(kind, "#other") if isinstance(kind, str) else UNTYPED
+
+
+Tool = Annotated[
+    Annotated[Function, Tag("#function")]
+    | Annotated[CustomTool, Tag("#custom")]
+    | Annotated[WebSearch, Tag("#web_search")]
+    | Annotated[Other, Tag("#other")],
+    Discriminator(_tool_tag),
+]
+
+
+@with_config(OPEN)
+class NamedToolChoice(TypedDict):
+    """A certain tool, or some of them."""
+
+    type: Annotated[
+        Text,
+        Field(
+            description="function, custom, web_search or allowed_tools. "
+            "Other types go on to providers of this dialect as they are."
+        ),
+    ]
+    name: NotRequired[Annotated[Text, Field(description="With `function` and `custom`: which.")]]
+    mode: NotRequired[
+        Annotated[
+            Literal["auto", "required"],
+            Field(description="With `allowed_tools`: whether one must be called."),
+        ]
+    ]
+    tools: NotRequired[
+        Annotated[
+            list[Object],
+            Field(
+                fail_fast=True,
+                max_length=MAX_TOOLS,
+                description="With `allowed_tools`: the tools, each by its type and name.",
+            ),
+        ]
+    ]
