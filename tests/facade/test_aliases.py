@@ -44,6 +44,7 @@ async def answer(
         ("POST", "/beta/v1/messages/count_tokens", {"model": "sandbox/echo", "messages": HELLO}),
         ("POST", "/beta/v1/embeddings", {"model": "openai/embed", "input": "a"}),
         ("POST", "/beta/v1/embeddings", {"model": "openai/embed"}),
+        ("POST", "/beta/v1/responses", {"model": "openai/echo"}),
         ("GET", "/beta/v1/models", None),
         ("GET", "/beta/v1/models/sandbox/echo", None),
         ("GET", "/beta/v1/models/none", None),

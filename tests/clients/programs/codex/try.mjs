@@ -1,0 +1,90 @@
+// Codex without a terminal: an answer, a command, an edit of a file, a session that goes on, a
+// wrong key.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { address, check, key, kinds, ofResponses, run } from "../steps.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "codex-"));
+const program = join(import.meta.dirname, "node_modules", ".bin", "codex");
+const provider = `{name="gateway", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
+
+function start(model, prompt, options = [], apiKey = key) {
+  const done = spawnSync(
+    program,
+    [
+      ...["exec", ...options, "--json", "--skip-git-repo-check", "-m", model],
+      ...["--dangerously-bypass-approvals-and-sandbox"],
+      ...["-c", `model_providers.gateway=${provider}`, "-c", 'model_provider="gateway"'],
+      // Nothing is asked of OpenAI's servers.
+      ...["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"],
+      prompt,
+    ],
+    {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: 60_000,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env.PATH, HOME: folder, GATEWAY_KEY: apiKey },
+    },
+  );
+  const events = done.stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  return { status: done.status, events, stderr: done.stderr.slice(-1_000) };
+}
+
+function said(done) {
+  check(done.status === 0, done);
+  const messages = done.events.filter((event) => event.item?.type === "agent_message");
+  check(messages.length > 0, done);
+  return messages.at(-1).item.text;
+}
+
+const steps = {
+  answer: (model) => {
+    const done = start(model, "hello there");
+    check(said(done).includes("hello there"), done);
+    const { usage } = done.events.findLast((event) => event.type === "turn.completed");
+    check(usage.output_tokens > 0, usage);
+  },
+  // The sandbox gives tools what the user said, so the command names the tool that runs it.
+  command: (model) => {
+    rmSync(join(folder, "exec_command.txt"), { force: true });
+    said(start(model, "echo written > exec_command.txt"));
+    check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "written\n", "no file");
+  },
+  // It offers `apply_patch` to models that it knows by name.
+  edit: (model) => {
+    rmSync(join(folder, "apply_patch.txt"), { force: true });
+    const done = start(
+      model.replace(/[^/]+$/, "gpt-5.5"),
+      "*** Begin Patch\n*** Add File: apply_patch.txt\n+a line\n*** End Patch",
+    );
+    check(existsSync(join(folder, "apply_patch.txt")), done);
+    check(readFileSync(join(folder, "apply_patch.txt"), "utf8") === "a line\n", done);
+    said(done);
+  },
+  session: (model) => {
+    said(start(model, "hello there"));
+    const done = start(model, "sandbox: recite", ["resume", "--last"]);
+    check(said(done).includes("hello there"), done);
+  },
+};
+
+const keys = {
+  wrongKey: (model) => {
+    const done = start(model, "hello there", [], `gw-${"A".repeat(43)}`);
+    check(done.status !== 0 && JSON.stringify(done.events).includes("401"), done);
+  },
+};
+
+try {
+  await run(steps, ofResponses);
+  await run(keys, kinds.slice(0, 1));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
