@@ -28,6 +28,7 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
+from services.inference.fallback.step_request import copied
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
@@ -122,6 +123,7 @@ class SandboxProvider:
 
     async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Return an answer as it comes; see `base.Provider.stream`."""
+        _leave_out_tools(call)
         await offload(check_request, call.request)
         _drop_unnamed(call)
         try:
@@ -181,6 +183,16 @@ class SandboxProvider:
 
 def _body(error: SandboxError) -> bytes:
     return orjson.dumps(openai_shapes.error_body(error))
+
+
+def _leave_out_tools(call: Call) -> None:
+    """Leave out the tools of another dialect that a model can do without."""
+    if any(tool.optional for tool in call.request.tools):
+        fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
+        tools = [tool for _, tool in fields.taken_tools(call.request)]
+        call.request = copied(call.request)
+        del call.request.tools[:]
+        call.request.tools.extend(tools)
 
 
 def _drop_unnamed(call: Call) -> None:

@@ -524,6 +524,7 @@ class Tool(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     OPAQUE_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
+    OPTIONAL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required unless `opaque` is set. 1 to 128 characters."""
     description: _builtins.str
@@ -537,6 +538,10 @@ class Tool(_message.Message):
     opaque: _builtins.bool
     """Optional. Whether `extra` is the whole definition: a tool that runs at the
     provider, or one of a type without a name here.
+    """
+    optional: _builtins.bool
+    """Optional, with `opaque`. Whether the model can do without the tool: where neither its provider
+    nor the gateway has such a tool, it is left out, and named in `Served.dropped`.
     """
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
@@ -559,10 +564,11 @@ class Tool(_message.Message):
         extra: _conversation_pb2.Opaque | None = ...,
         opaque: _builtins.bool = ...,
         web: Global___WebTool | None = ...,
+        optional: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "extra", b"extra", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "strict", b"strict", "web", b"web"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "optional", b"optional", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015

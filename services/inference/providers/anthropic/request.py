@@ -151,9 +151,8 @@ def _translated(request: GenerateRequest, fields: AnthropicFields) -> Json:
     if conversation.system:
         translated["system"] = shortest(conversation.system)
     if request.tools:
-        translated["tools"] = [
-            _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)
-        ]
+        tools = fields.taken_tools(request)
+        translated["tools"] = [_tool(tool, path, fields) for path, tool in tools]
     return translated
 
 

@@ -82,9 +82,8 @@ def build_request(call: Call, server: Server) -> bytes:
         if prefill_of(request) and not _continues_by_itself(request, own):
             body["messages"].append({"role": "user", "content": CONTINUE})
         if request.tools:
-            body["tools"] = [
-                _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)
-            ]
+            tools = fields.taken_tools(request)
+            body["tools"] = [_tool(tool, path, fields) for path, tool in tools]
     if call.stream:
         options = own.get("stream_options")
         given = options if isinstance(options, dict) else {}
