@@ -37,6 +37,9 @@ function start(model, prompt, options = [], apiKey = key) {
   return { status: done.status, events, stderr: done.stderr.slice(-1_000) };
 }
 
+const patch = (file) => `*** Begin Patch\n*** Add File: ${file}\n+a line\n*** End Patch`;
+const usage = (done) => done.events.findLast((event) => event.type === "turn.completed").usage;
+
 function said(done) {
   check(done.status === 0, done);
   const messages = done.events.filter((event) => event.item?.type === "agent_message");
@@ -48,8 +51,7 @@ const steps = {
   answer: (model) => {
     const done = start(model, "hello there");
     check(said(done).includes("hello there"), done);
-    const { usage } = done.events.findLast((event) => event.type === "turn.completed");
-    check(usage.output_tokens > 0, usage);
+    check(usage(done).output_tokens > 0, usage(done));
   },
   // The sandbox gives tools what the user said, so the command names the tool that runs it.
   command: (model) => {
@@ -57,21 +59,29 @@ const steps = {
     said(start(model, "echo written > exec_command.txt"));
     check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "written\n", "no file");
   },
-  // It offers `apply_patch` to models that it knows by name.
   edit: (model) => {
-    rmSync(join(folder, "apply_patch.txt"), { force: true });
-    const done = start(
-      model.replace(/[^/]+$/, "gpt-5.5"),
-      "*** Begin Patch\n*** Add File: apply_patch.txt\n+a line\n*** End Patch",
-    );
-    check(existsSync(join(folder, "apply_patch.txt")), done);
-    check(readFileSync(join(folder, "apply_patch.txt"), "utf8") === "a line\n", done);
+    rmSync(join(folder, "exec_command.txt"), { force: true });
+    const done = start(model, `apply_patch <<'EOF'\n${patch("exec_command.txt")}\nEOF`);
+    check(existsSync(join(folder, "exec_command.txt")), done);
+    check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "a line\n", done);
     said(done);
   },
   session: (model) => {
-    said(start(model, "hello there"));
-    const done = start(model, "sandbox: recite", ["resume", "--last"]);
-    check(said(done).includes("hello there"), done);
+    const first = start(model, "hello there");
+    const done = start(model, "thank you", ["resume", "--last"]);
+    check(said(first).includes("hello there") && said(done).includes("thank you"), done);
+    check(usage(done).input_tokens > usage(first).input_tokens, usage(done));
+  },
+};
+
+// It offers the tool `apply_patch`, whose input is no JSON, to models that it knows by name.
+const freeform = {
+  edit: (model) => {
+    rmSync(join(folder, "apply_patch.txt"), { force: true });
+    const done = start(model.replace(/[^/]+$/, "gpt-5.5"), patch("apply_patch.txt"));
+    check(existsSync(join(folder, "apply_patch.txt")), done);
+    check(readFileSync(join(folder, "apply_patch.txt"), "utf8") === "a line\n", done);
+    said(done);
   },
 };
 
@@ -84,6 +94,8 @@ const keys = {
 
 try {
   await run(steps, ofResponses);
+  // Of the others, OpenAI's own responses alone have such tools.
+  await run(freeform, ofResponses.slice(kinds.length));
   await run(keys, kinds.slice(0, 1));
 } finally {
   rmSync(folder, { recursive: true, force: true });
