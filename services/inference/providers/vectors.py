@@ -9,7 +9,7 @@ import binascii
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -23,13 +23,12 @@ from services.inference.providers.request_fields import RequestFields
 MAX_LENGTH: Final = 1 << 13
 
 _NUMBERS = b"+-.0123456789Ee, \t\r\n"
-_NAME_BEFORE = re.compile(rb'"(\w{1,20})"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}\Z', re.ASCII)
-_LONGEST_NAME = 40
-# Bytes that tell most lists of other things, before all of a list is looked at.
-_PEEK = 16
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+# Between the name of a member and its value.
+_COLON = re.compile(rb"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}")
 
-# A vector: a JSON list of numbers, or the base64 of its 32-bit floats.
-Vector = bytes | str
+# A vector as JSON: a list of numbers, or a string with the base64 of its 32-bit floats.
+Vector = bytes
 
 
 def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) -> None:
@@ -49,43 +48,51 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
         fields.drop("end_user")
 
 
-class NumberLists:
-    """An answer, and the lists of numbers that were set aside.
+class VectorTexts:
+    """An answer, and the texts of its vectors that were set aside.
 
     Attributes:
-        outline: the answer's JSON with `[i]` in the place of the list number `i`.
+        outline: the answer's JSON with `[i]` in the place of the vector number `i`.
     """
 
     def __init__(self, answer: bytes, name: str) -> None:
-        """Set aside the lists of numbers that are members called `name` of an object.
+        """Set aside the values of members called `name` that look like vectors.
 
-        Each has only the characters of numbers and commas; whether these form numbers is not
-        checked.
+        They have only the characters of numbers and commas, or of base64; whether these form
+        numbers is not checked.
         """
         self._answer = answer
-        self._lists: list[tuple[int, int]] = []
-        wanted = name.encode()
+        self._places: list[tuple[int, int]] = []
         pieces: list[bytes] = []
         written = 0
-        begin = answer.find(b"[")
-        while begin >= 0 and (end := answer.find(b"]", begin)) >= 0:
-            begin = max(begin, answer.rfind(b"[", begin, end))
-            before = _NAME_BEFORE.search(answer, max(begin - _LONGEST_NAME, written), begin)
-            if before is not None and before[1] == wanted and _are_numbers(answer, begin + 1, end):
-                pieces += (answer[written:begin], b"[%d]" % len(self._lists))
-                written = end + 1
-                self._lists.append((begin, written))
-            begin = answer.find(b"[", end + 1)
+        # Within strings of JSON there is a backslash before the second quotation mark.
+        key = b'"%b"' % name.encode()
+        at = answer.find(key)
+        while at >= 0:
+            at += len(key)
+            if colon := _COLON.match(answer, at):
+                begin = colon.end()
+                end = _end_of_vector(answer, begin)
+                if end:
+                    pieces += (answer[written:begin], b"[%d]" % len(self._places))
+                    self._places.append((begin, end))
+                    written = at = end
+            at = answer.find(key, at)
         pieces.append(answer[written:])
         self.outline = b"".join(pieces)
 
-    def list_at(self, value: object) -> bytes | None:
-        """Return the JSON of the list that a value of the outline stands for, or None."""
+    def text_at(self, value: object) -> Vector | None:
+        """Return the vector that a value of the outline stands for, or None."""
         match value:
-            case [int(number)] if 0 <= number < len(self._lists):
-                begin, end = self._lists[number]
+            case [int(number)] if 0 <= number < len(self._places):
+                begin, end = self._places[number]
                 return self._answer[begin:end]
         return None
+
+
+def is_base64(vector: Vector) -> bool:
+    """Return whether a vector is a string with base64, and no list of numbers."""
+    return vector.startswith(b'"')
 
 
 def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[Vector]:
@@ -106,48 +113,57 @@ def packed(vector: Vector, provider: str) -> bytes:
     Raises:
         UpstreamError: it holds something that is no such number.
     """
-    if isinstance(vector, str):
-        return binascii.a2b_base64(vector)
+    if is_base64(vector):
+        return binascii.a2b_base64(vector[1:-1])
     try:
         return packed_floats.pack(orjson.loads(vector))
     except (orjson.JSONDecodeError, OverflowError, struct.error) as error:
         raise broken_answer(provider, "answered vectors of something else than numbers") from error
 
 
-def in_json(vector: Vector, provider: str, *, base64: bool) -> Any:
+def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
     """Return a vector for an answer's JSON, in the form that is asked for.
 
     Raises:
         UpstreamError: as of `packed`.
     """
-    if isinstance(vector, str):
-        if base64:
-            return vector
-        return orjson.Fragment(packed_floats.to_json(packed(vector, provider)))
-    if not base64:
+    if is_base64(vector) is base64:
         return orjson.Fragment(vector)
-    return binascii.b2a_base64(packed(vector, provider), newline=False).decode()
+    numbers = packed(vector, provider)
+    if base64:
+        return orjson.Fragment(b'"%b"' % binascii.b2a_base64(numbers, newline=False))
+    return orjson.Fragment(packed_floats.to_json(numbers))
 
 
-def _are_numbers(text: bytes, begin: int, end: int) -> bool:
-    if text[begin : min(begin + _PEEK, end)].translate(None, _NUMBERS):
-        return False
-    return not text[begin:end].translate(None, _NUMBERS)
+def no_answer(count: int, provider: str) -> UpstreamError:
+    """Return the error for an answer without `count` vectors."""
+    return broken_answer(provider, f"did not answer {count} vectors")
+
+
+def _end_of_vector(text: bytes, begin: int) -> int:
+    """Return where a vector ends that may begin at a place of JSON; 0 if there is none."""
+    # What follows the vector, or is in its way; no longer stretch is looked at twice.
+    quote = text.find(b'"', begin + 1)
+    if text.startswith(b'"', begin):
+        return (
+            quote + 1 if quote >= 0 and not text[begin + 1 : quote].translate(None, _BASE64) else 0
+        )
+    if not text.startswith(b"[", begin):
+        return 0
+    end = text.find(b"]", begin, quote if quote >= 0 else len(text))
+    return end + 1 if end >= 0 and not text[begin + 1 : end].translate(None, _NUMBERS) else 0
 
 
 def _length(vector: Vector | None) -> int:
     """Return how many numbers a vector has; 0 for what is none."""
     if vector is None:
         return 0
-    if isinstance(vector, bytes):
+    if not is_base64(vector):
         return vector.count(b",") + 1 if vector.strip(b"[] \t\r\n") else 0
-    try:
-        size = len(binascii.a2b_base64(vector, strict_mode=True))
-    except ValueError:  # also where it is not ASCII
+    text = vector[1:-1]
+    digits = text.rstrip(b"=")
+    padding = len(text) - len(digits)
+    if len(text) % 4 or padding > 2 or b"=" in digits:
         return 0
+    size = len(text) // 4 * 3 - padding
     return 0 if size % packed_floats.WIDTH else size // packed_floats.WIDTH
-
-
-def no_answer(count: int, provider: str) -> UpstreamError:
-    """Return the error for an answer without `count` vectors."""
-    return broken_answer(provider, f"did not answer {count} vectors")

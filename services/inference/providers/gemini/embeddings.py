@@ -12,7 +12,7 @@ from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.upstream import Upstream
-from services.inference.providers.vectors import NumberLists, check_lengths, no_answer, packed
+from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
 
 # Maximum texts of a request.
 MAX_BATCH = 100
@@ -38,14 +38,14 @@ def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[byte
     Raises:
         UpstreamError: the answer does not have that many vectors of one length.
     """
-    lists = NumberLists(answer, "values")
-    parsed = upstream.json_object_of(lists.outline, (count + 1) * _VALUES_A_VECTOR)
+    texts = VectorTexts(answer, "values")
+    parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)
     given = parsed.get("embeddings")
     items = given if isinstance(given, list) else []
     if len(items) != count:
         raise no_answer(count, upstream.name)
     found = [
-        lists.list_at(item.get("values")) if isinstance(item, dict) else None for item in items
+        texts.text_at(item.get("values")) if isinstance(item, dict) else None for item in items
     ]
     vectors = [packed(one, upstream.name) for one in check_lengths(found, upstream.name)]
     match parsed.get("usageMetadata"):

@@ -18,10 +18,10 @@ from services.inference.providers.bounds import name_of, tokens
 from services.inference.providers.openai.fields import OpenAIFields, Server
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import (
-    NumberLists,
-    Vector,
+    VectorTexts,
     check_lengths,
     in_json,
+    is_base64,
     no_answer,
     packed,
 )
@@ -69,12 +69,12 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
     """
     inputs, provider = call.inputs, upstream.name
     count = len(inputs.texts) or len(inputs.token_lists)
-    lists = NumberLists(answer, "embedding")
-    parsed = upstream.json_object_of(lists.outline, (count + 1) * _VALUES_A_VECTOR)
+    texts = VectorTexts(answer, "embedding")
+    parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)
     items, is_ordered = _in_order(parsed.get("data"), count)
     if items is None:
         raise no_answer(count, provider)
-    found = [_vector(item.get("embedding"), lists) for item in items]
+    found = [texts.text_at(item.get("embedding")) for item in items]
     vectors = check_lengths(found, provider)
     usage = _usage(parsed.get("usage"))
     response = EmbedResponse(estimated=usage is None)
@@ -84,7 +84,7 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
         response.vectors.extend(packed(vector, provider) for vector in vectors)
         return response
     base64 = inputs.encoding == EmbedRequest.ENCODING_BASE64
-    is_as_asked = all(isinstance(vector, str) is base64 for vector in vectors)
+    is_as_asked = all(is_base64(vector) is base64 for vector in vectors)
     if is_as_asked and is_ordered and usage is not None and parsed.get("object") == "list":
         response.passthrough = answer
     else:
@@ -110,10 +110,6 @@ def _in_order(data: object, count: int) -> tuple[Sequence[Mapping[str, Any]] | N
     if len(items) != count or by_index.keys() != set(range(count)):
         return None, False
     return [by_index[place] for place in range(count)], is_ordered
-
-
-def _vector(value: object, lists: NumberLists) -> Vector | None:
-    return value if isinstance(value, str) else lists.list_at(value)
 
 
 def _usage(value: object) -> int | None:

@@ -17,7 +17,7 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.packed_floats import pack, unpack
 from services.inference.providers import vectors
 from services.inference.providers.openai import OpenAIProvider
-from services.inference.providers.vectors import NumberLists
+from services.inference.providers.vectors import VectorTexts
 from tests.services.inference.providers.changes import spread
 from tests.services.inference.providers.embedding_calls import embedding_call
 from tests.services.inference.providers.scripted_server import ScriptedUpstream, scripted_upstream
@@ -172,10 +172,37 @@ def test_lists_are_set_aside_and_found_again(
     lists = [[number for number in one if abs(number) < 3e38] or [0.0] for one in lists]
     value = {"t": f'{text}"embedding":[1]', "data": [{"embedding": one} for one in lists], "n": [1]}
     answer = orjson.dumps(value, option=option)
-    found = NumberLists(answer, "embedding")
+    found = VectorTexts(answer, "embedding")
     outline = orjson.loads(found.outline)
     assert (outline["t"], outline["n"]) == (value["t"], [1])
-    aside = [found.list_at(item["embedding"]) for item in outline["data"]]
+    aside = [found.text_at(item["embedding"]) for item in outline["data"]]
     assert [orjson.loads(one or b"") for one in aside] == lists
     for one, numbers in zip(aside, lists, strict=True):
         assert unpack(vectors.packed(one or b"", "p")).tolist() == unpack(pack(numbers)).tolist()
+
+
+@pytest.mark.parametrize(
+    "text", ["AAAA", "AAAAA===", "AAAAA=A=", "AAA", "AAAAAA", "====", "", "AAAA AAA=", "AAAAAA-_"]
+)
+async def test_what_is_no_base64_of_floats_is_a_failure(here: ScriptedUpstream, text: str) -> None:
+    with pytest.raises(UpstreamError):
+        await asked(here, answer_of(text, text), encoding=BASE64)
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=20))
+def test_the_length_is_known_without_decoding(numbers: list[float]) -> None:
+    text = b'"%b"' % base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers))
+    whole = orjson.dumps({"embedding": orjson.Fragment(text)})
+    found = VectorTexts(whole, "embedding")
+    vector = found.text_at(orjson.loads(found.outline)["embedding"])
+    assert vector == text
+    as_list = vectors.in_json(text, "p", base64=False)
+    assert vectors.check_lengths([vector, orjson.dumps(as_list)], "p")
+    assert unpack(vectors.packed(text, "p")).tolist() == numbers
+
+
+async def test_another_order_is_put_right(here: ScriptedUpstream) -> None:
+    whole = orjson.loads(answer_of([0.5], [1]))
+    whole["data"].reverse()
+    response = await asked(here, orjson.dumps(whole))
+    assert orjson.loads(response.passthrough) == orjson.loads(answer_of([0.5], [1]))
