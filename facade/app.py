@@ -23,6 +23,7 @@ from facade.routes import (
     models,
     operations,
     responses,
+    stored_responses,
 )
 
 # Paths whose plain POST requests are served without aiohttp.
@@ -87,6 +88,7 @@ def _routes() -> list[web.RouteDef]:
         web.get("/beta/v1/files/{file_id}", files.get_file),
         web.delete("/beta/v1/files/{file_id}", files.delete),
         web.get("/beta/v1/files/{file_id}/content", files.content),
+        *stored_responses.routes(),
         *memory.routes(),
         *articles.routes(),
         *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),

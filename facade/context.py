@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
+from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
 from facade.draining import Drain
@@ -18,7 +19,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Served
-from gateway.memory.v1 import memory_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.ids import Source
 from services.common.settings import Settings
@@ -35,6 +36,7 @@ class Context:
         files: the stub of the FileStoreService on it.
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
+        responses: the stub of the ResponseService on it.
         identify: looks up API keys through AccountsService, with a cache.
         parser: parses bodies of chat completions and messages.
         body_budget: limits the total size of buffered bodies.
@@ -43,6 +45,7 @@ class Context:
         registry: the metrics exported by /metrics.
         source: identifiers and clocks.
         drain: the requests in progress.
+        background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
     """
 
@@ -52,6 +55,7 @@ class Context:
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
+    responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
     identify: Identify
     parser: ParserPool
     body_budget: BodyBudget
@@ -60,6 +64,7 @@ class Context:
     registry: CollectorRegistry
     source: Source
     drain: Drain
+    background: BackgroundTasks
     cors: Cors | None
 
 

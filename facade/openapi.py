@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from facade.dialects import anthropic, articles, memory, openai, responses
 from facade.dialects.purposes import PURPOSES
+from facade.dialects.stored_responses import openapi as stored_responses
 from services.common.settings import MAX_FILE_LIFETIME_S
 
 _REF = "#/components/schemas/{model}"
@@ -157,6 +158,7 @@ def _document() -> dict[str, Any]:
             "/beta/v1/responses": {
                 "post": _post("Responses", "createResponse", response, "FormatAError", streams=True)
             },
+            **stored_responses.paths(_COMPAT_VERSION, _errors("FormatAError")),
             **_messages_paths("/beta/v1", "", messages, count),
             **_messages_paths("/coding/v1", "Coding", messages, count),
             **_models_paths("/beta/v1", ""),
@@ -173,6 +175,7 @@ def _document() -> dict[str, Any]:
                 **definitions["$defs"],
                 **articles.schemas(),
                 **memory.schemas(),
+                **stored_responses.schemas(),
                 "FormatAFile": _FILE_A,
                 "FormatBFile": _FILE_B,
                 "FileForm": _FILE_FORM,

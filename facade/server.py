@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.app import create_app, create_operations_app, plain_endpoints
+from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.cors import Cors
@@ -26,7 +27,7 @@ from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
-from gateway.memory.v1 import memory_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachingAuthenticator, Caller, Identify
 from services.common.channels import call_metadata
@@ -93,6 +94,7 @@ class Facade:
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
+            responses=responses_pb2_grpc.ResponseServiceStub(channel),
             identify=identify or _identify(channel, settings, source),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
@@ -101,6 +103,9 @@ class Facade:
             registry=metrics.shown(registry),
             source=source,
             drain=Drain(),
+            background=BackgroundTasks(
+                limits.max_background_responses, limits.max_queued_responses
+            ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
         )
         runner = web.AppRunner(
@@ -134,13 +139,22 @@ class Facade:
         )
 
     async def stop(self) -> None:
-        """Stop listening, let requests in progress finish (`limits.drain_s`), and close."""
+        """Stop listening, let requests in progress finish (`limits.drain_s`), and close.
+
+        Responses that are generated in the background have the same time.
+        """
         for listener in self._listeners:
             listener.close()
         server = self._runner.server
         assert server is not None, "it has been started"
         drain_s = self._context.settings.limits.drain_s
-        await self._context.drain.finish(drain_s, lambda: server.connections)
+        background = self._context.background
+        await asyncio.gather(
+            self._context.drain.finish(drain_s, lambda: server.connections),
+            background.finish(drain_s),
+        )
+        # Requests that were cut off store how they ended.
+        await background.finish(0)
         await self._runner.cleanup()
         await self._operations.cleanup()
         await self._context.parser.close()

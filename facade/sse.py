@@ -6,6 +6,7 @@ events. One message from the service becomes one write.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -21,6 +22,8 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
+
+log = logging.getLogger(__name__)
 
 
 class Encoder(Protocol):
@@ -51,8 +54,32 @@ class Encoder(Protocol):
         ...
 
 
-async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResponse:
+class EndObserver(Protocol):
+    """Is told how a streamed response ends."""
+
+    async def before_end(self) -> None:
+        """Do what has to be done before the end of a response is written.
+
+        Raises:
+            GatewayError: it was not done; a complete answer ends with this error instead.
+        """
+        ...
+
+    def left(self) -> None:
+        """Note that the client left after the response had begun, before its end."""
+        ...
+
+
+async def relay(
+    exchange: Exchange, call: Any, encoder: Encoder, observer: EndObserver | None = None
+) -> StreamedResponse:
     """Respond with the events of `call`, a started StreamGenerate.
+
+    Args:
+        exchange: the request.
+        call: the call.
+        encoder: encodes its events.
+        observer: is told of the end, once `encoder` has encoded it.
 
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
@@ -66,22 +93,57 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
             # Also handles events from other services.
             if not exchange.has_begun:
                 raise
-            failure = to_gateway_error(error, exchange)
-            exchange.failure = failure.code
-            return await stream.end(encoder.error(failure))
-        except asyncio.CancelledError:
+            return await stream.end(await _failed(exchange, encoder, error, observer))
+        except (asyncio.CancelledError, ConnectionError) as error:
             context = exchange.context
-            if not exchange.has_begun or not context.drain.uncancel():
+            if not exchange.has_begun:
+                raise
+            if isinstance(error, ConnectionError) or not context.drain.uncancel():
+                if observer is not None:
+                    observer.left()
                 raise
             failure = stopping()
             context.metrics.limits_reached.labels(failure.limit).inc()
-            exchange.failure = failure.code
-            return await stream.end(encoder.error(failure))
-        return await stream.end(encoder.finish())
+            return await stream.end(await _failed(exchange, encoder, failure, observer))
+        if observer is None:
+            return await stream.end(encoder.finish())
+        return await stream.end(await _finished(exchange, encoder, observer))
     finally:
         exchange.served = ServedAnswer.of(encoder.served, encoder.usage)
         call.cancel()
         stream.stop()
+
+
+async def _finished(exchange: Exchange, encoder: Encoder, observer: EndObserver) -> bytes:
+    """Return the end of a complete answer, once the observer has done its part.
+
+    Raises:
+        GatewayError: it has not, and nothing was sent so far.
+    """
+    end = encoder.finish()
+    try:
+        await observer.before_end()
+    except GatewayError as error:
+        if not exchange.has_begun:
+            raise
+        exchange.failure = error.code
+        return encoder.error(error)
+    return end
+
+
+async def _failed(
+    exchange: Exchange, encoder: Encoder, error: Exception, observer: EndObserver | None
+) -> bytes:
+    """Return the end of an interrupted answer, once the observer has done its part."""
+    failure = to_gateway_error(error, exchange)
+    exchange.failure = failure.code
+    end = encoder.error(failure)
+    if observer is not None:
+        try:
+            await observer.before_end()
+        except GatewayError as other:
+            log.warning("the end of a failed answer was not stored", extra={"code": other.code})
+    return end
 
 
 class _EventStream:

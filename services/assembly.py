@@ -16,7 +16,7 @@ from gateway.accounts.v1 import accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
-from gateway.memory.v1 import memory_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.repository import AccountRepository
 from services.articles import servicer as articles
@@ -40,6 +40,7 @@ from services.inference.files import FileStore
 from services.inference.memory.turn_client import TurnClient
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
+from services.memory.responses import servicer as responses
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +155,11 @@ class Services:
                 memory_pb2_grpc.add_MemoryServiceServicer_to_server,
                 services._memory.servicer,
                 memory.SERVICE_NAME,
+            )
+            server.add(
+                responses_pb2_grpc.add_ResponseServiceServicer_to_server,
+                services._memory.responses,
+                responses.SERVICE_NAME,
             )
         if "inference" in names:
             services._inference = await Inference.start(

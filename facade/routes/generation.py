@@ -20,7 +20,7 @@ from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
 from facade.parsing import FIELD_NAMES, Kind, Option, Parsed
 from facade.served_headers import served_headers
-from facade.sse import Encoder, relay
+from facade.sse import Encoder, EndObserver, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import GenerateResponse
@@ -88,11 +88,13 @@ def metadata(request: web.Request) -> Metadata:
     return rpc_metadata(request[EXCHANGE])
 
 
-def stream(exchange: Exchange, parsed: Parsed, encoder: Encoder) -> Awaitable[Response]:
-    """Start a streamed call; return the coroutine that writes the response."""
+def stream(
+    exchange: Exchange, parsed: Parsed, encoder: Encoder, observer: EndObserver | None = None
+) -> Awaitable[Response]:
+    """Start a streamed call; return the coroutine that writes the response; see `relay`."""
     inference = exchange.context.inference
     call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
-    return relay(exchange, call, encoder)
+    return relay(exchange, call, encoder, observer)
 
 
 def generate(

@@ -1,8 +1,8 @@
 """POST /beta/v1/responses."""
 
-from collections.abc import Awaitable
 from functools import partial
 
+from facade.background_responses import BackgroundResponse
 from facade.dialects.responses import (
     ResponseState,
     ResponseStream,
@@ -10,48 +10,58 @@ from facade.dialects.responses import (
     render_response,
 )
 from facade.http.exchange import Exchange
-from facade.http.responses import Response
+from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
-from facade.routes.generation import generate, parse, stream
-from services.common.errors import unsupported
+from facade.response_conversations import put_conversation
+from facade.response_storage import ResponseStore, StoredStream
+from facade.routes.generation import generate, parse, rpc_metadata, stream
 from services.common.ids import new_response_id
 
 
 async def create(exchange: Exchange) -> Response:
-    """Generate a response."""
+    """Generate a response, and store it where the request does not say otherwise."""
     parsed = await parse(exchange, "responses")
     state = parsed.state
     assert state is not None
-    _check_state(state)
-    return await _begin(exchange, parsed, state)
-
-
-def _check_state(state: ResponseState) -> None:
-    """Reject what needs stored responses.
-
-    Raises:
-        GatewayError: unsupported, naming the field.
-    """
-    if state.previous_response_id is not None:
-        raise unsupported(
-            "previous_response_id", "previous_response_id: no response is kept by this gateway"
-        )
+    if state.previous_response_id is not None or state.references:
+        state = await put_conversation(exchange, parsed, state, rpc_metadata(exchange))
     if state.background:
-        raise unsupported("background", "background: no response is kept by this gateway")
-    for reference in state.references:
-        raise unsupported(reference.path, f"{reference.path}: no item with this id is kept")
+        return await _generate_in_background(exchange, parsed, state)
+    return await _generate(exchange, parsed, state)
 
 
-def _begin(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Awaitable[Response]:
+async def _generate_in_background(
+    exchange: Exchange, parsed: Parsed, state: ResponseState
+) -> Response:
+    """Respond with the queued response, or with the events of its generation."""
+    metadata = rpc_metadata(exchange)
+    running = BackgroundResponse(exchange, parsed, state, metadata, new_response_id())
+    queued = await running.begin()
+    if parsed.stream:
+        return await running.events.write_to(exchange)
+    return JsonResponse(queued, {})
+
+
+async def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Response:
+    """Respond with the response, or its events; it is stored before its end is sent."""
     response_id = new_response_id()
     now = exchange.context.source.now
     created = int(now())
     echo = state.echo
+    store = None
+    if state.store:
+        store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
+        await store.check_room()
     if parsed.stream:
-        return stream(exchange, parsed, ResponseStream(response_id, created, echo, now))
-    return generate(
+        encoder = ResponseStream(response_id, created, echo, now)
+        observer = None if store is None else StoredStream(store, encoder)
+        return await stream(exchange, parsed, encoder, observer)
+    response = await generate(
         exchange,
         parsed,
         partial(render_response, response_id=response_id, created=created, echo=echo),
         partial(pass_on_response, response_id=response_id, echo=echo),
     )
+    if store is not None and isinstance(response, JsonResponse):
+        await store.store(response.body)
+    return response

@@ -88,6 +88,8 @@ reserved_connections = 0.5    # share of them for connections that came with a g
 max_body_bytes = 67108864           # bytes of a chat, messages or embeddings body
 max_body_values = 1000000     # JSON values in a body, at any depth
 max_parallel_parses = 1       # bodies that take long to read are read by so many processes
+max_background_responses = 4  # responses that one user generates in the background of a process
+max_queued_responses = 16     # and how many more may wait for that
 max_buffered_bytes = 536870912    # bytes of bodies that a process reads at once
 max_buffered_bytes_per_user = 134217728   # of them those of one user
 body_idle_s = 60              # how long a client may send nothing of a body or file
@@ -175,6 +177,11 @@ retrieve_top_k = 8            # older turns that are found for a request
 retrieve_tokens = 2000        # of them together
 embed_wait_s = 2              # how long a request waits for the vector of its question
 job_poll_s = 2                # how often summaries and facts that wait are looked for
+response_ttl_s = 2592000      # how long a stored response of /beta/v1/responses is kept; one that
+                              # others continue, as long as the last of them
+response_lease_s = 15         # after which a background response fails whose worker is gone
+max_response_bytes = 67108864 # of one stored response with its input
+max_conversation = 1000       # responses of one conversation, by previous_response_id
 
 [memory.quota]                # memories that one user may have, by plan
 personal_free = 10
@@ -182,8 +189,9 @@ personal_pro = 50
 team_pro = 100
 enterprise = 100
 
-[memory.storage]              # bytes that a user's memories may have together, by plan: what was
-                              # said, twice, as the index of it takes about as much again
+[memory.storage]              # bytes that a user's memories and stored responses may have together,
+                              # by plan: what was said, twice, as the index of it takes about as
+                              # much again, and responses once
 personal_free = 268435456
 personal_pro = 1073741824
 team_pro = 10737418240

@@ -25,6 +25,11 @@ from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.management import MemoryManagement
 from services.memory.metrics import MemoryMetrics
 from services.memory.profile.fact_store import FactStore
+from services.memory.responses.conversation import ConversationReader
+from services.memory.responses.records import ResponseLimits
+from services.memory.responses.repository import ResponseRepository
+from services.memory.responses.runs import ResponseRuns
+from services.memory.responses.servicer import ResponseServicer
 from services.memory.servicer import MemoryServicer
 from services.memory.storage.repository import MemoryRepository
 from services.memory.turns.context import ContextReader
@@ -40,12 +45,15 @@ class MemoryService:
     """The memory service of one process, with its background work running.
 
     Attributes:
-        servicer: answers calls.
+        servicer: answers calls of MemoryService.
+        responses: answers calls of ResponseService.
     """
 
     def __init__(
         self,
         servicer: MemoryServicer,
+        responses: ResponseServicer,
+        runs: ResponseRuns,
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
@@ -53,6 +61,8 @@ class MemoryService:
         instances: Instances | None,
     ) -> None:
         self.servicer = servicer
+        self.responses = responses
+        self._runs = runs
         self._instances = instances
         self._locks = locks
         self._jobs = jobs
@@ -85,14 +95,19 @@ class MemoryService:
         jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
         turns = TurnService(stores, locks, contexts, jobs, limits, source, metrics, reserve)
         management = MemoryManagement(database, stores, locks, contexts.embed_question)
+        responses = open_responses(database, source, settings, instances)
+        runs = ResponseRuns(responses)
+        conversations = ConversationReader(database, source, responses.limits)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
             MemoryServicer(turns, management),
+            ResponseServicer(responses, runs, conversations, limits.storage, reserve),
+            runs,
             locks,
             jobs,
             tasks,
-            MemorySweeper(stores.repository, locks, lease, every_s),
+            MemorySweeper(stores.repository, locks, responses, lease, every_s),
             instances,
         )
 
@@ -107,6 +122,7 @@ class MemoryService:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._jobs.stop()
         await self._sweeper.stop()
+        await self._runs.close()
         await self._locks.close()
         if self._instances:
             self._instances.leave()
@@ -131,3 +147,19 @@ def open_locks(
     """Return this process's locks on memories."""
     limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
     return MemoryLocks(database, source, limits, instances)
+
+
+def open_responses(
+    database: AsyncEngine, source: Source, settings: Settings, instances: Instances | None = None
+) -> ResponseRepository:
+    """Return the stored responses of a migrated database."""
+    memory = settings.memory
+    limits = ResponseLimits(
+        ttl_s=memory.response_ttl_s,
+        lease_s=memory.response_lease_s,
+        max_bytes=memory.max_response_bytes,
+        max_conversation=memory.max_conversation,
+        # As many as a request that sends the conversation itself may have.
+        max_conversation_bytes=settings.limits.max_body_bytes,
+    )
+    return ResponseRepository(database, source, limits, instances)

@@ -45,6 +45,8 @@ async def answer(
         ("POST", "/beta/v1/embeddings", {"model": "openai/embed", "input": "a"}),
         ("POST", "/beta/v1/embeddings", {"model": "openai/embed"}),
         ("POST", "/beta/v1/responses", {"model": "openai/echo"}),
+        ("GET", "/beta/v1/responses/none", None),
+        ("DELETE", "/beta/v1/responses/none", None),
         ("GET", "/beta/v1/models", None),
         ("GET", "/beta/v1/models/sandbox/echo", None),
         ("GET", "/beta/v1/models/none", None),

@@ -16,7 +16,8 @@ _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
 # A quote after a backslash is inside of a string.
 _NUMBER = re.compile(rb'(?<!\\)"sequence_number"\s*:\s*\d+')
 # Events with a response object; the last ones end the answer.
-_BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
+_CREATIONS = ("response.created", "response.queued")
+_BEGINNINGS = (*_CREATIONS, "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _WITH_RESPONSE = frozenset((*_BEGINNINGS, *_ENDS))
 _ITEM_DONE = "response.output_item.done"
@@ -30,12 +31,21 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
 class NativeEvents:
     """Writes a provider's events as they are, with the gateway's id and state.
 
+    The event that ends the answer is held, since the response may have to be stored before it.
+
     Attributes:
-        response: the response object, once its last event has been written.
+        response: the response object, once its last event is there.
     """
 
-    def __init__(self, writer: EventWriter, response_id: str, echo: Echo) -> None:
-        """Create a writer of events that continues the sequence numbers of `writer`."""
+    def __init__(
+        self, writer: EventWriter, response_id: str, echo: Echo, *, is_queued: bool = False
+    ) -> None:
+        """Create a writer of events that continues the sequence numbers of `writer`.
+
+        Where the response `is_queued`, its creation has been written already.
+        """
+        self._is_queued = is_queued
+        self._end: tuple[str, bytes] | None = None
         self._writer = writer
         self._id = response_id
         self._echo = echo
@@ -49,10 +59,23 @@ class NativeEvents:
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
         found = _TYPE.match(event)
         kind = (found[1] if found else str(orjson.loads(event).get("type")).encode()).decode()
+        if self._is_queued and kind in _CREATIONS:
+            return
         if kind in _WITH_RESPONSE:
             event = self._with_response(kind, event)
         elif kind == _ITEM_DONE:
             self._items.append(event)
+        if kind in _ENDS:
+            self._end = kind, event
+        else:
+            self._write(kind, event)
+
+    def write_end(self) -> None:
+        """Write the event that ends the answer."""
+        if self._end is not None:
+            self._write(*self._end)
+
+    def _write(self, kind: str, event: bytes) -> None:
         number = self._writer.number
         self._writer.number = number + 1
         self._writer.out.append(

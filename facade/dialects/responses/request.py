@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import orjson
 from pydantic import TypeAdapter
 
-from facade.dialects.extensions import set_extensions
+from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.paths import Origins
 from facade.dialects.responses.item_types import Item
@@ -17,6 +18,7 @@ from facade.dialects.responses.items import (
     check_not_empty,
 )
 from facade.dialects.responses.request_fields import keep_of_request
+from facade.dialects.responses.source import plain_settings, source_of
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -85,25 +87,69 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire, _ = read_quickly(_REQUEST, body)
+    wire, is_exact = read_quickly(_REQUEST, body)
+    size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     _check(wire, stream)
     origins = Origins()
-    request = _parameters(wire, "")
+    state = _state(wire, new_id, orjson.dumps if is_exact else _dump)
+    fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    lazy = None
+    if fields is None:
+        request = _parameters(wire, "")
+        request.model = wire.model
+        _add_messages(wire, origins, request)
+        if not (state.references or wire.previous_response_id or wire.prompt):
+            check_not_empty(request.messages, "input")
+    else:
+        lazy = _lazy(wire, fields, origins, size)
+        request = lazy.request
+    if wire.conversation is not None and wire.memory_id is None:
+        wire.memory_id = state.conversation
+    set_extensions(request, wire, partial(_step_parameters, wire), origins)
+    return ParsedRequest(request, lazy, stream, origins, state)
+
+
+def _lazy(
+    wire: ResponseRequest, fields: Mapping[str, object], origins: Origins, size: int
+) -> LazyRequest:
+    """Return a request whose conversation, of these fields, is translated later."""
+    settings = plain_settings(wire)
+    if settings is None:
+        request = _parameters(wire, "", with_tools=False)
+        add = partial(_complete, wire, origins)
+    else:
+        fields = {**fields, **settings}
+        request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
+        add = partial(_complete_with_settings, wire, origins)
     request.model = wire.model
-    state = _state(wire, new_id)
+    return LazyRequest(
+        request, fields, add, size=size, only_maker=False, is_whole=settings is not None
+    )
+
+
+def _complete(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
+    """Add what a request that was read lazily lacks."""
+    if wire.tools:
+        add_tools(request, wire.tools, "tools", wire.max_tool_calls)
+    _add_messages(wire, origins, request)
+
+
+def _complete_with_settings(
+    wire: ResponseRequest, origins: Origins, request: GenerateRequest
+) -> None:
+    """Add what a request lacks of which all fields may go on as they are."""
+    request.MergeFrom(_parameters(wire, "", with_tools=False))
+    _complete(wire, origins, request)
+
+
+def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
     messages: list[Message] = []
     if wire.instructions:
         add_instructions(messages, wire.instructions, origins)
     add_input(messages, wire.input or [], "input", origins)
-    if not (state.references or wire.previous_response_id or wire.prompt):
-        check_not_empty(messages, "input")
     request.messages.extend(messages)
-    if wire.conversation is not None and wire.memory_id is None:
-        wire.memory_id = state.conversation
-    set_extensions(request, wire, partial(_step_parameters, wire), origins)
-    return ParsedRequest(request, None, stream, origins, state)
 
 
 def _check(wire: ResponseRequest, stream: bool) -> None:
@@ -125,7 +171,14 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
         raise invalid("input", "input: is required")
 
 
-def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState:
+def _dump(value: object) -> bytes:
+    """Serialize a value with numbers of any size."""
+    return write_json(value, "")
+
+
+def _state(
+    wire: ResponseRequest, new_id: Callable[[str], str], dump: Callable[[object], bytes]
+) -> ResponseState:
     store = wire.store is not False
     given: Sequence[Item]
     if isinstance(wire.input, str):
@@ -135,6 +188,8 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         given = wire.input or []
     references = []
     items: list[dict[str, Any]] = []
+    if wire.store is False and isinstance(wire.input, str):
+        given = ()
     for index, one in enumerate(given):
         item = cast("dict[str, Any]", one)
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
@@ -143,7 +198,7 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         items.append({**item, "type": kind})
     written: Sequence[bytes] = ()
     if store or references:
-        written = [write_json(_with_id(item, new_id), "input") for item in items]
+        written = [dump(_with_id(item, new_id)) for item in items]
     return ResponseState(
         store=store,
         background=wire.background or False,
@@ -152,7 +207,7 @@ def _state(wire: ResponseRequest, new_id: Callable[[str], str]) -> ResponseState
         input_items=written,
         references=references,
         instructions=wire.instructions,
-        echo=echo_of(wire),
+        echo=echo_of(wire, dump),
     )
 
 
@@ -184,7 +239,9 @@ def _step_parameters(
     return step
 
 
-def _parameters(wire: ResponseParameters, prefix: str) -> GenerateRequest:
+def _parameters(
+    wire: ResponseParameters, prefix: str, *, with_tools: bool = True
+) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(dialect=DIALECT_RESPONSES)
     if wire.max_output_tokens is not None:
@@ -200,7 +257,7 @@ def _parameters(wire: ResponseParameters, prefix: str) -> GenerateRequest:
         if wire.top_logprobs is not None:
             request.top_logprobs = wire.top_logprobs
     tools = wire.tools or ()
-    if tools:
+    if tools and with_tools:
         add_tools(request, tools, f"{prefix}tools", wire.max_tool_calls)
     set_tool_choice(
         request,

@@ -1,11 +1,12 @@
 """What of a request a response repeats, and what says whether it is kept. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import orjson
+
 from facade.dialects.responses.types import ResponseRequest
-from facade.dialects.validation import write_json
 
 LOGPROBS = "message.output_text.logprobs"
 SOURCES = "web_search_call.action.sources"
@@ -37,6 +38,7 @@ _REPEATED: Mapping[str, object] = {
     "truncation": "disabled",
     "user": None,
 }
+_DEFAULTS = {name: orjson.dumps({name: value})[1:-1] for name, value in _REPEATED.items()}
 # In a native provider's response, the fields that are the gateway's.
 _OF_STATE = ("background", "conversation", "previous_response_id", "store")
 
@@ -129,27 +131,32 @@ class ResponseState:
         return cls(**given)
 
 
-def echo_of(wire: ResponseRequest) -> Echo:
-    """Return what the response to a request repeats."""
+def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
+    """Return what the response to a request repeats; `dump` serializes its values."""
     held = wire.__dict__
-    fields = {
-        name: value if (value := held[name]) is not None else default
-        for name, default in _REPEATED.items()
+    given: dict[str, object] = {
+        name: value
+        for name in wire.model_fields_set & _REPEATED.keys()
+        if (value := held[name]) is not None
     }
     if wire.conversation is not None:
-        fields["conversation"] = {"id": conversation_name(wire)}
+        given["conversation"] = {"id": conversation_name(wire)}
     if wire.reasoning is not None:
-        fields["reasoning"] = {"effort": None, "summary": None, **wire.reasoning}
+        given["reasoning"] = {"effort": None, "summary": None, **wire.reasoning}
     if wire.text is not None:
-        fields["text"] = _text(wire.text)
+        given["text"] = _text(wire.text)
     if wire.tools:
-        fields["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
-    if fields["service_tier"] == "auto":
-        fields["service_tier"] = "default"
+        given["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
+    if given.get("service_tier") == "auto":
+        del given["service_tier"]
+    members = _DEFAULTS
+    if given:
+        told = {name: dump({name: value})[1:-1] for name, value in given.items()}
+        members = _DEFAULTS | told
     include = wire.include or ()
     return Echo(
-        _members(fields),
-        _members({name: fields[name] for name in _OF_STATE}),
+        b",".join(members.values()),
+        b",".join([members[name] for name in _OF_STATE]),
         logprobs=LOGPROBS in include,
         sources=SOURCES in include,
     )
@@ -159,10 +166,6 @@ def conversation_name(wire: ResponseRequest) -> str | None:
     """Return the name of the conversation that a request belongs to."""
     given = wire.conversation
     return given if given is None or isinstance(given, str) else given["id"]
-
-
-def _members(fields: Mapping[str, object]) -> bytes:
-    return write_json(fields, "")[1:-1]
 
 
 def _text(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class ResponseStream:
     Attributes:
         served: the model that serves the answer, once known.
         usage: token usage so far.
-        response: the response object, once the answer has ended.
+        response: the response object, once the answer is queued or has ended.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class ResponseStream:
         self.served = Served()
         self.usage = Usage()
         self.response = b""
+        self._is_queued = False
         self._native: NativeEvents | None = None
         self._start = Start()
         self._extra = Opaque()  # fields of the answer without a name
@@ -74,6 +75,19 @@ class ResponseStream:
         self._unopened: Block | None = None  # a text without words so far
         self._hidden = False  # whether the block is not shown
         self._refused = False
+
+    def queue(self, model: str) -> bytes:
+        """Return the first events of an answer that is generated in the background.
+
+        Args:
+            model: the model's name, as the request has it.
+        """
+        self._is_queued = True
+        self._start.model = model
+        self.response = self._begun("queued")
+        for kind in ("created", "queued"):
+            self._writer.write(f"response.{kind}", response=orjson.Fragment(self.response))
+        return self._writer.take()
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
@@ -89,7 +103,9 @@ class ResponseStream:
                 if self._message is not None:
                     self._message.add_text(event.text, event.pieces)
             elif kind == "start" and event.native:
-                self._native = NativeEvents(self._writer, self._id, self._echo)
+                self._native = NativeEvents(
+                    self._writer, self._id, self._echo, is_queued=self._is_queued
+                )
                 return self.encode(events)
             else:
                 self._take(kind, event)
@@ -99,7 +115,8 @@ class ResponseStream:
         """Return the end of a complete answer; an answer without a finish reason is broken."""
         if self._native is not None and self._native.response:
             self.response = self._native.response
-            return b""
+            self._native.write_end()
+            return self._writer.take()
         if self._finish is None or self._native is not None:
             return self.error(internal())
         reason = incomplete_reason(self._finish.reason, self._refused)
@@ -179,16 +196,20 @@ class ResponseStream:
         self._start = start
         self.served = start.served
         self._extra = start.extra
-        begun = response_object(
+        begun = self._begun(IN_PROGRESS)
+        for kind in ("in_progress",) if self._is_queued else ("created", "in_progress"):
+            self._writer.write(f"response.{kind}", response=orjson.Fragment(begun))
+
+    def _begun(self, status: str) -> bytes:
+        """Return the response object of an answer without output."""
+        return response_object(
             self._id,
             self._created,
             self._echo,
-            model=start.model,
-            extra=start.extra,
-            status=IN_PROGRESS,
+            model=self._start.model,
+            extra=self._start.extra,
+            status=status,
         )
-        for kind in ("created", "in_progress"):
-            self._writer.write(f"response.{kind}", response=orjson.Fragment(begun))
 
     def _start_block(self, block: Block) -> None:
         kind = output.kind_of(block)

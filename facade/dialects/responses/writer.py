@@ -1,10 +1,12 @@
 """Writes events of a streamed response, with their sequence numbers."""
 
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import chain, repeat
 
 import orjson
 
+# Digits of small numbers.
+_DIGITS = tuple(b"%d" % number for number in range(1024))
 _EVENT = b'event: %b\ndata: {"type":"%b",%b,"sequence_number":%d}\n\n'
 
 
@@ -14,10 +16,9 @@ class Deltas:
     Attributes:
         head: what comes before the string of a delta.
         tail: what comes after it, up to the sequence number.
-        piece: a template of an event, for a string without quotes and a sequence number.
     """
 
-    __slots__ = ("head", "piece", "tail")
+    __slots__ = ("head", "tail")
 
     def __init__(self, kind: str, fields: dict[str, object], *, has_logprobs: bool = False) -> None:
         """Create the JSON around deltas of a type, with the fields beside the delta."""
@@ -25,7 +26,6 @@ class Deltas:
         around = orjson.dumps(fields)[1:-1]
         self.head = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, around)
         self.tail = b',"logprobs":[],"sequence_number":' if has_logprobs else b',"sequence_number":'
-        self.piece = b'%b"%%b"%b%%d}\n\n' % (self.head.replace(b"%", b"%%"), self.tail)
 
 
 class EventWriter:
@@ -61,6 +61,17 @@ class EventWriter:
             self.out += (deltas.head, orjson.dumps(text), deltas.tail, b"%d}\n\n" % number)
             self.number = number + 1
             return
-        numbered = chain.from_iterable(zip(pieces, count(number), strict=False))
-        self.out.append(deltas.piece * len(pieces) % tuple(numbered))
         self.number = number + len(pieces)
+        between = repeat(b'"' + deltas.tail)
+        digits = _digits(number, self.number)
+        heads = repeat(b'}\n\n%b"' % deltas.head)
+        events = chain.from_iterable(zip(heads, pieces, between, digits, strict=False))
+        next(events)  # the end of an event before the first one
+        self.out += (deltas.head, b'"', *events, b"}\n\n")
+
+
+def _digits(start: int, end: int) -> Sequence[bytes]:
+    """Return the digits of the numbers from `start` up to `end`."""
+    if end <= len(_DIGITS):
+        return _DIGITS[start:end]
+    return [b"%d" % number for number in range(start, end)]

@@ -292,6 +292,38 @@ CREATE TABLE "files" (
 	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
 	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
 );
+CREATE TABLE responses (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	response_id VARCHAR(64) NOT NULL,
+	previous_id VARCHAR(64) NOT NULL,
+	state VARCHAR(16) NOT NULL,
+	background BOOLEAN NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_responses PRIMARY KEY (id),
+	CONSTRAINT fk_responses_owner_id FOREIGN KEY(owner_id) REFERENCES memory_owners (owner_id),
+	CONSTRAINT uq_responses_owner_id_response_id UNIQUE (owner_id, response_id)
+);
+CREATE TABLE response_contents (
+	id VARCHAR(64) NOT NULL,
+	body BLOB NOT NULL,
+	input BLOB NOT NULL,
+	output BLOB NOT NULL,
+	events BLOB NOT NULL,
+	CONSTRAINT pk_response_contents PRIMARY KEY (id),
+	CONSTRAINT fk_response_contents_id FOREIGN KEY(id) REFERENCES responses (id)
+);
+CREATE TABLE response_items (
+	id VARCHAR(64) NOT NULL,
+	item_id VARCHAR(128) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_response_items PRIMARY KEY (id, item_id),
+	CONSTRAINT fk_response_items_id FOREIGN KEY(id) REFERENCES responses (id)
+);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
 CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
@@ -315,4 +347,7 @@ CREATE INDEX ix_memory_jobs_owner_id ON memory_jobs (owner_id);
 CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first_message) WHERE superseded_at_ms IS NULL;
 CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
 CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
+CREATE INDEX ix_response_items_owner_id ON response_items (owner_id, item_id);
+CREATE INDEX ix_responses_ends_at_ms ON responses (ends_at_ms) WHERE holder <> '';
+CREATE INDEX ix_responses_expires_at_ms ON responses (expires_at_ms);
 CREATE INDEX ix_users_team_id ON users (team_id);

@@ -120,6 +120,8 @@ class Limits(Section):
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
     max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
     max_parallel_parses: Annotated[int, Field(ge=1)] = 1
+    max_background_responses: Annotated[int, Field(ge=1)] = 4
+    max_queued_responses: Annotated[int, Field(ge=0)] = 16
     max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
     max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
     body_idle_s: Annotated[float, Field(gt=0)] = 60
@@ -220,7 +222,7 @@ class MemoryQuota(PlanLimits):
 
 
 class MemoryStorage(PlanLimits):
-    """Bytes that the memories of one user may have together, by plan."""
+    """Bytes that the memories and responses of one user may have together, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 256 << 20
     personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
@@ -241,6 +243,10 @@ class Memory(Section):
     retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
     embed_wait_s: Annotated[float, Field(gt=0)] = 2
     job_poll_s: Annotated[float, Field(gt=0)] = 2
+    response_ttl_s: Annotated[float, Field(gt=0)] = 30 * 86_400
+    response_lease_s: Annotated[float, Field(ge=1, le=300)] = 15
+    max_response_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
+    max_conversation: Annotated[int, Field(ge=1)] = 1000
     quota: MemoryQuota = MemoryQuota()
     storage: MemoryStorage = MemoryStorage()
 

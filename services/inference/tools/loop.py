@@ -29,7 +29,7 @@ from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import Metrics
 from services.inference.stream.filters import Batch
-from services.inference.tools.citations import ChatAnswer
+from services.inference.tools.citations import citations_of
 from services.inference.tools.history import addresses_in
 from services.inference.tools.round import Round
 from services.inference.tools.rounds import Progress, Rounds
@@ -72,8 +72,7 @@ class ToolLoop:
         self._tools = tools
         self._metrics = metrics
         self._whole = whole
-        is_chat = rounds.dialect == conversation_pb2.DIALECT_OPENAI
-        self._chat = ChatAnswer() if is_chat else None
+        self._citations = citations_of(rounds.dialect)
         self._budget: RetryBudget | None = None
         self._offset = 0  # blocks sent so far
         self._usage = Usage()
@@ -96,7 +95,7 @@ class ToolLoop:
                 round_ = self._round(runner, is_first=number == 1)
                 async with aclosing(self._run(runner, round_)) as batches:
                     async for batch in batches:
-                        yield batch if self._chat is None else self._chat.follow(batch)
+                        yield batch if self._citations is None else self._citations.follow(batch)
                 self._budget = runner.budget
                 self._offset += len(round_.choice.blocks)
                 message = _message(round_.choice)
@@ -107,12 +106,12 @@ class ToolLoop:
                 async with aclosing(self._results(calls, runner, is_last)) as results:
                     async for result in results:
                         message.blocks.add(server_tool_result=result)
-                        if self._chat is not None:
-                            self._chat.add_result(result)
+                        if self._citations is not None:
+                            self._citations.add_result(result)
                         yield self._result_events(result)
                 end = self._end(round_, calls, runner.serving, is_last)
                 if end is not None:
-                    sources = () if self._chat is None else self._chat.annotations()
+                    sources = () if self._citations is None else self._citations.annotations()
                     yield [*sources, end, Event(usage=self._usage)]
                     return
                 said.append(message)

@@ -114,13 +114,13 @@ def may_run_tools(
     if request.HasField("fallback_config"):
         parts += [step.parameters for step in request.fallback_config.steps]
     searches = any(part.HasField("web_search") for part in parts)
-    has_tools = any(tool.HasField("web") for part in parts for tool in part.tools)
-    if request.use_built_in_tools or (has_tools and has_called):
+    web = [tool for part in parts for tool in part.tools if tool.HasField("web")]
+    if request.use_built_in_tools or (web and has_called):
         return True
-    if not (searches or has_tools):
+    if not (searches or web):
         return False
     return any(
-        (has_tools and dialect not in _HAVE_WEB_TOOLS)
+        not all(_runs_at_provider(tool, dialect) for tool in web)
         or (searches and not _is_served(target, dialect, available))
         for dialect, target in targets
     )
@@ -134,9 +134,9 @@ def offer_tools(
 ) -> Offered:
     """Add the gateway tools to a request for one model.
 
-    Web tools of Anthropic's messages and OpenAI's responses are sent unchanged to providers of
-    that dialect, and OpenAI's search options to models known to search by themselves. A caller's
-    tool takes precedence over a gateway tool of the same name.
+    Web tools are sent unchanged to providers of their dialect, and OpenAI's search options to
+    models known to search by themselves. A caller's tool takes precedence over a gateway tool of
+    the same name.
 
     Args:
         request: modified in place.
@@ -150,14 +150,14 @@ def offer_tools(
     tools: dict[str, WebTool] = {}
     dropped: list[str] = []
     # A conversation with results of gateway tools continues with gateway tools.
-    is_native = dialect in _HAVE_WEB_TOOLS and not has_server_blocks(request.messages)
+    has_no_results = not has_server_blocks(request.messages)
     for index, tool in enumerate(request.tools):
-        is_own = tool.opaque and tool.extra.dialect == dialect
-        if not tool.HasField("web") or (is_native and is_own):
+        runs_at_provider = _runs_at_provider(tool, dialect)
+        if not tool.HasField("web") or (has_no_results and runs_at_provider):
             continue
         path = f"tools[{index}]"
         if not available.has(tool.web.kind):
-            if dialect in _HAVE_WEB_TOOLS and is_own:
+            if runs_at_provider:
                 continue
             if is_spared(tool, request):
                 continue  # the adapter leaves it out
@@ -178,6 +178,11 @@ def offer_tools(
     if tools and request.n > 1:
         raise unsupported("n", "n: must be 1 where the gateway runs tools for the answer")
     return Offered(tools, dropped)
+
+
+def _runs_at_provider(tool: Tool, dialect: Dialect.ValueType) -> bool:
+    """Return whether a provider of a dialect has a tool of the web itself."""
+    return tool.opaque and tool.extra.dialect == dialect
 
 
 def _add_own(

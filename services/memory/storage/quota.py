@@ -26,11 +26,18 @@ from services.memory.storage.upserts import insert_if_absent
 
 async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
     """Lock an owner's row until the transaction ends; it is inserted where there is none."""
-    await _ensure_owner(connection, owner_id)
+    await ensure_owner(connection, owner_id)
     await connection.execute(
         select(owners.c.owner_id)
         .where(owners.c.owner_id == owner_id)
         .with_for_update(key_share=True)
+    )
+
+
+async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
+    """Insert an owner's row where there is none."""
+    await insert_if_absent(
+        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
     )
 
 
@@ -57,7 +64,7 @@ async def create(
         GatewayError: memory_quota_exceeded, when its owner has `max_memories` already.
         IntegrityError: another call has inserted it meanwhile, too.
     """
-    await _ensure_owner(connection, record.owner_id)
+    await ensure_owner(connection, record.owner_id)
     counted = await connection.execute(
         update(owners)
         .where(owners.c.owner_id == record.owner_id, owners.c.memories < max_memories)
@@ -147,12 +154,6 @@ def check_storage(size_bytes: int, max_bytes: int) -> None:
     """
     if size_bytes > max_bytes:
         raise storage_exceeded(max_bytes)
-
-
-async def _ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
-    await insert_if_absent(
-        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
-    )
 
 
 def _select_named(owner_id: str, memory_id: str) -> Select[tuple[str]]:

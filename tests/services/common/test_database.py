@@ -35,6 +35,7 @@ from services.files import repository as files
 from services.memory.archive import tables as archive
 from services.memory.jobs import tables as background
 from services.memory.profile import tables as profile
+from services.memory.responses import tables as stored
 from services.memory.storage import tables as memories
 
 TABLES = {
@@ -68,6 +69,9 @@ TABLES = {
     background.summaries,
     profile.facts,
     profile.sources,
+    stored.responses,
+    stored.contents,
+    stored.output_items,
 }
 
 _MIGRATE = """

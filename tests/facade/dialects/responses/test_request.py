@@ -274,3 +274,10 @@ def test_what_the_sdk_lets_write_is_taken() -> None:
     }
     adapter.validate_python(written)
     assert len(request(**written).messages) == 3
+
+
+def test_numbers_of_any_size_are_repeated() -> None:
+    large = 2**70
+    schema = {"type": "integer", "maximum": large}
+    state = parse(tools=[{**FUNCTION, "parameters": schema}]).state
+    assert b'"maximum":%d' % large in state.echo.json

@@ -261,3 +261,20 @@ def test_line_breaks_of_native_events_end_nothing(space: bytes) -> None:
     event.native = json.dumps(NATIVE[0]).encode().replace(b", ", b"," + space)
     (written,) = native(stream().encode([event]))
     assert written["type"] == "response.created"
+
+
+def test_the_end_of_a_native_stream_waits_for_the_finish() -> None:
+    encoder = stream()
+    before = native(encoder.encode(native_events()))
+    assert [event["type"] for event in before] == [event["type"] for event in NATIVE[:-1]]
+    (last,) = native(encoder.finish())
+    assert (last["type"], last["sequence_number"]) == ("response.completed", len(before))
+
+
+def test_a_queued_native_stream_is_created_once() -> None:
+    encoder = stream()
+    raw = encoder.queue("m") + encoder.encode(native_events()) + encoder.finish()
+    written = native(raw)
+    assert kinds(written)[:2] == ["created", "queued"]
+    assert "created" not in kinds(written)[2:]
+    assert [event["sequence_number"] for event in written] == list(range(len(written)))

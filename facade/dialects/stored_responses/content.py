@@ -1,0 +1,114 @@
+"""Response objects as they are stored, and back.
+
+The output of a response is stored apart from the rest of it, an item at a time, as it is part of
+the conversations that go on from the response.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.memory.v1.responses_pb2 import (
+    NewResponse,
+    ResponseContent,
+    ResponseItem,
+    StoredResponse,
+)
+
+_MAX_ITEM_ID = 128
+
+_STATUSES = {
+    StoredResponse.STATE_QUEUED: "queued",
+    StoredResponse.STATE_IN_PROGRESS: "in_progress",
+    StoredResponse.STATE_CANCELLED: "cancelled",
+    StoredResponse.STATE_INTERRUPTED: "failed",
+}
+_INTERRUPTED = {
+    "code": "server_error",
+    "message": "the gateway stopped while it generated the response; try again",
+}
+
+
+def new_response(
+    response_id: str, previous_id: str | None, sent: Sequence[bytes], response: bytes
+) -> NewResponse:
+    """Return a response to be stored.
+
+    Args:
+        response_id: its id.
+        previous_id: id of the response that it continues.
+        sent: the items of the request's input, as JSON.
+        response: the response object.
+    """
+    items = [orjson.loads(item) for item in sent]
+    return NewResponse(
+        id=response_id,
+        previous_id=previous_id or "",
+        input=[
+            ResponseItem(id=_id(item, response_id, index, "in"), json=json)
+            for index, (item, json) in enumerate(zip(items, sent, strict=True))
+        ],
+        content=response_content(response),
+    )
+
+
+def response_content(response: bytes, events: bytes = b"") -> ResponseContent:
+    """Return the stored content of a response object, with the events that were streamed of it."""
+    body = orjson.loads(response)
+    items = body["output"]
+    body["output"] = []
+    return ResponseContent(
+        body=orjson.dumps(body),
+        output=[
+            ResponseItem(id=_id(item, body["id"], index, "out"), json=orjson.dumps(item))
+            for index, item in enumerate(items)
+        ],
+        events=events,
+    )
+
+
+def render_stored(stored: StoredResponse) -> bytes:
+    """Return the response object of a stored response."""
+    content = stored.content
+    body = orjson.loads(content.body)
+    body["output"] = [orjson.Fragment(item.json) for item in content.output]
+    status = _STATUSES.get(stored.state)
+    if status is not None:
+        body["status"] = status
+    if stored.state == StoredResponse.STATE_INTERRUPTED:
+        body["error"] = _INTERRUPTED
+    return orjson.dumps(body)
+
+
+def with_status(response: bytes, status: str) -> bytes:
+    """Return a response object with another status and no error."""
+    body = orjson.loads(response)
+    return orjson.dumps({**body, "status": status, "error": None})
+
+
+def render_deleted(response_id: str) -> bytes:
+    """Return what a deletion is answered with."""
+    return orjson.dumps({"id": response_id, "object": "response", "deleted": True})
+
+
+def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
+    """Return a page of items."""
+    listed = list(items)
+    return orjson.dumps(
+        {
+            "object": "list",
+            "data": [orjson.Fragment(item.json) for item in listed],
+            "first_id": listed[0].id if listed else None,
+            "last_id": listed[-1].id if listed else None,
+            "has_more": has_more,
+        }
+    )
+
+
+def _id(item: dict[str, Any], response_id: str, index: int, kind: str) -> str:
+    """Return the id of an item; one of the gateway's own where it has none to be found by."""
+    given = item.get("id")
+    if isinstance(given, str) and 1 <= len(given) <= _MAX_ITEM_ID and given.isprintable():
+        return given
+    return f"{kind}_{response_id}_{index}"

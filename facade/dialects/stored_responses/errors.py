@@ -1,0 +1,57 @@
+"""Errors about stored responses, in OpenAI's words."""
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, invalid
+from services.common.texts import cut, quoted
+
+_LONGEST_ID = 128
+
+
+def stored_error(error: GatewayError, response_id: str) -> GatewayError:
+    """Return the caller's error about the response that a path names."""
+    name = cut(response_id, _LONGEST_ID)
+    if error.reason == errors_pb2.REASON_NOT_FOUND:
+        return GatewayError(error.reason, f"Response with id '{name}' not found.")
+    if error.param == "after":
+        return invalid("after", f"after: names no input item of the response '{name}'")
+    return error
+
+
+def cancel_error(error: GatewayError, response_id: str) -> GatewayError:
+    """Return the caller's error about the response that is to be cancelled."""
+    if error.reason == errors_pb2.REASON_INVALID_REQUEST:
+        return GatewayError(error.reason, "Cannot cancel a synchronous response.")
+    return stored_error(error, response_id)
+
+
+def continued_error(error: GatewayError, response_id: str) -> GatewayError:
+    """Return the caller's error about the response that a request continues."""
+    field = "previous_response_id"
+    name = cut(response_id, _LONGEST_ID)
+    match error.reason:
+        case errors_pb2.REASON_NOT_FOUND:
+            said = f"Previous response with id '{name}' not found."
+            if quoted(response_id) not in error.message:
+                said = f"A response before the previous response with id '{name}' not found."
+            missing = invalid(field, said)
+            missing.upstream_code = "previous_response_not_found"
+            return missing
+        case errors_pb2.REASON_CONFLICT:
+            return invalid(field, f"{field}: the response '{name}' has not ended yet")
+    if error.param:
+        error.message = f"{field}: {error.message.removeprefix(error.param).lstrip(': ')}"
+        error.param = field
+    return error
+
+
+def item_error(error: GatewayError, item_id: str, path: str) -> GatewayError:
+    """Return the caller's error about an item that a request refers to."""
+    if error.reason != errors_pb2.REASON_NOT_FOUND:
+        return error
+    return GatewayError(
+        error.reason,
+        f"Item with id '{cut(item_id, _LONGEST_ID)}' not found. Items are not persisted when "
+        "`store` is set to false. Try again with `store` set to true, or remove this item from "
+        "your input.",
+        param=path,
+    )

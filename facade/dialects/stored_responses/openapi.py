@@ -1,0 +1,128 @@
+"""The part of the OpenAPI document about stored responses."""
+
+from typing import Any
+
+from facade.dialects.stored_responses.queries import DEFAULT_LIMIT, MAX_LIMIT
+
+_STRING = {"type": "string", "minLength": 1}
+_RESPONSE_ID = {"name": "response_id", "in": "path", "required": True, "schema": _STRING}
+_INCLUDE = {
+    "name": "include[]",
+    "in": "query",
+    "description": "Changes nothing: all that is stored is shown.",
+    "schema": {"type": "array", "items": {"type": "string"}},
+}
+_RETRIEVE = [
+    _INCLUDE,
+    {
+        "name": "stream",
+        "in": "query",
+        "description": "The response's events, once it has ended.",
+        "schema": {"type": "boolean", "default": False},
+    },
+    {
+        "name": "starting_after",
+        "in": "query",
+        "description": "With `stream` alone: sequence number of the last event to leave out.",
+        "schema": {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+    },
+]
+_ITEMS = [
+    _INCLUDE,
+    {
+        "name": "limit",
+        "in": "query",
+        "schema": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_LIMIT,
+            "default": DEFAULT_LIMIT,
+        },
+    },
+    {"name": "order", "in": "query", "schema": {"enum": ["asc", "desc"], "default": "desc"}},
+    {
+        "name": "after",
+        "in": "query",
+        "description": "Id of the last item of the page before.",
+        "schema": _STRING,
+    },
+]
+_RESPONSE = {
+    "type": "object",
+    "required": ["id", "object", "status", "output"],
+    "properties": {
+        "id": _STRING,
+        "object": {"const": "response"},
+        "status": {
+            "enum": ["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+        },
+        "output": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_DELETED = {
+    "type": "object",
+    "required": ["id", "object", "deleted"],
+    "properties": {
+        "id": _STRING,
+        "object": {"const": "response"},
+        "deleted": {"const": True},
+    },
+}
+_PAGE = {
+    "type": "object",
+    "required": ["object", "data", "first_id", "last_id", "has_more"],
+    "properties": {
+        "object": {"const": "list"},
+        "data": {"type": "array", "items": {"type": "object"}},
+        "first_id": {"type": ["string", "null"]},
+        "last_id": {"type": ["string", "null"]},
+        "has_more": {"type": "boolean"},
+    },
+}
+
+
+def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, Any]:
+    """Return the paths, which share the version header and the error responses."""
+
+    def operation(
+        name: str, summary: str, schema: str, parameters: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+        }
+        if name == "getResponse":
+            content["text/event-stream"] = {"schema": {"type": "string"}}
+        return {
+            "summary": summary,
+            "operationId": name,
+            "parameters": [compat_version, _RESPONSE_ID, *parameters],
+            "responses": {"200": {"description": "Done", "content": content}, **errors},
+        }
+
+    one = "/beta/v1/responses/{response_id}"
+    return {
+        one: {
+            "get": operation("getResponse", "A stored response", "StoredResponse", _RETRIEVE),
+            "delete": operation(
+                "deleteResponse", "Delete a stored response", "DeletedResponse", []
+            ),
+        },
+        f"{one}/cancel": {
+            "post": operation(
+                "cancelResponse",
+                "Cancel a response that is generated in the background",
+                "StoredResponse",
+                [],
+            )
+        },
+        f"{one}/input_items": {
+            "get": operation(
+                "listInputItems", "What a response was generated from", "ResponseItems", _ITEMS
+            )
+        },
+    }
+
+
+def schemas() -> dict[str, Any]:
+    """Return the schemas that the paths refer to."""
+    return {"StoredResponse": _RESPONSE, "DeletedResponse": _DELETED, "ResponseItems": _PAGE}

@@ -1,0 +1,67 @@
+"""Query parameters of the endpoints of stored responses."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from facade.dialects.queries import parse_limit
+from services.common.errors import invalid
+
+DEFAULT_LIMIT = 20
+MAX_LIMIT = 100
+_FLAGS = {"true": True, "false": False}
+
+
+class RetrieveQuery(NamedTuple):
+    """How a response is retrieved.
+
+    Attributes:
+        stream: whether as a stream of events.
+        starting_after: sequence number of the last event that is left out; -1 for none.
+    """
+
+    stream: bool
+    starting_after: int
+
+
+class ItemsQuery(NamedTuple):
+    """A page of items: its size, its order, and the id of the item before it, or ""."""
+
+    limit: int
+    ascending: bool
+    after: str
+
+
+def parse_retrieve_query(query: Mapping[str, str]) -> RetrieveQuery:
+    """Parse the query of a response; all of the response that is stored is always included.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    given = query.get("stream", "false")
+    if given not in _FLAGS:
+        raise invalid("stream", "stream: must be true or false")
+    after = query.get("starting_after")
+    if after is None:
+        return RetrieveQuery(_FLAGS[given], -1)
+    # Nine digits are more events than an answer has, and int() of many digits is slow.
+    if not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise invalid("starting_after", "starting_after: must be the sequence number of an event")
+    if not _FLAGS[given]:
+        raise invalid("starting_after", "starting_after: is taken only where stream is true")
+    return RetrieveQuery(stream=True, starting_after=int(after))
+
+
+def parse_items_query(query: Mapping[str, str]) -> ItemsQuery:
+    """Parse the query of a list of items: `limit` (1 to 100; 20 when absent), `order`, `after`.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order: must be asc or desc")
+    limit = parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT)
+    after = query.get("after", "")
+    if "after" in query and not after:
+        raise invalid("after", "after: takes the id of an item")
+    return ItemsQuery(limit, order == "asc", after)

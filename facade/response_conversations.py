@@ -1,0 +1,159 @@
+"""What a request for a response continues: a previous response, and stored items it refers to.
+
+Both are fetched and put into the request: the conversation before its input, the items in the
+place of the references to them.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import grpc
+
+from facade.dialects.paths import CallerPaths, FieldNames, Origins
+from facade.dialects.responses import FIELD_NAMES, ResponseState, messages_of_items
+from facade.dialects.stored_responses import continued_error, item_error
+from facade.http.exchange import Exchange
+from facade.parsing import Parsed
+from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetConversationRequest
+from services.common.channels import Metadata
+from services.common.errors import GatewayError, from_rpc_error, invalid
+from services.common.lazy_request import LazyRequest
+
+_PREVIOUS = "previous_response_id"
+# Bytes of items whose translation takes so long that it is done in a thread.
+_MANY_BYTES = 1 << 18
+_MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
+
+
+class ContinuedPaths(CallerPaths):
+    """The paths of a request that messages of a conversation were put into.
+
+    Args:
+        names: the field names of the dialect.
+        origins: those of the body, which has only the messages outside of `before`.
+        before: the places of the conversation's messages.
+        is_rewritten: whether the messages after those come from other items than the body's.
+    """
+
+    __slots__ = ("_before", "_is_rewritten")
+
+    def __init__(
+        self, names: FieldNames, origins: Origins, before: range, *, is_rewritten: bool
+    ) -> None:
+        super().__init__(names, origins)
+        self._before = before
+        self._is_rewritten = is_rewritten
+
+    def path(self, path: str) -> str:
+        """Return the caller's path of a canonical field."""
+        found = _MESSAGE.fullmatch(path)
+        if found is None or int(found[1]) < self._before.start:
+            return super().path(path)
+        place = int(found[1])
+        if place in self._before:
+            return _PREVIOUS
+        if self._is_rewritten:
+            return self._names.messages
+        return super().path(f"messages[{place - len(self._before)}]{found[2]}")
+
+
+async def put_conversation(
+    exchange: Exchange, parsed: Parsed, state: ResponseState, metadata: Metadata
+) -> ResponseState:
+    """Put what a request continues into it; return its state with the items of its own input.
+
+    Raises:
+        GatewayError: invalid, naming `previous_response_id`, where that response is not to be had;
+            not_found, naming the input, where an item is not.
+    """
+    before = await _conversation(exchange, state.previous_response_id, metadata)
+    sent = await _resolved(exchange, state, metadata)
+    earlier = await _messages(before, _PREVIOUS)
+    parsed.request = request = _complete(parsed.request)
+    first = 1 if state.instructions else 0
+    if state.references:
+        own = await _messages(sent, "")
+        del request.messages[first:]
+    else:
+        own = list(request.messages[first:])
+        del request.messages[first:]
+    request.messages.extend([*earlier, *own])
+    for step in request.fallback_config.steps:
+        _put_after_system(step.parameters, earlier)
+    exchange.caller_paths = ContinuedPaths(
+        FIELD_NAMES,
+        parsed.origins,
+        range(first, first + len(earlier)),
+        is_rewritten=bool(state.references),
+    )
+    return replace(state, input_items=sent, references=())
+
+
+async def _conversation(
+    exchange: Exchange, previous_id: str | None, metadata: Metadata
+) -> Sequence[bytes]:
+    if previous_id is None:
+        return ()
+    wanted = GetConversationRequest(id=previous_id)
+    try:
+        found = await exchange.context.responses.GetConversation(wanted, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        raise continued_error(from_rpc_error(error), previous_id) from None
+    return [item.json for item in found.items]
+
+
+async def _resolved(
+    exchange: Exchange, state: ResponseState, metadata: Metadata
+) -> Sequence[bytes]:
+    """Return the items of the input, with stored ones in the place of references."""
+    if not state.references:
+        return state.input_items
+    wanted = FindItemsRequest(ids=[reference.item_id for reference in state.references])
+    try:
+        found = await exchange.context.responses.FindItems(wanted, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc_error(error)
+        place = re.fullmatch(r"ids\[(\d+)\]", failure.param)
+        reference = state.references[int(place[1]) if place else 0]
+        raise item_error(failure, reference.item_id, reference.path) from None
+    sent = list(state.input_items)
+    for reference, item in zip(state.references, found.items, strict=True):
+        sent[reference.index] = item.json
+    return sent
+
+
+async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
+    """Return the canonical messages of items.
+
+    Raises:
+        GatewayError: invalid; it names `field` if there is one.
+    """
+    try:
+        if sum(map(len, items)) > _MANY_BYTES:
+            return await asyncio.to_thread(messages_of_items, items)
+        return messages_of_items(items)
+    except GatewayError as error:
+        if not field:
+            raise
+        raise invalid(field, f"{field}: {error.message}") from None
+
+
+def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:
+    """Put a conversation into the step of a fallback that has messages of its own."""
+    if not step.messages:
+        return
+    own = list(step.messages)
+    first = 1 if own[0].role == ROLE_SYSTEM else 0
+    del step.messages[first:]
+    step.messages.extend([*earlier, *own[first:]])
+
+
+def _complete(request: GenerateRequest | LazyRequest | bytes) -> GenerateRequest:
+    """Return a request whose messages can be changed."""
+    if isinstance(request, bytes):
+        return GenerateRequest.FromString(request)
+    return request.complete() if isinstance(request, LazyRequest) else request

@@ -1,0 +1,97 @@
+"""Stores a response before the end of it is sent."""
+
+import asyncio
+import logging
+
+import grpc
+
+from facade.context import Context
+from facade.dialects.responses import ResponseState, ResponseStream
+from facade.dialects.stored_responses import new_response, with_status
+from gateway.errors.v1 import errors_pb2
+from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
+from services.common.channels import Metadata
+from services.common.errors import GatewayError, from_rpc_error
+
+log = logging.getLogger(__name__)
+
+
+class ResponseStore:
+    """Stores the response to one request.
+
+    Args:
+        context: has the service.
+        metadata: of the request's calls.
+        response_id: id of the response.
+        state: what the request says about it.
+    """
+
+    def __init__(
+        self, context: Context, metadata: Metadata, response_id: str, state: ResponseState
+    ) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._response_id = response_id
+        self._state = state
+
+    async def check_room(self) -> None:
+        """Check that the response can be stored, before it is generated.
+
+        Raises:
+            grpc.aio.AioRpcError: it cannot.
+        """
+        request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
+        await self._context.responses.CheckRoom(request, metadata=self._metadata)
+
+    async def store(self, response: bytes) -> None:
+        """Store the response object; it is durable when this returns.
+
+        A client that leaves meanwhile does not stop it.
+
+        Raises:
+            GatewayError: it was not stored.
+        """
+        await asyncio.shield(self._context.background.spawn(self._store(response)))
+
+    def store_later(self, response: bytes) -> None:
+        """Store the response object for a client that has left."""
+        self._context.background.spawn(self._try_to_store(response))
+
+    async def _store(self, response: bytes) -> None:
+        state = self._state
+        new = new_response(
+            self._response_id, state.previous_response_id, state.input_items, response
+        )
+        request = CreateResponseRequest(response=new)
+        try:
+            await self._context.responses.CreateResponse(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+
+    async def _try_to_store(self, response: bytes) -> None:
+        try:
+            await self._store(response)
+        except GatewayError as error:
+            log.warning("a cancelled response was not stored", extra={"code": error.code})
+
+
+class StoredStream:
+    """Stores a streamed response before its end is sent; see `facade.sse.EndObserver`.
+
+    Args:
+        store: stores it.
+        encoder: has the response object once the answer has ended.
+    """
+
+    def __init__(self, store: ResponseStore, encoder: ResponseStream) -> None:
+        self._store = store
+        self._encoder = encoder
+
+    async def before_end(self) -> None:
+        """Store the response."""
+        await self._store.store(self._encoder.response)
+
+    def left(self) -> None:
+        """Store what there is of the response as cancelled."""
+        self._encoder.error(GatewayError(errors_pb2.REASON_CANCELLED, "the client has left"))
+        self._store.store_later(with_status(self._encoder.response, "cancelled"))

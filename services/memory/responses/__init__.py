@@ -1,0 +1,1 @@
+"""Stored responses: what callers of OpenAI's responses have kept, for a time, by user."""

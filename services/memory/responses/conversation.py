@@ -1,0 +1,257 @@
+"""What responses continue: previous ones, by one recursive query, and items found by their ids."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, func, literal, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
+from services.common.database import reading, reading_once
+from services.common.ids import Source
+from services.memory.responses.packing import unpack_items
+from services.memory.responses.records import (
+    RUNNING,
+    ResponseLimits,
+    conversation_too_large,
+    conversation_too_long,
+    item_not_found,
+    not_found,
+    still_running,
+)
+from services.memory.responses.tables import contents, output_items, responses
+
+_EXTRA_LIFE_MS = 86_400_000
+# Ids in a statement, of which databases take some thousands.
+_IDS_AT_ONCE = 500
+
+
+class ConversationReader:
+    """Reads what new responses continue.
+
+    Args:
+        engine: the database.
+        source: the clock.
+        limits: the bounds of a conversation.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source, limits: ResponseLimits) -> None:
+        self._engine = engine
+        self._source = source
+        self._limits = limits
+
+    async def read(
+        self, owner_id: str, response_id: str, *, with_last_output: bool = True
+    ) -> ResponseItems:
+        """Return the items up to a response; see `read_conversation`."""
+        async with reading_once(self._engine) as connection:
+            packed = await read_conversation(
+                connection,
+                owner_id,
+                response_id,
+                self._source.now_ms(),
+                self._limits,
+                with_last_output=with_last_output,
+            )
+        return await unpack_items(packed)
+
+    async def find_items(self, owner_id: str, ids: Sequence[str]) -> list[ResponseItem]:
+        """Return items of the outputs of an owner's responses, in the order of their ids.
+
+        Raises:
+            GatewayError: not_found, naming the place of an id that no item has; too_large.
+        """
+        async with reading(self._engine) as connection:
+            now_ms = self._source.now_ms()
+            packed = await read_outputs(connection, owner_id, ids, now_ms, self._limits)
+        by_id = {item.id: item for item in (await unpack_items(packed)).items}
+        for place, item_id in enumerate(ids):
+            if item_id not in by_id:
+                raise item_not_found(item_id, place)
+        return [by_id[item_id] for item_id in ids]
+
+
+async def read_conversation(
+    connection: AsyncConnection,
+    owner_id: str,
+    response_id: str,
+    now_ms: int,
+    limits: ResponseLimits,
+    *,
+    with_last_output: bool,
+) -> list[bytes]:
+    """Return the packed items of the conversation up to a response, the oldest first.
+
+    Args:
+        connection: for one statement that reads.
+        owner_id: the user.
+        response_id: the user's id of the last response.
+        now_ms: Unix milliseconds.
+        limits: the bounds of the conversation.
+        with_last_output: whether the output of the last response belongs to it; if so that
+            response has to have ended.
+
+    Raises:
+        GatewayError: not_found, there is no such response, or a previous one is gone; conflict, it
+            has not ended; too_large.
+    """
+    query = _select_conversation(owner_id, response_id, now_ms, limits)
+    rows = (await connection.execute(query)).all()
+    _check(rows, response_id, limits, must_have_ended=with_last_output)
+    packed = [part for row in rows for part in (row.input, row.output)]
+    return packed if with_last_output else packed[:-1]
+
+
+async def read_outputs(
+    connection: AsyncConnection,
+    owner_id: str,
+    item_ids: Sequence[str],
+    now_ms: int,
+    limits: ResponseLimits,
+) -> list[bytes]:
+    """Return the packed outputs of the responses that have some items.
+
+    Args:
+        connection: for several statements that read.
+        owner_id: the user.
+        item_ids: ids of the items.
+        now_ms: Unix milliseconds.
+        limits: the bounds; a conversation's hold for the outputs together.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    found: dict[str, int] = {}
+    size = func.length(contents.c.output).label("size")
+    for start in range(0, len(item_ids), _IDS_AT_ONCE):
+        query = (
+            select(output_items.c.id, size)
+            .join(contents, contents.c.id == output_items.c.id)
+            .join(responses, responses.c.id == output_items.c.id)
+            .where(
+                output_items.c.owner_id == owner_id,
+                output_items.c.item_id.in_(item_ids[start : start + _IDS_AT_ONCE]),
+                responses.c.expires_at_ms > now_ms,
+            )
+        )
+        found.update({row.id: row.size for row in await connection.execute(query)})
+    if sum(found.values()) > limits.max_conversation_bytes:
+        raise conversation_too_large(limits.max_conversation_bytes)
+    ids = list(found)
+    packed: list[bytes] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        chosen = contents.c.id.in_(ids[start : start + _IDS_AT_ONCE])
+        packed += await connection.scalars(select(contents.c.output).where(chosen))
+    return packed
+
+
+async def extend_lives(
+    connection: AsyncConnection,
+    owner_id: str,
+    previous_id: str,
+    row: Mapping[str, Any],
+    limits: ResponseLimits,
+) -> None:
+    """Let all responses that a new one continues live as long as it does.
+
+    As they are given a day more than that, not every response writes to all of its conversation.
+
+    Args:
+        connection: in a transaction.
+        owner_id: the user.
+        previous_id: the user's id of the response that is continued.
+        row: that of the new response.
+        limits: the bounds of the conversation.
+    """
+    is_previous = and_(responses.c.owner_id == owner_id, responses.c.response_id == previous_id)
+    ends = await connection.scalar(select(responses.c.expires_at_ms).where(is_previous))
+    if ends is None or ends >= row["expires_at_ms"]:
+        return
+    chain = _chain(owner_id, previous_id, row["created_at_ms"], limits)
+    lives_until_ms = row["expires_at_ms"] + _EXTRA_LIFE_MS
+    # In one order everywhere, so that two transactions never wait for each other.
+    ordered = (
+        select(responses.c.id)
+        .where(responses.c.id.in_(select(chain.c.id)))
+        .order_by(responses.c.id)
+        .with_for_update(key_share=True)
+    )
+    await connection.execute(
+        update(responses)
+        .where(responses.c.id.in_(ordered), responses.c.expires_at_ms < lives_until_ms)
+        .values(expires_at_ms=lives_until_ms)
+    )
+
+
+def _chain(owner_id: str, response_id: str, now_ms: int, limits: ResponseLimits) -> Any:
+    """Return the recursive query of a response and all previous ones, within the bounds.
+
+    One more than the bounds allow is found, which shows that there are more.
+    """
+    first = responses.alias("first")
+    size = (func.length(contents.c.input) + func.length(contents.c.output)).label("items_bytes")
+    chain = (
+        select(
+            first.c.id,
+            first.c.response_id,
+            first.c.previous_id,
+            first.c.state,
+            literal(1).label("place"),
+            size,
+        )
+        .join(contents, contents.c.id == first.c.id)
+        .where(
+            first.c.owner_id == owner_id,
+            first.c.response_id == response_id,
+            first.c.expires_at_ms > now_ms,
+        )
+        .cte("chain", recursive=True)
+    )
+    previous = responses.alias("previous")
+    return chain.union_all(
+        select(
+            previous.c.id,
+            previous.c.response_id,
+            previous.c.previous_id,
+            previous.c.state,
+            chain.c.place + 1,
+            chain.c.items_bytes + size,
+        )
+        .join(chain, chain.c.previous_id == previous.c.response_id)
+        .join(contents, contents.c.id == previous.c.id)
+        .where(
+            previous.c.owner_id == owner_id,
+            previous.c.expires_at_ms > now_ms,
+            chain.c.previous_id != "",
+            chain.c.place <= limits.max_conversation,
+            chain.c.items_bytes <= limits.max_conversation_bytes,
+        )
+    )
+
+
+def _select_conversation(
+    owner_id: str, response_id: str, now_ms: int, limits: ResponseLimits
+) -> Select[Any]:
+    chain = _chain(owner_id, response_id, now_ms, limits)
+    fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= limits.max_conversation_bytes)
+    return (
+        select(chain, contents.c.input, contents.c.output)
+        .outerjoin_from(chain, contents, fits)
+        .order_by(chain.c.place.desc())
+    )
+
+
+def _check(
+    rows: Sequence[Row[Any]], response_id: str, limits: ResponseLimits, *, must_have_ended: bool
+) -> None:
+    if not rows:
+        raise not_found(response_id)
+    if must_have_ended and rows[-1].state in RUNNING:
+        raise still_running(response_id)
+    oldest = rows[0]
+    if oldest.place > limits.max_conversation:
+        raise conversation_too_long(limits.max_conversation)
+    if oldest.items_bytes > limits.max_conversation_bytes:
+        raise conversation_too_large(limits.max_conversation_bytes)
+    if oldest.previous_id:
+        raise not_found(oldest.previous_id)

@@ -1,0 +1,171 @@
+"""Stored responses as rows: their states, their sizes, and the errors raised about them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.errors.v1 import errors_pb2
+from gateway.memory.v1.responses_pb2 import StoredResponse
+from services.common.errors import GatewayError
+from services.common.texts import quoted
+
+MAX_ID = 64
+
+# Bytes charged as long as it is generated, so that a body that says how it failed fits.
+RUN_BYTES = 4096
+
+
+class ResponseState(StrEnum):
+    """How far a response is; see `StoredResponse.State`."""
+
+    QUEUED = "queued"
+    IN_PROGRESS = "in_progress"
+    ENDED = "ended"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+RUNNING = (ResponseState.QUEUED, ResponseState.IN_PROGRESS)
+
+STATE_TO_PROTO = {
+    ResponseState.QUEUED: StoredResponse.STATE_QUEUED,
+    ResponseState.IN_PROGRESS: StoredResponse.STATE_IN_PROGRESS,
+    ResponseState.ENDED: StoredResponse.STATE_ENDED,
+    ResponseState.CANCELLED: StoredResponse.STATE_CANCELLED,
+    ResponseState.INTERRUPTED: StoredResponse.STATE_INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLimits:
+    """The bounds of stored responses.
+
+    Attributes:
+        ttl_s: seconds from the last response of a conversation until its responses are deleted.
+        lease_s: seconds after which a response is interrupted whose process does not renew it.
+        max_bytes: bytes of one response, its input included.
+        max_conversation: responses of one conversation.
+        max_conversation_bytes: bytes of the items of one conversation.
+    """
+
+    ttl_s: float
+    lease_s: float
+    max_bytes: int
+    max_conversation: int
+    max_conversation_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldResponse:
+    """A response that this process generates.
+
+    Attributes:
+        id: the internal id, never used again.
+        owner_id: id of the user.
+        response_id: the id that the user knows.
+        input_bytes: size of its input.
+    """
+
+    id: str
+    owner_id: str
+    response_id: str
+    input_bytes: int
+
+
+def is_response_id(name: str) -> bool:
+    """Return whether a response can have that id."""
+    return 1 <= len(name) <= MAX_ID and name.isprintable()
+
+
+def not_found(response_id: str) -> GatewayError:
+    """Return the 404 error of a caller without a response of that id."""
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND,
+        f"id: you have no response {quoted(response_id)}",
+        param="id",
+    )
+
+
+def item_not_found(item_id: str, place: int) -> GatewayError:
+    """Return the 404 error of a caller without a response that has such an output item."""
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND,
+        f"ids[{place}]: none of your responses has an output item {quoted(item_id)}",
+        param=f"ids[{place}]",
+    )
+
+
+def taken() -> GatewayError:
+    """Return the 409 error of a caller who has a response of that id."""
+    return GatewayError(
+        errors_pb2.REASON_CONFLICT, "id: you have a response of that id already", param="id"
+    )
+
+
+def lost() -> GatewayError:
+    """Return the 409 error of whoever generates a response that is not theirs any more."""
+    return GatewayError(
+        errors_pb2.REASON_CONFLICT,
+        "id: the response was cancelled, deleted or taken for interrupted meanwhile",
+        param="id",
+    )
+
+
+def still_running(response_id: str) -> GatewayError:
+    """Return the 409 error of a caller who continues a response that has not ended."""
+    return GatewayError(
+        errors_pb2.REASON_CONFLICT,
+        f"id: the response {quoted(response_id)} has not ended yet",
+        param="id",
+    )
+
+
+def not_in_background(response_id: str) -> GatewayError:
+    """Return the 400 error of a caller who cancels a response that was not in the background."""
+    return GatewayError(
+        errors_pb2.REASON_INVALID_REQUEST,
+        f"id: the response {quoted(response_id)} was not generated in the background",
+        param="id",
+    )
+
+
+def too_large(max_bytes: int) -> GatewayError:
+    """Return the 413 error of a response that is larger than one may be."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"store: the response and its input are larger than {max_bytes:,} bytes; with store: false "
+        "nothing is stored",
+        param="store",
+        limit="memory.max_response_bytes",
+    )
+
+
+def conversation_too_long(max_responses: int) -> GatewayError:
+    """Return the 413 error of a conversation of too many responses."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"id: the conversation has more than {max_responses:,} responses",
+        param="id",
+        limit="memory.max_conversation",
+    )
+
+
+def conversation_too_large(max_bytes: int) -> GatewayError:
+    """Return the 413 error of a conversation with too many bytes."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"id: the items of the conversation are larger than {max_bytes:,} bytes",
+        param="id",
+        limit="limits.max_body_bytes",
+    )
+
+
+def storage_exceeded(max_bytes: int) -> GatewayError:
+    """Return the 403 error of an owner whose memories and responses take up all of the plan."""
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
+        f"store: your memories and stored responses may take up {max_bytes} bytes in all, and this "
+        "response does not fit; DELETE /beta/v1/responses/{response_id} frees what one takes up, "
+        "and with store: false nothing is stored",
+        param="store",
+        limit="memory.storage",
+    )

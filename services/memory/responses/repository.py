@@ -1,0 +1,307 @@
+"""The stored responses of all users in the database.
+
+Whoever generates a response in the background holds it by a lease. The end of a response is
+written where the lease is still held, in one transaction; a response whose lease has expired, or
+whose process has died, is interrupted, and nothing is written to it any more.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.memory.v1.responses_pb2 import (
+    NewResponse,
+    ResponseContent,
+    StoredResponse,
+)
+from services.common.database import reading_once, writing
+from services.common.ids import Source
+from services.common.instances import Instances
+from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
+from services.memory.responses import response_rows
+from services.memory.responses.conversation import (
+    extend_lives,
+)
+from services.memory.responses.packing import PackedContent, pack_items, unpack_items
+from services.memory.responses.records import (
+    RUN_BYTES,
+    RUNNING,
+    STATE_TO_PROTO,
+    HeldResponse,
+    ResponseLimits,
+    ResponseState,
+    lost,
+    not_found,
+    not_in_background,
+    storage_exceeded,
+    taken,
+    too_large,
+)
+from services.memory.responses.tables import contents, responses
+from services.memory.storage import quota
+from services.memory.storage.tables import owners
+
+PREFIX = "response_"
+
+_HOLDER = "response"
+_IS_RUNNING = responses.c.state.in_(RUNNING)
+
+
+class ResponseRepository:
+    """Stored responses; every method raises `unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        source: ids and clocks.
+        limits: the bounds.
+        instances: the processes of this machine, where their deaths can be detected.
+
+    Attributes:
+        limits: the same.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source,
+        limits: ResponseLimits,
+        instances: Instances | None = None,
+    ) -> None:
+        self._engine = engine
+        self._source = source
+        self.limits = limits
+        self._rows = LeasedRows(responses, source, limits.lease_s)
+        self._holder = source.new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
+        if instances:
+            instances.on_death.append(self.interrupt_of_instance)
+
+    async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
+        """Check that a response with an input of so many bytes could be stored.
+
+        Raises:
+            GatewayError: too_large; memory_storage_exceeded.
+        """
+        size = PackedContent(b"", b"", b"").size(input_bytes)
+        if size > self.limits.max_bytes:
+            raise too_large(self.limits.max_bytes)
+        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
+        async with reading_once(self._engine) as connection:
+            stored = await connection.scalar(query) or 0
+        if stored + size > max_bytes:
+            raise storage_exceeded(max_bytes)
+
+    async def create(self, owner_id: str, max_bytes: int, new: NewResponse) -> None:
+        """Store a response that has ended.
+
+        Args:
+            owner_id: id of the user.
+            max_bytes: what the user's memories and responses may take up.
+            new: the response.
+
+        Raises:
+            GatewayError: conflict, the user has a response of that id; too_large;
+                memory_storage_exceeded.
+        """
+        await self._insert(owner_id, max_bytes, new, ResponseState.ENDED)
+
+    async def create_held(self, owner_id: str, max_bytes: int, new: NewResponse) -> HeldResponse:
+        """Store a queued response, held by this process; as `create`."""
+        return await self._insert(owner_id, max_bytes, new, ResponseState.QUEUED)
+
+    async def start(self, held: HeldResponse) -> None:
+        """Record that a queued response is being generated.
+
+        Raises:
+            GatewayError: conflict, this process does not hold it any more.
+        """
+        async with writing(self._engine) as connection:
+            started = await connection.execute(
+                update(responses).where(self._is_held(held)).values(state=ResponseState.IN_PROGRESS)
+            )
+            if not started.rowcount:
+                raise lost()
+
+    async def finish(
+        self, held: HeldResponse, max_bytes: int, content: ResponseContent, without_room: bytes
+    ) -> bool:
+        """Record the end of a response; return whether there was room for its content.
+
+        Args:
+            held: the response.
+            max_bytes: what the user's memories and responses may take up.
+            content: what has become of it.
+            without_room: a body to be stored otherwise.
+
+        Raises:
+            GatewayError: conflict, this process does not hold it any more.
+        """
+        packed = await PackedContent.of(content)
+        failed = PackedContent(without_room, b"", b"")
+        async with writing(self._engine) as connection:
+            charged = await connection.scalar(
+                select(responses.c.size_bytes).where(self._is_held(held)).with_for_update()
+            )
+            if charged is None:
+                raise lost()
+            size = packed.size(held.input_bytes)
+            has_room = size <= self.limits.max_bytes
+            if has_room:
+                total = await quota.charge(connection, held.owner_id, size - charged)
+                has_room = total <= max_bytes or size <= charged
+                charged = size
+            if not has_room:
+                packed, size = failed, failed.size(held.input_bytes)
+                await quota.charge(connection, held.owner_id, size - charged)
+            await response_rows.write_end(connection, held.id, held.owner_id, packed, size)
+        return has_room
+
+    async def renew(self, held: Collection[HeldResponse]) -> Collection[HeldResponse]:
+        """Renew the leases of responses; return those that this process still holds."""
+        which = and_(
+            responses.c.id.in_([one.id for one in held]),
+            responses.c.holder == self._holder,
+            _IS_RUNNING,
+        )
+        async with writing(self._engine, is_lasting=False) as connection:
+            renewed = {row.id for row in await self._rows.hold(connection, which)}
+        return [one for one in held if one.id in renewed]
+
+    async def interrupt(self, held: HeldResponse) -> None:
+        """Record that a response is not generated any more; nothing where it has ended."""
+        await self._end(self._is_held(held), ResponseState.INTERRUPTED)
+
+    async def interrupt_expired(self) -> int:
+        """Interrupt all responses whose lease has expired; return how many there were."""
+        which = and_(
+            responses.c.holder != response_rows.FREE, _IS_RUNNING, self._rows.has_expired()
+        )
+        return await self._end(which, ResponseState.INTERRUPTED)
+
+    async def interrupt_of_instance(self, instance: str) -> None:
+        """Interrupt all responses of a process that has died."""
+        which = and_(is_held_by_instance(responses.c.holder, _HOLDER, instance), _IS_RUNNING)
+        await self._end(which, ResponseState.INTERRUPTED)
+
+    async def find(
+        self, owner_id: str, response_id: str, *, with_events: bool = False
+    ) -> StoredResponse:
+        """Return a response.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        row = await self._read(owner_id, response_id, with_events=with_events)
+        if row.state in RUNNING and row.ends_at_ms <= self._source.now_ms():
+            await self.interrupt_expired()
+            row = await self._read(owner_id, response_id, with_events=with_events)
+        output = await unpack_items([row.output])
+        return StoredResponse(
+            id=row.response_id,
+            previous_id=row.previous_id,
+            state=STATE_TO_PROTO[ResponseState(row.state)],
+            background=row.background,
+            created_at_ms=row.created_at_ms,
+            expires_at_ms=row.expires_at_ms,
+            content=ResponseContent(
+                body=row.body, output=output.items, events=row.events if with_events else b""
+            ),
+        )
+
+    async def cancel(self, owner_id: str, response_id: str) -> StoredResponse:
+        """Cancel a response that has not ended, and return it.
+
+        Raises:
+            GatewayError: not_found; invalid_request, it was not generated in the background.
+        """
+        found = await self.find(owner_id, response_id)
+        if not found.background:
+            raise not_in_background(response_id)
+        await self._end(
+            and_(_is_owned(owner_id, response_id), _IS_RUNNING), ResponseState.CANCELLED
+        )
+        return await self.find(owner_id, response_id)
+
+    async def delete(self, owner_id: str, response_id: str) -> None:
+        """Delete a response.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        which = and_(_is_owned(owner_id, response_id), self._is_alive())
+        async with writing(self._engine) as connection:
+            if not await response_rows.delete_responses(connection, which, limit=1):
+                raise not_found(response_id)
+
+    async def delete_expired(self, limit: int) -> int:
+        """Delete responses whose time is over, `limit` of them at most; return how many."""
+        which = and_(responses.c.expires_at_ms <= self._source.now_ms(), ~_IS_RUNNING)
+        async with writing(self._engine) as connection:
+            return await response_rows.delete_responses(connection, which, limit=limit)
+
+    async def _insert(
+        self, owner_id: str, max_bytes: int, new: NewResponse, state: ResponseState
+    ) -> HeldResponse:
+        packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
+        held = HeldResponse(self._source.new_id(PREFIX), owner_id, new.id, len(sent))
+        size = packed.size(held.input_bytes)
+        if size > self.limits.max_bytes:
+            raise too_large(self.limits.max_bytes)
+        is_running = state in RUNNING
+        size += RUN_BYTES if is_running else 0
+        now_ms = self._source.now_ms()
+        row = {
+            "id": held.id,
+            "owner_id": owner_id,
+            "response_id": new.id,
+            "previous_id": new.previous_id,
+            "state": state,
+            "background": is_running,
+            "created_at_ms": now_ms,
+            "expires_at_ms": now_ms + int(self.limits.ttl_s * 1000),
+            "holder": self._holder if is_running else response_rows.FREE,
+            "ends_at_ms": self._rows.ends_at_ms() if is_running else 0,
+            "size_bytes": size,
+        }
+        try:
+            async with writing(self._engine) as connection:
+                if new.previous_id:
+                    await extend_lives(connection, owner_id, new.previous_id, row, self.limits)
+                if await response_rows.insert_response(connection, row, sent, packed) > max_bytes:
+                    raise storage_exceeded(max_bytes)
+        except IntegrityError:
+            raise taken() from None
+        return held
+
+    async def _end(self, which: ColumnElement[bool], state: ResponseState) -> int:
+        async with writing(self._engine) as connection:
+            return await response_rows.end_running(connection, which, state)
+
+    async def _read(self, owner_id: str, response_id: str, *, with_events: bool) -> Row[Any]:
+        columns = (
+            contents.c.body,
+            contents.c.output,
+            *([contents.c.events] if with_events else []),
+        )
+        query = (
+            select(responses, *columns)
+            .join(contents, contents.c.id == responses.c.id)
+            .where(_is_owned(owner_id, response_id), self._is_alive())
+        )
+        async with reading_once(self._engine) as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise not_found(response_id)
+        return row
+
+    def _is_alive(self) -> ColumnElement[bool]:
+        return or_(responses.c.expires_at_ms > self._source.now_ms(), _IS_RUNNING)
+
+    def _is_held(self, held: HeldResponse) -> ColumnElement[bool]:
+        return and_(responses.c.id == held.id, responses.c.holder == self._holder, _IS_RUNNING)
+
+
+def _is_owned(owner_id: str, response_id: str) -> ColumnElement[bool]:
+    return and_(responses.c.owner_id == owner_id, responses.c.response_id == response_id)

@@ -1,0 +1,141 @@
+"""Responses that are generated in the background: their leases, and waiting for their ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
+from services.common.leased_rows import LeaseRenewer, wait_briefly
+from services.memory.responses.records import HeldResponse, lost
+from services.memory.responses.repository import ResponseRepository
+
+# Seconds between two looks at a response that another process generates.
+_POLL_S = 0.5
+_RUNNING = (StoredResponse.STATE_QUEUED, StoredResponse.STATE_IN_PROGRESS)
+
+_T = TypeVar("_T")
+
+
+class Run:
+    """A response that a caller of this process generates.
+
+    Attributes:
+        is_over: whether it has ended, or is not the caller's any more.
+    """
+
+    def __init__(self, repository: ResponseRepository, held: HeldResponse, max_bytes: int) -> None:
+        self._repository = repository
+        self._held = held
+        self._max_bytes = max_bytes
+        self._lost = asyncio.Event()
+        self.is_over = False
+
+    def lose(self) -> None:
+        """Record that the response is not the caller's any more."""
+        self.is_over = True
+        self._lost.set()
+
+    async def unless_lost(self, step: Awaitable[_T]) -> _T:
+        """Wait for the caller's next step.
+
+        Raises:
+            GatewayError: conflict, the response is not the caller's any more.
+        """
+        waiting = asyncio.ensure_future(step)
+        losing = asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait({waiting, losing}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise lost()
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            losing.cancel()
+
+    async def start(self) -> None:
+        """Record that the response is being generated; see `ResponseRepository.start`."""
+        await self._repository.start(self._held)
+
+    async def finish(self, content: ResponseContent, without_room: bytes) -> bool:
+        """Record the end of the response; see `ResponseRepository.finish`."""
+        has_room = await self._repository.finish(self._held, self._max_bytes, content, without_room)
+        self.is_over = True
+        return has_room
+
+
+class ResponseRuns:
+    """The responses that callers of one process generate, and those who wait for responses."""
+
+    def __init__(self, repository: ResponseRepository) -> None:
+        self._repository = repository
+        self._renewer = LeaseRenewer(repository.renew, repository.limits.lease_s)
+        self._running: dict[tuple[str, str], Run] = {}
+        self._ended = asyncio.Event()
+
+    @asynccontextmanager
+    async def run(self, owner_id: str, max_bytes: int, new: NewResponse) -> AsyncIterator[Run]:
+        """Store a queued response and hold it for the time of the block.
+
+        A response that has not ended by then is interrupted.
+
+        Raises:
+            GatewayError: as `ResponseRepository.create_held`.
+        """
+        held = await self._repository.create_held(owner_id, max_bytes, new)
+        run = Run(self._repository, held, max_bytes)
+        key = (owner_id, held.response_id)
+        self._running[key] = run
+        self._renewer.add(held, run.lose)
+        try:
+            yield run
+        finally:
+            self._renewer.discard(held)
+            del self._running[key]
+            if not run.is_over:
+                # The caller may have left, which cancels what this task waits for.
+                await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(held)))
+            self._wake()
+
+    async def wait(
+        self, owner_id: str, response_id: str, wait_s: float, *, with_events: bool
+    ) -> StoredResponse:
+        """Return a response, once it has ended or `wait_s` is over.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + wait_s
+        while True:
+            ended = self._ended
+            found = await self._repository.find(owner_id, response_id, with_events=with_events)
+            left = deadline - clock()
+            if found.state not in _RUNNING or left <= 0:
+                return found
+            await wait_briefly(ended, min(left, _POLL_S))
+
+    async def cancel(self, owner_id: str, response_id: str) -> StoredResponse:
+        """Cancel a response; see `ResponseRepository.cancel`."""
+        cancelled = await self._repository.cancel(owner_id, response_id)
+        self._lose(owner_id, response_id)
+        return cancelled
+
+    async def delete(self, owner_id: str, response_id: str) -> None:
+        """Delete a response; see `ResponseRepository.delete`."""
+        await self._repository.delete(owner_id, response_id)
+        self._lose(owner_id, response_id)
+
+    async def close(self) -> None:
+        """Wait for the renewal of leases that is under way, if there is one."""
+        await self._renewer.close()
+
+    def _lose(self, owner_id: str, response_id: str) -> None:
+        """Tell whoever generates a response at once, where that is a caller of this process."""
+        if run := self._running.get((owner_id, response_id)):
+            run.lose()
+        self._wake()
+
+    def _wake(self) -> None:
+        ended, self._ended = self._ended, asyncio.Event()
+        ended.set()

@@ -1,0 +1,222 @@
+"""The gRPC servicer of ResponseService: validates, calls, converts."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+import grpc
+
+from gateway.memory.v1 import responses_pb2, responses_pb2_grpc
+from gateway.memory.v1.responses_pb2 import (
+    NewResponse,
+    ResponseItem,
+    RunResponseRequest,
+    RunResponseResponse,
+)
+from services.common.authentication import Caller, caller
+from services.common.disk import DiskReserve
+from services.common.errors import invalid
+from services.common.plans import limit_of, plan_name
+from services.common.settings import MemoryStorage
+from services.memory.responses.conversation import ConversationReader
+from services.memory.responses.records import (
+    MAX_ID,
+    is_response_id,
+    item_not_found,
+    not_found,
+)
+from services.memory.responses.repository import ResponseRepository
+from services.memory.responses.runs import ResponseRuns
+
+SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full_name
+
+_MAX_ITEM_ID = 128
+_MAX_WAIT_MS = 30_000
+_MAX_FOUND_ITEMS = 10_000
+_DEFAULT_PAGE, _LARGEST_PAGE = 20, 100
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
+    """Serves the RPCs of `responses.proto`; failures are raised as GatewayError.
+
+    Args:
+        repository: the stored responses.
+        runs: those that are generated in the background.
+        conversations: what they continue.
+        storage: what a user's memories and responses may take up, by plan.
+        reserve: free disk space without which nothing is stored.
+    """
+
+    def __init__(
+        self,
+        repository: ResponseRepository,
+        runs: ResponseRuns,
+        conversations: ConversationReader,
+        storage: MemoryStorage,
+        reserve: DiskReserve,
+    ) -> None:
+        self._repository = repository
+        self._runs = runs
+        self._conversations = conversations
+        self._storage = storage
+        self._reserve = reserve
+
+    async def CheckRoom(
+        self, request: responses_pb2.CheckRoomRequest, context: Context
+    ) -> responses_pb2.CheckRoomResponse:
+        """Check that a response could be stored."""
+        owner = caller.get()
+        self._reserve.check()
+        await self._repository.check_room(
+            owner.user_id, self._max_bytes(owner), request.input_bytes
+        )
+        return responses_pb2.CheckRoomResponse()
+
+    async def CreateResponse(
+        self, request: responses_pb2.CreateResponseRequest, context: Context
+    ) -> responses_pb2.CreateResponseResponse:
+        """Store a response that has ended."""
+        owner = caller.get()
+        _check_new(request.response, "response.")
+        self._reserve.check()
+        await self._repository.create(owner.user_id, self._max_bytes(owner), request.response)
+        return responses_pb2.CreateResponseResponse()
+
+    async def RunResponse(
+        self, request_iterator: AsyncIterator[RunResponseRequest], context: Context
+    ) -> AsyncIterator[RunResponseResponse]:
+        """Store a response and hold it until it has ended."""
+        owner = caller.get()
+        steps = aiter(request_iterator)
+        first = await anext(steps, RunResponseRequest())
+        _check_step(first, "create")
+        _check_new(first.create, "create.")
+        self._reserve.check()
+        async with self._runs.run(owner.user_id, self._max_bytes(owner), first.create) as run:
+            del first
+            yield RunResponseResponse(created=responses_pb2.ResponseCreated())
+            step = await run.unless_lost(anext(steps, None))
+            if step is not None and step.HasField("start"):
+                await run.start()
+                yield RunResponseResponse(started=responses_pb2.ResponseStarted())
+                step = await run.unless_lost(anext(steps, None))
+            if step is None:
+                return
+            _check_step(step, "finish")
+            _check_items(step.finish.content.output, "finish.content.output")
+            end = step.finish
+            has_room = await run.finish(end.content, end.body_without_room)
+            finished = responses_pb2.ResponseFinished(without_room=not has_room)
+            yield RunResponseResponse(finished=finished)
+
+    async def GetResponse(
+        self, request: responses_pb2.GetResponseRequest, context: Context
+    ) -> responses_pb2.GetResponseResponse:
+        """Return a response, once it has ended if the caller waits for that."""
+        if request.wait_ms > _MAX_WAIT_MS:
+            raise invalid("wait_ms", f"wait_ms: takes at most {_MAX_WAIT_MS}")
+        found = await self._runs.wait(
+            caller.get().user_id,
+            _possible(request.id),
+            request.wait_ms / 1000,
+            with_events=request.with_events,
+        )
+        return responses_pb2.GetResponseResponse(response=found)
+
+    async def CancelResponse(
+        self, request: responses_pb2.CancelResponseRequest, context: Context
+    ) -> responses_pb2.CancelResponseResponse:
+        """Cancel a response."""
+        cancelled = await self._runs.cancel(caller.get().user_id, _possible(request.id))
+        return responses_pb2.CancelResponseResponse(response=cancelled)
+
+    async def DeleteResponse(
+        self, request: responses_pb2.DeleteResponseRequest, context: Context
+    ) -> responses_pb2.DeleteResponseResponse:
+        """Delete a response."""
+        await self._runs.delete(caller.get().user_id, _possible(request.id))
+        return responses_pb2.DeleteResponseResponse()
+
+    async def ListInputItems(
+        self, request: responses_pb2.ListInputItemsRequest, context: Context
+    ) -> responses_pb2.ListInputItemsResponse:
+        """List the items that a response was generated from."""
+        size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
+        if not 1 <= size <= _LARGEST_PAGE:
+            raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
+        found = await self._conversations.read(
+            caller.get().user_id, _possible(request.id), with_last_output=False
+        )
+        items = found.items if request.ascending else found.items[::-1]
+        first = _place_after(items, request.after) if request.after else 0
+        return responses_pb2.ListInputItemsResponse(
+            items=items[first : first + size], has_more=len(items) > first + size
+        )
+
+    async def GetConversation(
+        self, request: responses_pb2.GetConversationRequest, context: Context
+    ) -> responses_pb2.GetConversationResponse:
+        """Return the conversation up to a response."""
+        found = await self._conversations.read(caller.get().user_id, _possible(request.id))
+        return responses_pb2.GetConversationResponse(items=found.items)
+
+    async def FindItems(
+        self, request: responses_pb2.FindItemsRequest, context: Context
+    ) -> responses_pb2.FindItemsResponse:
+        """Return items of outputs."""
+        if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
+            raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
+        for place, item_id in enumerate(request.ids):
+            if not _is_item_id(item_id):
+                raise item_not_found(item_id, place)
+        found = await self._conversations.find_items(caller.get().user_id, request.ids)
+        return responses_pb2.FindItemsResponse(items=found)
+
+    def _max_bytes(self, owner: Caller) -> int:
+        return limit_of(self._storage, plan_name(owner.plan))
+
+
+def _check_step(step: RunResponseRequest, expected: str) -> None:
+    if step.WhichOneof("step") != expected:
+        raise invalid(expected, f"{expected}: was expected next")
+
+
+def _check_new(new: NewResponse, path: str) -> None:
+    if not is_response_id(new.id):
+        raise invalid(f"{path}id", f"{path}id: must be 1 to {MAX_ID} printable characters")
+    if new.previous_id and not is_response_id(new.previous_id):
+        raise invalid(
+            f"{path}previous_id", f"{path}previous_id: must be 1 to {MAX_ID} printable characters"
+        )
+    _check_items(new.input, f"{path}input")
+    _check_items(new.content.output, f"{path}content.output")
+
+
+def _check_items(items: Iterable[ResponseItem], path: str) -> None:
+    for place, item in enumerate(items):
+        if not _is_item_id(item.id):
+            name = f"{path}[{place}].id"
+            raise invalid(name, f"{name}: must be 1 to {_MAX_ITEM_ID} printable characters")
+
+
+def _is_item_id(name: str) -> bool:
+    return 1 <= len(name) <= _MAX_ITEM_ID and name.isprintable()
+
+
+def _possible(response_id: str) -> str:
+    """Return the id of a response.
+
+    Raises:
+        GatewayError: not_found, no response can have that id.
+    """
+    if not is_response_id(response_id):
+        raise not_found(response_id)
+    return response_id
+
+
+def _place_after(items: Sequence[ResponseItem], item_id: str) -> int:
+    for place, item in enumerate(items):
+        if item.id == item_id:
+            return place + 1
+    raise invalid("after", "after: takes the id of an item of this list")

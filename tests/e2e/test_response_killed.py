@@ -1,0 +1,85 @@
+"""`kill -9` of a worker that generates responses in the background: each ends, none runs twice."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import openai
+from openai import AsyncOpenAI
+
+from tests.bench import processes
+from tests.e2e.gateway import Gateway, gateway
+from tests.faults import actions
+from tests.faults.upstream import FaultUpstream, fault_upstream
+from tests.waiting import until
+
+SOON_S = 30.0
+WORKER = "services.worker"
+RUNNING = ("queued", "in_progress")
+# One runs, another waits for it.
+SETTINGS = """\
+[limits]
+max_background_responses = 1
+"""
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[tuple[Gateway, FaultUpstream, AsyncOpenAI]]:
+    """Run a gateway in front of a provider; yield both, and a client."""
+    async with fault_upstream() as upstream:
+        port = int(upstream.url.rpartition(":")[2])
+        process = gateway(folder, port, settings=SETTINGS)
+        # Its providers are asked for their models meanwhile, by this very loop.
+        started = await asyncio.to_thread(process.__enter__)
+        try:
+            base = f"{started.address}/beta/v1"
+            async with AsyncOpenAI(base_url=base, api_key=started.key, max_retries=0) as client:
+                yield started, upstream, client
+        finally:
+            await asyncio.to_thread(process.__exit__, None, None, None)
+
+
+async def test_responses_of_a_killed_worker_fail_and_run_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as (started, upstream, client):
+        upstream.plays("silent", actions.says_nothing())
+        upstream.plays("quick", actions.answers())
+        asked: Any = {"input": "Hi", "background": True}
+        done = await client.responses.create(model="openai/quick", **asked)
+        await until(lambda: _has_ended(client, done.id), within_s=SOON_S)
+        lost = [
+            (await client.responses.create(model="openai/silent", **asked)).id for _ in range(2)
+        ]
+        await until(lambda: upstream.asked("silent"), within_s=SOON_S)
+
+        family = processes.family(started.process.pid)
+        os.kill(processes.of_modules(family, [WORKER])[WORKER], signal.SIGKILL)
+
+        for response_id in lost:
+            await until(
+                lambda name=response_id: _has_ended(client, name), within_s=SOON_S, every_s=0.05
+            )
+            failed = await client.responses.retrieve(response_id)
+            assert failed.status == "failed"
+            assert failed.error is not None
+            assert "the gateway stopped" in failed.error.message
+        kept = await client.responses.retrieve(done.id)
+        assert (kept.status, kept.output_text) == ("completed", actions.TEXT)
+        assert len(upstream.asked("silent")) == 1
+
+        again = await client.responses.create(
+            model="openai/quick", input="And?", previous_response_id=done.id
+        )
+        assert again.output_text == actions.TEXT
+        assert len(upstream.asked("silent")) == 1
+
+
+async def _has_ended(client: AsyncOpenAI, response_id: str) -> bool:
+    """Return whether a response has ended; the worker may not answer for a while."""
+    try:
+        return (await client.responses.retrieve(response_id)).status not in RUNNING
+    except openai.APIConnectionError:
+        return False

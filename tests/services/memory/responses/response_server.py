@@ -1,0 +1,211 @@
+"""The service of stored responses over gRPC, as one of several processes, and its callers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import accounts_pb2
+from gateway.memory.v1 import responses_pb2 as pb
+from gateway.memory.v1 import responses_pb2_grpc
+from services.common.authentication import Caller
+from services.common.channels import call_metadata
+from services.common.database import reading
+from services.common.errors import from_rpc_error
+from services.common.server import Server
+from services.common.settings import MemoryStorage
+from services.memory.responses.conversation import ConversationReader
+from services.memory.responses.records import ResponseLimits
+from services.memory.responses.repository import ResponseRepository
+from services.memory.responses.runs import ResponseRuns
+from services.memory.responses.servicer import SERVICE_NAME, ResponseServicer
+from services.memory.responses.tables import contents, responses
+from services.memory.storage.tables import owners
+from tests.disks import Disk
+from tests.services.memory.builders import Clock
+
+DAY_S = 86_400
+LIMITS = ResponseLimits(
+    ttl_s=30 * DAY_S,
+    lease_s=15,
+    max_bytes=100_000,
+    max_conversation=5,
+    max_conversation_bytes=20_000,
+)
+STORAGE = 50_000
+
+
+def items(*names: str) -> list[pb.ResponseItem]:
+    """Return items whose JSON is their id."""
+    return [pb.ResponseItem(id=name, json=f'"{name}"'.encode()) for name in names]
+
+
+def content(*output: str, body: str = "{}", events: bytes = b"") -> pb.ResponseContent:
+    """Return the content of a response."""
+    return pb.ResponseContent(body=body.encode(), output=items(*output), events=events)
+
+
+def response(
+    name: str, previous: str = "", *, sent: Sequence[str] = (), body: str = "{}"
+) -> pb.NewResponse:
+    """Return a response whose input is `sent`, or one item, and whose output is one item."""
+    return pb.NewResponse(
+        id=name,
+        previous_id=previous,
+        input=items(*(sent or [f"in-{name}"])),
+        content=content(f"out-{name}", body=body),
+    )
+
+
+def names(found: Any) -> list[str]:
+    """Return the ids of an answer's items."""
+    return [item.id for item in found.items]
+
+
+@dataclass
+class ClientRun:
+    """A response that a caller generates."""
+
+    call: Any
+
+    async def start(self) -> None:
+        """Say that the response is in progress."""
+        await self.call.write(pb.RunResponseRequest(start=pb.StartResponse()))
+        assert (await self.answer()).HasField("started")
+
+    async def finish(self, end: pb.ResponseContent, without_room: bytes = b"{}") -> bool:
+        """End the response; return whether there was room for it."""
+        step = pb.FinishResponse(content=end, body_without_room=without_room)
+        await self.call.write(pb.RunResponseRequest(finish=step))
+        return not (await self.answer()).finished.without_room
+
+    async def answer(self) -> Any:
+        """Return the next answer.
+
+        Raises:
+            GatewayError: what the call ended with.
+        """
+        try:
+            return await self.call.read()
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+
+
+class ResponseProcess:
+    """The service of one process, and what its callers do.
+
+    Attributes:
+        repository: the stored responses.
+        disk: where the database is said to be.
+    """
+
+    def __init__(self, server: Server, repository: ResponseRepository, disk: Disk) -> None:
+        self.repository = repository
+        self.disk = disk
+        self._stub = responses_pb2_grpc.ResponseServiceStub(server.channel())
+
+    async def call(self, method: str, user: str = "ada", **fields: Any) -> Any:
+        """Make a call.
+
+        Raises:
+            GatewayError: what it ended with.
+        """
+        request = getattr(pb, f"{method}Request")(**fields)
+        try:
+            return await getattr(self._stub, method)(request, metadata=_metadata(user))
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+
+    async def create(self, name: str, previous: str = "", user: str = "ada", **new: Any) -> None:
+        await self.call("CreateResponse", user, response=response(name, previous, **new))
+
+    async def get(self, name: str, user: str = "ada", **fields: Any) -> pb.StoredResponse:
+        found: pb.StoredResponse = (
+            await self.call("GetResponse", user, id=name, **fields)
+        ).response
+        return found
+
+    async def state(self, name: str) -> str:
+        state = (await self.get(name)).state
+        return pb.StoredResponse.State.Name(state).removeprefix("STATE_").lower()
+
+    @asynccontextmanager
+    async def running(self, name: str, user: str = "ada", **new: Any) -> AsyncIterator[ClientRun]:
+        """Generate a response in the background for the time of the block."""
+        call = self._stub.RunResponse(metadata=_metadata(user))
+        run = ClientRun(call)
+        try:
+            await call.write(pb.RunResponseRequest(create=response(name, **new)))
+            assert (await run.answer()).HasField("created")
+            yield run
+        finally:
+            call.cancel()
+
+
+def _metadata(user: str) -> Any:
+    return call_metadata(f"gw-{user:_<43}", "req_1")
+
+
+async def _identify(key: str) -> Caller:
+    return Caller(key.removeprefix("gw-").rstrip("_"), "", accounts_pb2.PLAN_PERSONAL_FREE)
+
+
+@asynccontextmanager
+async def response_process(
+    engine: AsyncEngine, clock: Clock, **limits: Any
+) -> AsyncIterator[ResponseProcess]:
+    """Serve stored responses in a database as one process does."""
+    repository = ResponseRepository(engine, clock.source(), replace(LIMITS, **limits))
+    runs = ResponseRuns(repository)
+    conversations = ConversationReader(engine, clock.source(), repository.limits)
+    disk = Disk()
+    storage = MemoryStorage(personal_free=STORAGE)
+    server = Server(_identify, max_message=16 << 20)
+    server.add(
+        responses_pb2_grpc.add_ResponseServiceServicer_to_server,
+        ResponseServicer(repository, runs, conversations, storage, disk.reserve),
+        SERVICE_NAME,
+    )
+    await server.start()
+    try:
+        yield ResponseProcess(server, repository, disk)
+    finally:
+        await server.stop(0)
+        await runs.close()
+
+
+async def charged(engine: AsyncEngine, user: str = "ada") -> int:
+    """Return what a user's responses take up, which is the same by both counts."""
+    async with reading(engine) as connection:
+        of_owner = await connection.scalar(
+            select(owners.c.size_bytes).where(owners.c.owner_id == user)
+        )
+        of_rows = await connection.scalar(
+            select(func.coalesce(func.sum(responses.c.size_bytes), 0)).where(
+                responses.c.owner_id == user
+            )
+        )
+    assert (of_owner or 0) == of_rows
+    return int(of_rows or 0)
+
+
+async def rows(engine: AsyncEngine) -> int:
+    """Return how many responses there are, which is also the number of contents."""
+    async with reading(engine) as connection:
+        counts = [
+            await connection.scalar(select(func.count()).select_from(table))
+            for table in (responses, contents)
+        ]
+    assert counts[0] == counts[1]
+    return counts[0] or 0
+
+
+async def settled(task: "asyncio.Task[Any]") -> Any:
+    """Return the result of a task, which ends within the time of a test."""
+    async with asyncio.timeout(30):
+        return await task
