@@ -6,6 +6,7 @@ from functools import partial
 from aiohttp import web
 
 from facade import middlewares
+from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
 from facade.http.exchange import Exchange
 from facade.http.plain import PlainEndpoint
@@ -15,6 +16,7 @@ from facade.request_context import authenticate, request_context
 from facade.routes import (
     articles,
     chat,
+    embeddings,
     files,
     memory,
     messages,
@@ -30,6 +32,7 @@ _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/messages": messages.create,
     "/beta/v1/responses": responses.create,
     "/coding/v1/messages": messages.create_coding,
+    "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
@@ -40,9 +43,11 @@ _GENERATION: Mapping[str, Endpoint] = {
 
 def plain_endpoints() -> dict[bytes, PlainEndpoint]:
     """Return the endpoints that serve plain requests, by path."""
+    endpoints = {
+        path: PlainEndpoint(path, partial(_respond, endpoint)) for path, endpoint in _PLAIN.items()
+    }
     return {
-        path.encode(): PlainEndpoint(path, partial(_respond, endpoint))
-        for path, endpoint in _PLAIN.items()
+        name.encode(): endpoint for path, endpoint in endpoints.items() for name in names_of(path)
     }
 
 
@@ -66,29 +71,32 @@ def create_app(context: Context) -> web.Application:
     )
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_response)
-    app.add_routes(
-        [
-            *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
-            web.get("/beta/v1/models", models.list_models),
-            web.get("/beta/v1/models/{name:.+}", models.get_model),
-            web.get("/coding/v1/models", models.list_models),
-            web.get("/coding/v1/models/{name:.+}", models.get_model),
-            web.post("/beta/v1/files", files.create),
-            web.get("/beta/v1/files", files.list_files),
-            web.get("/beta/v1/files/{file_id}", files.get_file),
-            web.delete("/beta/v1/files/{file_id}", files.delete),
-            web.get("/beta/v1/files/{file_id}/content", files.content),
-            *stored_responses.routes(),
-            *memory.routes(),
-            *articles.routes(),
-            *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
-            web.get("/healthz", operations.healthz),
-            web.get("/readyz", operations.readyz),
-            web.get("/openapi.json", operations.openapi_document),
-            web.get("/docs", operations.docs),
-        ]
-    )
+    app.add_routes([*with_aliases(_routes())])
     return app
+
+
+def _routes() -> list[web.RouteDef]:
+    """Return the routes of all endpoints, but for their aliases."""
+    return [
+        *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
+        web.get("/beta/v1/models", models.list_models),
+        web.get("/beta/v1/models/{name:.+}", models.get_model),
+        web.get("/coding/v1/models", models.list_models),
+        web.get("/coding/v1/models/{name:.+}", models.get_model),
+        web.post("/beta/v1/files", files.create),
+        web.get("/beta/v1/files", files.list_files),
+        web.get("/beta/v1/files/{file_id}", files.get_file),
+        web.delete("/beta/v1/files/{file_id}", files.delete),
+        web.get("/beta/v1/files/{file_id}/content", files.content),
+        *stored_responses.routes(),
+        *memory.routes(),
+        *articles.routes(),
+        *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
+        web.get("/healthz", operations.healthz),
+        web.get("/readyz", operations.readyz),
+        web.get("/openapi.json", operations.openapi_document),
+        web.get("/docs", operations.docs),
+    ]
 
 
 def create_operations_app(context: Context) -> web.Application:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from facade.aliases import names_of
 from gateway.errors.v1 import errors_pb2
 from services.common.authentication import bearer_key, is_key
 from services.common.errors import GatewayError, invalid, invalid_api_key
@@ -133,14 +134,18 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
 
 
 # Rules by path prefix, the first match wins; unknown paths have rules too.
-_RULES = (
+_RULES_BY_PREFIX = (
     ("/beta/v1/chat/", CHAT),
     ("/beta/v1/responses", CHAT),
     ("/beta/v1/messages", MESSAGES),
+    ("/beta/v1/embeddings", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
     ("/article/v1/", ARTICLES),
 )
+
+
+_RULES = tuple((name, rules) for prefix, rules in _RULES_BY_PREFIX for name in names_of(prefix))
 
 
 def rules_for(path: str) -> Rules:

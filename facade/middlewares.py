@@ -6,6 +6,7 @@ from typing import cast
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from facade.aliases import names_of, route_of
 from facade.context import (
     CONTEXT,
 )
@@ -26,7 +27,12 @@ BASE_PATHS = tuple(
     for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
     for slash in ("", "/")
 )
-PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS})
+PUBLIC = frozenset(
+    {
+        *("/healthz", "/readyz", "/openapi.json", "/docs"),
+        *(name for path in BASE_PATHS for name in names_of(path)),
+    }
+)
 
 
 @web.middleware
@@ -119,7 +125,7 @@ def _exchange_of(request: web.Request) -> Exchange:
         cast(ClientConnection, request.protocol),
         request.method,
         request.path,
-        resource.canonical if resource is not None else "unknown",
+        route_of(resource.canonical) if resource is not None else "unknown",
         request.headers,
         None,
         request.content,

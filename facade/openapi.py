@@ -29,6 +29,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     openai.ChatRequest,
     anthropic.MessagesBody,
     anthropic.CountTokensBody,
+    openai.EmbeddingsRequest,
     responses.ResponseRequest,
 )
 _FORMAT_A = {
@@ -134,18 +135,24 @@ def _document() -> dict[str, Any]:
         [(body, "validation") for body in _BODIES], ref_template=_REF
     )
     bodies = {body: refs[(body, "validation")] for body, _ in refs}
-    chat, messages, count, response = (bodies[body] for body in _BODIES)
+    chat, messages, count, embeddings, response = (bodies[body] for body in _BODIES)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Gateway",
             "version": version("llm-gateway"),
-            "description": "One HTTP service in front of language-model providers.",
+            "description": "One HTTP service in front of language-model providers. Every path "
+            "under `/beta/v1` answers under `/v1` too.",
         },
         "paths": {
             "/beta/v1/chat/completions": {
                 "post": _post(
                     "Chat completions", "createChatCompletion", chat, "FormatAError", streams=True
+                )
+            },
+            "/beta/v1/embeddings": {
+                "post": _post(
+                    "Embeddings", "createEmbedding", embeddings, "FormatAError", streams=False
                 )
             },
             "/beta/v1/responses": {

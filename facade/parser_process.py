@@ -26,6 +26,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
             "stream": parsed.stream,
             "origins": parsed.origins.dump(),
             "include_usage": parsed.include_usage,
+            "base64": parsed.base64,
             "state": None if parsed.state is None else parsed.state.dump(),
         }
         return head, content

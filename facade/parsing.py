@@ -1,4 +1,4 @@
-"""Parser for bodies of chat completions, messages and responses."""
+"""Parser for bodies of chat completions, messages, responses and embeddings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Any, Literal
 from facade.dialects import anthropic, openai, responses
 from facade.dialects.paths import FieldNames, Origins
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common import json_scan
 from services.common.errors import GatewayError
 
-Kind = Literal["chat", "messages", "count_tokens", "responses"]
+Kind = Literal["chat", "messages", "count_tokens", "embeddings", "responses"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
@@ -19,6 +20,7 @@ FIELD_NAMES: Mapping[Kind, FieldNames] = {
     "chat": openai.FIELD_NAMES,
     "messages": anthropic.FIELD_NAMES,
     "count_tokens": anthropic.FIELD_NAMES,
+    "embeddings": openai.EMBEDDING_NAMES,
     "responses": responses.FIELD_NAMES,
 }
 
@@ -28,12 +30,13 @@ class Parsed:
     """A parsed request.
 
     Attributes:
-        request: a `GenerateRequest` or `LazyRequest`, or the bytes of one if another process has
-            parsed the body; `facade.inference_stub` accepts all of them.
+        request: a `GenerateRequest`, `LazyRequest` or `EmbedRequest`, or the bytes of one if
+            another process has parsed the body; `facade.inference_stub` accepts all of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
         origins: positions of its messages and blocks in the body.
         include_usage: whether a chat's stream ends with a usage chunk.
+        base64: whether the answer has vectors in base64.
         state: with responses, what says whether the response is kept, and what it repeats.
     """
 
@@ -42,6 +45,7 @@ class Parsed:
     stream: bool
     origins: Origins
     include_usage: bool = False
+    base64: bool = False
     state: responses.ResponseState | None = None
 
 
@@ -61,13 +65,18 @@ def parse(
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
-    include_usage = False
+    include_usage = base64 = False
     state = None
+    request: GenerateRequest | EmbedRequest
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
         request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
         include_usage = chat.include_usage
+    elif kind == "embeddings":
+        embeddings = openai.parse_embeddings(held.pop())
+        request, lazy, stream, origins = embeddings.request, None, False, embeddings.origins
+        base64 = embeddings.base64
     elif kind == "responses":
         response = responses.parse_request(held.pop(), lazily=lazily)
         request, lazy, stream = response.request, response.lazy, response.stream
@@ -84,7 +93,7 @@ def parse(
     request.takes_passthrough = not stream or kind == "responses"
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, origins, include_usage, state)
+    return Parsed(lazy or request, request.model, stream, origins, include_usage, base64, state)
 
 
 def check_values(body: bytes, limit: int) -> None:

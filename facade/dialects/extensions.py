@@ -189,15 +189,11 @@ class MemoryConfig(_Extension):
     )
 
 
-class ExtensionFields(BaseModel):
-    """What a body of either dialect may carry beside the dialect's own fields."""
+class FallbackFields(BaseModel):
+    """What a body may carry on other models that stand in for its own."""
 
     model_config = ConfigDict(defer_build=True)
 
-    multimodal: Multimodal | None = Field(
-        None,
-        description="Conversion of media the model cannot read; images and PDF when left out.",
-    )
     fallback: Literal["disabled", "auto", "enabled", "strict"] | None = Field(
         "auto",
         description="What happens when the model fails. `disabled`: nothing. `auto`: the gateway "
@@ -207,6 +203,17 @@ class ExtensionFields(BaseModel):
     # Read only where `fallback` asks for it: under `auto` and `disabled` it may be anything.
     fallback_config: SkipValidation[FallbackConfig | None] = Field(
         None, description="The chain; required with `enabled` and `strict`, otherwise ignored."
+    )
+
+
+class ExtensionFields(FallbackFields):
+    """What a body of either dialect may carry beside the dialect's own fields."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    multimodal: Multimodal | None = Field(
+        None,
+        description="Conversion of media the model cannot read; images and PDF when left out.",
     )
     memory_id: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         None, description="The caller's name for a conversation that the server remembers."
@@ -286,6 +293,21 @@ def set_extensions(
         return
     if fields.multimodal is not None:
         _set_multimodal(request.multimodal, fields.multimodal)
+    set_fallback(request, fields, read_parameters, origins)
+    _set_memory(request, fields)
+
+
+def set_fallback(
+    request: pb.GenerateRequest | pb.EmbedRequest,
+    fields: FallbackFields,
+    read_parameters: ReadParameters,
+    origins: Origins,
+) -> None:
+    """Add `fallback` and `fallback_config` of a validated body to `request`; see `set_extensions`.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
     if fields.fallback is not None and "fallback" in fields.model_fields_set:
         request.fallback = _FALLBACK_MODES[fields.fallback]
     if fields.fallback in ("enabled", "strict"):
@@ -300,7 +322,6 @@ def set_extensions(
             request.fallback_config.MergeFromString(kept)
         else:
             _set_fallback_config(request.fallback_config, json, read_parameters, origins)
-    _set_memory(request, fields)
 
 
 def _set_multimodal(target: pb.Multimodal, given: Multimodal) -> None:

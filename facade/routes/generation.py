@@ -1,4 +1,4 @@
-"""Common parts of chat completions, messages and responses: parse, call the service, respond.
+"""Common parts of all requests to models: parse, call the service, respond.
 
 A conversation may be many megabytes and an answer may take minutes, so the body is freed after
 parsing, and the request after sending.
@@ -33,6 +33,7 @@ _DIALECTS: Mapping[Kind, Dialect.ValueType] = {
     "chat": conversation_pb2.DIALECT_OPENAI,
     "messages": conversation_pb2.DIALECT_ANTHROPIC,
     "count_tokens": conversation_pb2.DIALECT_ANTHROPIC,
+    "embeddings": conversation_pb2.DIALECT_OPENAI,
     "responses": conversation_pb2.DIALECT_RESPONSES,
 }
 

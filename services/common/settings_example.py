@@ -63,7 +63,11 @@ max_output_tokens = 16384
 # refuses = ["temperature"]   # fields that it is never sent; of max_tokens and
                               # max_completion_tokens the other one is sent; "prefill": an
                               # assistant's message at the end; "reasoning_content": its thoughts
-fallbacks = []                # what `auto` may try, in order
+fallbacks = []                # what `auto` may try, in order; for embeddings those of them alone
+                              # that have the same vector_space
+# vector_space = "te3-small"  # of an embedding model: models of one name make the same vectors of
+                              # a text, such as one model at two providers, and may stand in for
+                              # each other; default: no other model does
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
 describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first
@@ -81,7 +85,7 @@ stalled_reader_s = 60         # after which a caller that reads nothing of its a
 max_stalled_readers = 50      # callers of one process that read nothing, before the longest is cut
 max_connections = 0           # of one process; 0: 2/5 of its file descriptors, at most 10000
 reserved_connections = 0.5    # share of them for connections that came with a good key
-max_body_bytes = 67108864           # bytes of a chat or messages body
+max_body_bytes = 67108864           # bytes of a chat, messages or embeddings body
 max_body_values = 1000000     # JSON values in a body, at any depth
 max_parallel_parses = 1       # bodies that take long to read are read by so many processes
 max_background_responses = 4  # responses that one user generates in the background of a process

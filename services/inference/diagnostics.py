@@ -33,7 +33,22 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
 
 def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return warnings about settings that are mistakes in most deployments, one line each."""
-    return [*_own_keys(settings, environ), *_misspelt_names(settings)]
+    return [
+        *_own_keys(settings, environ),
+        *_misspelt_names(settings),
+        *_fallbacks_of_other_spaces(settings),
+    ]
+
+
+def _fallbacks_of_other_spaces(settings: Settings) -> Iterator[str]:
+    spaces = {model.name: model.vector_space for model in settings.models}
+    for model in settings.models:
+        for index, fallback in enumerate(model.fallbacks):
+            if model.vector_space and spaces.get(fallback) != model.vector_space:
+                yield (
+                    f"models.{model.name}.fallbacks[{index}]: {fallback!r} is passed over for "
+                    f"embeddings, as its vector_space is not {model.vector_space!r}"
+                )
 
 
 def _own_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:

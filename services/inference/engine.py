@@ -26,6 +26,7 @@ from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt import Batches
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.fallback.attempt_log import AttemptLog
+from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey, State
 from services.inference.fallback.failure_log import FailureLog
@@ -34,7 +35,7 @@ from services.inference.fallback.policy import Uniform
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
-from services.inference.media import MediaRef, find_media
+from services.inference.media import MediaRef, find_media, overriding_media
 from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.open_turn import (
     OpenedTurn,
@@ -117,6 +118,7 @@ class Engine:
     Attributes:
         breakers: the circuit breakers of models.
         failure_log: writes the failures of providers to the log.
+        refusals: the fields that models reject.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Engine:
         self._attempt_log = AttemptLog(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
         self._uniform = uniform
-        self._refusals = Refusals()
+        self.refusals = Refusals()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -158,6 +160,10 @@ class Engine:
     @routes.setter
     def routes(self, routes: Routes) -> None:
         self._routed = routes, Plans(routes.models, self._limits)
+
+    def plan_of(self, request: GenerateRequest) -> Plan:
+        """Return what is to be tried for a request; see `Plans.of`."""
+        return self._routed[1].of(request)
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
@@ -213,18 +219,18 @@ class Engine:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return whole_of(await self._runner(prepared.plan, prepared.attempts, whole=True).whole())
+        return whole_of(await self.runner(prepared.plan, prepared.attempts, whole=True).whole())
 
     def _stream(self, prepared: _PreparedRequest) -> Batches:
         if prepared.tools is not None:
             return self._in_rounds(prepared, *prepared.tools, whole=False)
-        return self._runner(prepared.plan, prepared.attempts, whole=False).stream()
+        return self.runner(prepared.plan, prepared.attempts, whole=False).stream()
 
     def _in_rounds(
         self, prepared: _PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
     ) -> Batches:
         def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
-            return self._runner(plan, prepared.attempts, whole=whole, budget=budget)
+            return self.runner(plan, prepared.attempts, whole=whole, budget=budget)
 
         loop = ToolLoop(prepared.plan, rounds, start_runner, web, self._metrics, whole=whole)
         return loop.batches()
@@ -238,18 +244,19 @@ class Engine:
         plan = plans.of(lazy.request)
         providers = routes.providers_of(lazy.request.dialect)
         attempts = RequestAttempts(
-            lazy.request, (), plan, providers, self._signer, self._refusals, lazy=lazy
+            lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
-        return self._runner(plan, attempts, whole=whole)
+        return self.runner(plan, attempts, whole=whole)
 
-    def _runner(
+    def runner(
         self,
         plan: Plan,
-        attempts: RequestAttempts,
+        attempts: AttemptFactory,
         *,
         whole: bool,
         budget: RetryBudget | None = None,
     ) -> FallbackRunner:
+        """Return a run of a plan; without a `budget` it has the plan's."""
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
@@ -390,7 +397,7 @@ class Engine:
             remembered = conversation.remembered_files()
         named = media
         if request.HasField("fallback_config"):
-            named = [*media, *_overriding_media(request, plan)]
+            named = [*media, *overriding_media(request, plan)]
         if named or remembered:
             keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
             at_most = self._limits.max_body_bytes
@@ -424,7 +431,7 @@ class Engine:
             plan,
             providers,
             self._signer,
-            self._refusals,
+            self.refusals,
             conversation,
             has_thoughts=checked.has_thoughts,
             session=session,
@@ -434,16 +441,3 @@ class Engine:
         if rounds is not None and checked.offers_tools and checked.web is not None:
             tools = rounds, checked.web
         return _PreparedRequest(plan, providers, attempts, tools)
-
-
-def _overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
-    """Return the media of conversations that steps have instead of the request's."""
-    found: list[MediaRef] = []
-    for step in plan.steps:
-        if step.parameters is not None and step.parameters.messages:
-            step.parameters.dialect = request.dialect
-            found += [
-                MediaRef(f"{step.path}.parameters.{one.path}", one.block)
-                for one in find_media(step.parameters)
-            ]
-    return found

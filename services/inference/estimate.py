@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
-from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.tokens import estimate_bytes, estimate_tokens
 
 # Overhead of the dialects per part of a request.
@@ -45,6 +45,12 @@ def estimate_input_tokens(request: GenerateRequest) -> int:
         total += _TOOL + estimate_tokens(tool.name) + estimate_tokens(tool.description)
         total += estimate_bytes(tool.input_schema) + estimate_bytes(tool.extra.json)
     return total + estimate_bytes(request.output_format.schema)
+
+
+def estimate_inputs(request: EmbedRequest) -> int:
+    """Estimate the tokens of the texts of a request for vectors; those that are given are known."""
+    known = sum(len(one.tokens) for one in request.token_lists)
+    return known + sum(estimate_tokens(text) for text in request.texts)
 
 
 def _blocks(blocks: Iterable[Block]) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.inference.fallback.plan import Plan
 from services.inference.paths import block_path
 
 
@@ -51,3 +52,16 @@ def _find(request: GenerateRequest) -> Iterator[MediaRef]:
                 for inner, part in enumerate(block.tool_result.blocks):
                     if part.WhichOneof("kind") == "media":
                         yield MediaRef(block_path(index, place, inner), part)
+
+
+def overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
+    """Return the media of conversations that steps have instead of the request's."""
+    found: list[MediaRef] = []
+    for step in plan.steps:
+        if step.parameters is not None and step.parameters.messages:
+            step.parameters.dialect = request.dialect
+            found += [
+                MediaRef(f"{step.path}.parameters.{one.path}", one.block)
+                for one in find_media(step.parameters)
+            ]
+    return found

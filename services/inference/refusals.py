@@ -54,6 +54,8 @@ _OPTIONAL = (
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed", "truncation", STREAM_OPTIONS),
+    # Of embeddings: the gateway converts vectors itself.
+    "encoding_format",
     # Unnamed fields of messages that other providers add to answers.
     *("reasoning_details", "extra_content", "annotations"),
 )

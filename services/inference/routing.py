@@ -168,7 +168,9 @@ class Models:
         """Return the model of a configured name."""
         upstream = model.upstream or name
         facts = _overridden(self._facts(model.provider, upstream), model)
-        return self._target_of(name, model.provider, upstream, facts, model.fallbacks)
+        return self._target_of(
+            name, model.provider, upstream, facts, model.fallbacks, model.vector_space or ""
+        )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
         """Return the models reported by providers, each with whether to list it."""
@@ -191,6 +193,7 @@ class Models:
         upstream: str,
         facts: ModelInfo,
         fallbacks: Sequence[str] = (),
+        vector_space: str = "",
     ) -> Target:
         return Target(
             name=name,
@@ -206,6 +209,7 @@ class Models:
             efforts=facts.efforts,
             refuses=facts.refuses,
             thinking_off=facts.thinking_off,
+            vector_space=vector_space,
         )
 
     def _facts(self, provider: str, upstream: str) -> ModelInfo:

@@ -8,7 +8,7 @@ import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.lazy_request import LazyRequest
-from services.inference import tasks
+from services.inference import embeddings, tasks
 from services.inference.engine import Engine
 from services.inference.stream.event_batch import EventBatch
 
@@ -46,6 +46,14 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.CountTokensResponse:
         """Count the input tokens of a request."""
         return await self._engine.count_tokens(request)
+
+    async def Embed(
+        self,
+        request: inference_pb2.EmbedRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.EmbedResponse:
+        """Return vectors of texts."""
+        return await embeddings.embed(self._engine, request)
 
     async def ListModels(
         self,

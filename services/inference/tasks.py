@@ -11,6 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
+    EmbedRequest,
     GenerateRequest,
     Prompt,
     RunTaskRequest,
@@ -18,8 +19,10 @@ from gateway.inference.v1.inference_pb2 import (
     Task,
     Vector,
 )
+from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, invalid
 from services.inference.engine import Engine
+from services.inference.providers.base import EmbeddingCall
 
 MAX_TEXTS = 256
 
@@ -89,14 +92,17 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     routes = engine.routes
     target = routes.models.resolve(name)
     model = f"{target.provider}/{target.upstream}"
+    call = EmbeddingCall(
+        GenerateRequest(), target, stream=False, inputs=EmbedRequest(texts=request.texts)
+    )
     try:
-        vectors = await routes.providers[target.provider].embed(target, request.texts)
+        made = await routes.providers[target.provider].embed(call)
     except UpstreamError as error:
         engine.failure_log.write(target.provider, error, {"model": model, "call": "embed"})
         raise
     return RunTaskResponse(
         model=model,
-        vectors=[Vector(values=vector) for vector in vectors],
+        vectors=[Vector(values=packed_floats.unpack(vector)) for vector in made.vectors],
     )
 
 

@@ -150,6 +150,17 @@ _LEFT_OUT: Mapping[str, frozenset[str]] = {
 }
 
 
+# Fields that the server takes and the SDK's types do not have; Codex sends them.
+_TAKEN: Mapping[str, Mapping[str, Any]] = {
+    "EasyInputMessageParam": {"id": NotRequired[str]},
+    "Message": {"id": NotRequired[str]},
+    "ResponseCustomToolCallParam": {"status": NotRequired[str]},
+    "WebSearchToolParam": {"search_content_types": NotRequired[list[str]]},
+    "ResponseCreateParamsNonStreaming": {"client_metadata": NotRequired[dict[str, str]]},
+    "ResponseCreateParamsStreaming": {"client_metadata": NotRequired[dict[str, str]]},
+}
+
+
 def _by_stream(whole: Check, streamed: Check) -> Check:
     return lambda body: (streamed if body.get("stream") is True else whole)(body)
 
@@ -195,7 +206,7 @@ class _Converter:
             return self._done[typed]
         left_out = _LEFT_OUT.get(typed.__name__, frozenset())
         required = typed.__required_keys__
-        fields: dict[str, Any] = dict(more)
+        fields: dict[str, Any] = {**more, **_TAKEN.get(typed.__name__, {})}
         for name, hint in get_type_hints(typed, include_extras=True).items():
             if name in _HEADERS:
                 continue

@@ -310,6 +310,11 @@ def error_body(error: SandboxError) -> Json:
     return {"error": {**told, "details": details} if details else told}
 
 
+def size_of_vectors(body: Mapping[str, Any]) -> int | None:
+    """Return `outputDimensionality` of a body of `batchEmbedContents`, which is that of all."""
+    return next((one.get("outputDimensionality") for one in body.get("requests") or ()), None)
+
+
 def texts_to_embed(body: Mapping[str, Any]) -> list[str]:
     """Return the texts of a body of `batchEmbedContents` without a problem."""
     return ["".join(_texts(one["content"]["parts"])) for one in body.get("requests") or ()]

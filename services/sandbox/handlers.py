@@ -159,13 +159,14 @@ class Server:
     async def embed(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Answer with vectors in OpenAI's form."""
         texts = openai_embeddings.texts_of(body)
-        made = vectors.embed(texts, find_model(body["model"]))
+        made = vectors.embed(texts, find_model(body["model"]), body.get("dimensions"))
         return exchange.json(openai_embeddings.answer(made, body))
 
     async def embed_batch(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Answer with vectors in Gemini's form."""
         texts = gemini_wire.texts_to_embed(body)
-        made = vectors.embed(texts, find_model(exchange.model(body)))
+        size = gemini_wire.size_of_vectors(body)
+        made = vectors.embed(texts, find_model(exchange.model(body)), size)
         return exchange.json({"embeddings": [{"values": vector} for vector in made]})
 
     async def generate(self, exchange: Exchange, body: Body) -> web.StreamResponse:

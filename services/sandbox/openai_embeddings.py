@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from services.sandbox.checks import Body, Problem
+from services.sandbox.model.vectors import DIMENSIONS, count_tokens
 
 _MAX_INPUTS = 2048
-_CHARACTERS_A_TOKEN = 4
 
 
 def find_problem(body: Body) -> Problem | None:
@@ -21,14 +21,19 @@ def find_problem(body: Body) -> Problem | None:
 
 
 def texts_of(body: Body) -> list[str]:
-    """Return the texts of a body without a problem."""
-    return [body["input"]] if isinstance(body["input"], str) else body["input"]
+    """Return the texts of a body without a problem; a list of tokens stands for their numbers."""
+    given = body["input"]
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given[0], int):
+        given = [given]
+    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in given]
 
 
 def answer(vectors: Sequence[Sequence[float]], body: Body) -> dict[str, Any]:
     """Write one vector for each text, as the body asks for them."""
     encoded = body.get("encoding_format") == "base64"
-    read = sum(-(-len(text) // _CHARACTERS_A_TOKEN) for text in texts_of(body))
+    read = count_tokens(texts_of(body))
     return {
         "object": "list",
         "model": body["model"],
@@ -52,13 +57,11 @@ def _problems(body: Body) -> Iterator[Problem]:
     given = body["input"]
     if not given:
         yield Problem(("input",), "cannot be empty")
-    if len(given) > _MAX_INPUTS and isinstance(given, list):
-        yield Problem(("input",), f"at most {_MAX_INPUTS} items")
-    for index, text in enumerate(given if isinstance(given, list) else ()):
-        if not isinstance(text, str):
-            # OpenAI's servers take tokens too, which the sandbox could not read.
-            yield Problem(("input", index), "the sandbox reads texts alone")
-        elif not text:
-            yield Problem(("input", index), "cannot be an empty string")
-    if "dimensions" in body:
-        yield Problem(("dimensions",), "this model does not support other dimensions")
+    if isinstance(given, list) and given and not isinstance(given[0], int):
+        if len(given) > _MAX_INPUTS:
+            yield Problem(("input",), f"at most {_MAX_INPUTS} items")
+        for index, one in enumerate(given):
+            if not one:
+                yield Problem(("input", index), "cannot be empty")
+    if not 1 <= body.get("dimensions", 1) <= DIMENSIONS:
+        yield Problem(("dimensions",), f"takes 1 to {DIMENSIONS}")

@@ -19,6 +19,12 @@ _SETTINGS = """
 name = "claude-*"
 provider = "anthropic"
 upstream = "echo"
+
+[providers.native]
+kind = "openai"
+base_url = "{native}"
+api_key = "upstream-key"
+responses = true
 """
 # A name of the provider's own that its models go by, where it matters.
 _MODELS = {"claude-5": "claude-sonnet-5"}
@@ -46,12 +52,17 @@ def _settings(upstream_port: int) -> str:
         f'[providers.{name}]\nkind = "{kind}"\nbase_url = "{url}"\napi_key = "upstream-key"\n'
         for kind, name, url in providers
     ]
-    return _SETTINGS + "\n".join(tables)
+    # Codex has tools of its own for models that it knows by name, such as `apply_patch`.
+    tables += [
+        f'[[models]]\nname = "{name}/gpt-5.5"\nprovider = "{name}"\nupstream = "echo"\n'
+        for name in (*_KINDS, "native")
+    ]
+    return _SETTINGS.format(native=f"{sandbox}/v1") + "\n".join(tables)
 
 
 def _models() -> list[str]:
-    """Return a model of each kind of provider, then one of each personality."""
-    names = [*_KINDS, *OF_OPENAI, *OF_ANTHROPIC]
+    """Return a model of each kind of provider, one with responses, and one a personality."""
+    names = [*_KINDS, "native", *OF_OPENAI, *OF_ANTHROPIC]
     return [f"{name}/{_MODELS.get(name, 'echo')}" for name in names]
 
 

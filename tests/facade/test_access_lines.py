@@ -101,9 +101,9 @@ async def test_a_broken_stream_reports_the_cause(line):
 
 
 async def test_a_path_that_leads_nowhere_is_an_error(line, gateway):
-    _, told = await line("/v1/responses?key=secret")
+    _, told = await line("/v2/responses?key=secret")
     assert (told["status"], told["route"]) == (404, "unknown")
-    assert (told["path"], told["error"]) == ("/v1/responses", "unknown_path")
+    assert (told["path"], told["error"]) == ("/v2/responses", "unknown_path")
     _, told = await line(f"/{gateway.key}/v1/models")
     assert told["path"] == "/gw-…/v1/models"
     _, told = await line("/a%0Ab%1B%5B31m%E2%80%AEc/" + "x" * 1000)

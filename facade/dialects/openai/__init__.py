@@ -1,7 +1,13 @@
-"""OpenAI's chat completions, errors, files and models (Format A): translation between JSON and
-protobuf.
+"""OpenAI's chat completions, embeddings, errors, files and models (Format A): translation between
+JSON and protobuf.
 """
 
+from facade.dialects.openai.embeddings import (
+    EMBEDDING_NAMES,
+    EmbeddingsRequest,
+    parse_embeddings,
+    render_embeddings,
+)
 from facade.dialects.openai.errors import render_error
 from facade.dialects.openai.files import (
     CURSORS,
@@ -19,14 +25,18 @@ from facade.dialects.openai.types import ChatRequest
 
 __all__ = [
     "CURSORS",
+    "EMBEDDING_NAMES",
     "FIELD_NAMES",
     "ChatRequest",
     "ChatStream",
+    "EmbeddingsRequest",
     "ParsedRequest",
     "parse_chat",
+    "parse_embeddings",
     "parse_file_list",
     "render_completion",
     "render_deleted_file",
+    "render_embeddings",
     "render_error",
     "render_file",
     "render_file_list",

@@ -49,6 +49,10 @@ def add_tools(
                 f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
             )
         request.tools.append(added)
+    if not all(tool.opaque for tool in request.tools):
+        # Coding agents offer tools of OpenAI's own beside their functions, whichever the model.
+        for added, tool in zip(request.tools, tools, strict=True):
+            added.optional = tool["type"] not in _NAMED
 
 
 def set_tool_choice(

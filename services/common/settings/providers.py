@@ -71,6 +71,7 @@ class Model(Section):
     thinking_off: dict[str, Any] | None = None
     refuses: list[Name] | None = None
     fallbacks: list[Name] = Field(default_factory=list)
+    vector_space: Name | None = None
 
     @model_validator(mode="after")
     def _has_wildcard_at_the_end(self) -> Self:

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
-from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from gateway.inference.v1.inference_pb2 import (
+    EmbedRequest,
+    EmbedResponse,
+    Event,
+    GenerateRequest,
+)
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
@@ -29,6 +34,8 @@ class Target:
         efforts: supported efforts, weakest first; () if unknown.
         refuses: fields that it rejects, as named by `services.inference.refusals`.
         thinking_off: request fields that disable thinking; empty if unknown.
+        vector_space: the space of its vectors, for models that may stand in for each other; "" for
+            one of its own.
     """
 
     name: str
@@ -43,6 +50,7 @@ class Target:
     efforts: Sequence[str] = ()
     refuses: frozenset[str] = frozenset()
     thinking_off: Mapping[str, Any] = field(default_factory=dict)
+    vector_space: str = ""
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
         """Return whether a kind of medium may be sent; True for all if unknown."""
@@ -149,6 +157,17 @@ class Call:
         return dropped
 
 
+@dataclass(slots=True)
+class EmbeddingCall(Call):
+    """One attempt at making vectors of texts.
+
+    Attributes:
+        inputs: the texts; `request` has no more than the dialect and the headers.
+    """
+
+    inputs: EmbedRequest = field(default_factory=EmbedRequest)
+
+
 class MissingEndpointError(UpstreamError):
     """Error raised when a server has no endpoint for requests of a dialect.
 
@@ -236,11 +255,14 @@ class Provider(Protocol):
         """
         ...
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text, in order, all of the same length.
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
+        """Return a vector for each text, in order, all of the same length; without `served`.
+
+        Cancelling the task closes the provider's connection at once.
 
         Raises:
-            GatewayError: unsupported, if the provider has no embeddings.
+            GatewayError: unsupported, if the provider has no embeddings, or none of such inputs
+                (before anything is sent).
             UpstreamError: the provider failed.
         """
         ...

@@ -15,6 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Message,
     Opaque,
 )
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.billing import (
@@ -111,6 +112,18 @@ class RequestFields:
                 self.drop(f"{dropped_as or path}.{name}")
         return fields
 
+    def taken_tools(self, request: GenerateRequest) -> Iterator[tuple[str, Tool]]:
+        """Return the tools that the provider is sent, each with its path, and drop the others.
+
+        Left out are those that are optional and written in another dialect.
+        """
+        for index, tool in enumerate(request.tools):
+            path = f"tools[{index}]"
+            if tool.opaque and is_spared(tool, request) and not self.is_own(tool.extra):
+                self.drop(path)
+            else:
+                yield path, tool
+
     def taken(self, fields: Json, holder: str, dropped_as: str) -> Json:
         """Return the fields of an object that the model has not refused, and drop the others.
 
@@ -158,6 +171,11 @@ class RequestFields:
             f"{path}: names something kept at the provider, which this gateway does not pass on "
             "(the provider's setting pass_stateful lets it)",
         )
+
+
+def is_spared(tool: Tool, request: GenerateRequest) -> bool:
+    """Return whether a tool may be left out: it is optional, and not the one to be called."""
+    return tool.optional and not (tool.name and request.tool_choice.name == tool.name)
 
 
 def read_object(json: bytes | str, path: str) -> Json:

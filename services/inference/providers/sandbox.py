@@ -15,6 +15,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import (
     BlockStop,
+    EmbedResponse,
     Event,
     GenerateRequest,
     OutputFormat,
@@ -22,16 +23,18 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
     ToolChoice,
 )
-from services.common import ids
+from services.common import ids, packed_floats
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
+from services.inference.fallback.step_request import copied
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
-from services.inference.providers.base import Call, Heard, Target
-from services.inference.providers.request_fields import unnamed
+from services.inference.providers.base import Call, EmbeddingCall, Heard, Target
+from services.inference.providers.request_fields import RequestFields, unnamed
+from services.inference.providers.vectors import check_only_texts
 from services.sandbox.model import (
     behaviours,
     models,
@@ -120,6 +123,7 @@ class SandboxProvider:
 
     async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Return an answer as it comes; see `base.Provider.stream`."""
+        _leave_out_tools(call)
         await offload(check_request, call.request)
         _drop_unnamed(call)
         try:
@@ -144,12 +148,22 @@ class SandboxProvider:
         await offload(check_request, call.request)
         return await offload(requests.input_tokens, call.request)
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return vectors; see `base.Provider.embed`."""
+        inputs = call.inputs
+        check_only_texts(
+            call, RequestFields(call, pass_stateful=False, fetches_urls=False), self.name
+        )
         try:
-            return vectors.embed(texts, models.find_model(target.upstream))
+            model = models.find_model(call.target.upstream)
+            made = await offload(vectors.embed, inputs.texts, model, inputs.dimensions or None)
         except SandboxError as error:
             raise self._failure(error) from error
+        return EmbedResponse(
+            model=model.name,
+            vectors=[packed_floats.pack(vector) for vector in made],
+            input_tokens=vectors.count_tokens(inputs.texts),
+        )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
         """Return what a recording is; see `base.Provider.transcribe`."""
@@ -169,6 +183,16 @@ class SandboxProvider:
 
 def _body(error: SandboxError) -> bytes:
     return orjson.dumps(openai_shapes.error_body(error))
+
+
+def _leave_out_tools(call: Call) -> None:
+    """Leave out the tools of another dialect that a model can do without."""
+    if any(tool.optional for tool in call.request.tools):
+        fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
+        tools = [tool for _, tool in fields.taken_tools(call.request)]
+        call.request = copied(call.request)
+        del call.request.tools[:]
+        call.request.tools.extend(tools)
 
 
 def _drop_unnamed(call: Call) -> None:

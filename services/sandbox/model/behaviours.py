@@ -136,7 +136,7 @@ def _check(request: GenerateRequest, model: Model) -> None:
 def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
     asked = _pending(request)
     is_pending = bool(asked)
-    asked = asked or "\n".join(requests.texts(requests.asked(request)))
+    asked = asked or "\n".join(requests.said(request))
     thoughts: list[Block] = []
     if requests.thinks(request):
         thought = f"The sandbox thinks about what it was sent: {_quote(asked)}."

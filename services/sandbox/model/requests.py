@@ -16,6 +16,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Th
 
 _CHARACTERS_A_TOKEN = 4
 _TOKENS_A_MEDIUM = 256
+_ENVIRONMENT = "<environment_context>"
 _TOKEN = re.compile(r"\s*\S{1,8}|\s+")
 _THINKING_MODES = (ThinkingConfig.MODE_ENABLED, ThinkingConfig.MODE_ADAPTIVE)
 
@@ -60,6 +61,12 @@ def asked(request: GenerateRequest) -> list[Message]:
     waiting = takewhile(lambda message: not _is_assistant(message), before_prefill)
     user = conversation_pb2.ROLE_USER
     return [message for message in waiting if message.role == user][::-1]
+
+
+def said(request: GenerateRequest) -> list[str]:
+    """Return the texts that wait for an answer, but for what Codex adds about its environment."""
+    waiting = list(texts(asked(request)))
+    return [text for text in waiting if not text.startswith(_ENVIRONMENT)] or waiting
 
 
 def prefill(request: GenerateRequest) -> str:

@@ -7,12 +7,14 @@ same text gets the same vector in every process.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 
-from services.sandbox.model.models import Model, not_made_for, refuse_failing
+from services.sandbox.model.models import Model, SandboxError, not_made_for, refuse_failing
 
 DIMENSIONS = 256
+
+_CHARACTERS_A_TOKEN = 4
 
 _WORD = re.compile(r"\w+")
 _RUN = 3
@@ -20,16 +22,35 @@ _RUN = 3
 _WHOLE = 2.0
 
 
-def embed(texts: Sequence[str], model: Model) -> list[list[float]]:
-    """Return a vector of length 1 for each text.
+def embed(texts: Sequence[str], model: Model, dimensions: int | None = None) -> list[list[float]]:
+    """Return a vector of length 1 for each text, of `DIMENSIONS` numbers or fewer.
 
     Raises:
-        SandboxError: the model makes no vectors, or failing is what it does.
+        SandboxError: the model makes no vectors, or none of so many numbers, or failing is what
+            it does.
     """
     refuse_failing(model)
     if not model.embeds:
         raise not_made_for(model, "makes no vectors")
-    return [_vector(text) for text in texts]
+    if dimensions is not None and not 1 <= dimensions <= DIMENSIONS:
+        raise SandboxError(
+            "invalid", 400, f"takes 1 to {DIMENSIONS} dimensions", path=("dimensions",)
+        )
+    return [_shortened(_vector(text), dimensions) for text in texts]
+
+
+def count_tokens(texts: Iterable[str]) -> int:
+    """Return the tokens of texts, as far as the sandbox has tokens."""
+    return sum(-(-len(text) // _CHARACTERS_A_TOKEN) for text in texts)
+
+
+def _shortened(vector: list[float], dimensions: int | None) -> list[float]:
+    """Return the first numbers of a vector, made one of length 1 again."""
+    if dimensions is None or dimensions == len(vector):
+        return vector
+    first = vector[:dimensions]
+    length = math.hypot(*first)
+    return [number / length for number in first] if length else [1.0, *first[1:]]
 
 
 def _vector(text: str) -> list[float]:

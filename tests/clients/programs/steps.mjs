@@ -1,8 +1,14 @@
 // Runs the steps of a program against a gateway: `node try.mjs ADDRESS KEY MODEL...`.
-// The first four models are one of each kind of provider, the others are of personalities.
+// The first four models are one of each kind of provider, the fifth is of one with OpenAI's
+// responses of its own, the others are of personalities.
 
 export const [address, key, ...models] = process.argv.slice(2);
 export const kinds = models.slice(0, 4);
+export const ofResponses = models.slice(0, 5);
+// Models that make vectors; Anthropic's API has none.
+export const embedding = kinds
+  .filter((model) => !model.startsWith("anthropic/"))
+  .map((model) => model.replace(/[^/]+$/, "embed"));
 const ofAnthropic = ["anthropic", "claude-5"];
 const silent = ["azure", "openai-o", "gemini-openai"];
 

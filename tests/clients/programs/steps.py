@@ -1,16 +1,22 @@
 """Runs the steps of a program against a gateway: `python try.py ADDRESS KEY MODEL...`.
 
-The first four models are one of each kind of provider, the others are of personalities.
+The first four models are one of each kind of provider, the fifth is of one with OpenAI's responses
+of its own, the others are of personalities.
 """
 
 import asyncio
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ADDRESS, KEY, *MODELS = sys.argv[1:]
 KINDS = MODELS[:4]
+OF_RESPONSES = MODELS[:5]
+# Models that make vectors; Anthropic's API has none.
+EMBEDDING = [
+    f"{model.partition('/')[0]}/embed" for model in KINDS if not model.startswith("anthropic/")
+]
 
 
 def has_json_mode(model: str) -> bool:
@@ -25,9 +31,14 @@ def shows_thoughts(model: str) -> bool:
 
 def run(*steps: Callable[[str], object], models: Iterable[str] = MODELS) -> None:
     """Run each step with each model; exit with 1 where any of them failed."""
+    run_all({steps: models})
+
+
+def run_all(over: Mapping[Sequence[Callable[[str], object]], Iterable[str]]) -> None:
+    """Run several sets of steps, each with models of its own; see `run`."""
     failed = False
     with asyncio.Runner() as runner:
-        for model in models:
+        for steps, model in ((steps, model) for steps, models in over.items() for model in models):
             for step in steps:
                 try:
                     made = step(model)

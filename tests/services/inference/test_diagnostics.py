@@ -1,5 +1,5 @@
 from services.common.settings import Settings
-from services.inference.diagnostics import problems
+from services.inference.diagnostics import problems, warnings
 
 
 def test_a_search_backend_without_its_key_is_a_problem() -> None:
@@ -15,3 +15,24 @@ def test_searxng_and_no_backend_need_no_key() -> None:
     searxng = {"tools": {"web_search": {"backend": "searxng", "url": "http://127.0.0.1:8888"}}}
     assert problems(Settings.model_validate(searxng), {}) == []
     assert problems(Settings(), {}) == []
+
+
+def test_a_fallback_of_another_vector_space_is_told() -> None:
+    models = [
+        {
+            "name": "a",
+            "provider": "s",
+            "vector_space": "x",
+            "fallbacks": ["b", "c", "s/embed"],
+        },
+        {"name": "b", "provider": "s", "vector_space": "x", "fallbacks": ["a"]},
+        {"name": "c", "provider": "s", "vector_space": "y"},
+        {"name": "d", "provider": "s", "fallbacks": ["a"]},
+    ]
+    providers = {"s": {"kind": "sandbox"}}
+    told = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
+    assert [one.partition(": ")[0] for one in told] == [
+        "models.a.fallbacks[1]",
+        "models.a.fallbacks[2]",
+    ]
+    assert "'c' is passed over for embeddings" in told[0]

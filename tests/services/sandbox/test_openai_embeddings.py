@@ -57,6 +57,20 @@ async def test_one_text_and_plain_numbers_are_taken_too(client):
     assert answer.usage.prompt_tokens == 2
 
 
+async def test_tokens_are_taken_too(client):
+    answer = await client.embeddings.create(model="embed", input=[[1, 20], [3]])
+    assert [item.embedding for item in answer.data] == await vectors(client, "1 20", "3")
+    answer = await client.embeddings.create(model="embed", input=[1, 20])
+    assert len(answer.data) == 1
+
+
+async def test_fewer_dimensions_are_taken_too(client):
+    answer = await client.embeddings.create(model="embed", input="a dog", dimensions=8)
+    [made] = [item.embedding for item in answer.data]
+    assert len(made) == 8
+    assert math.isclose(math.hypot(*made), 1, abs_tol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("model", "error"),
     [
@@ -85,11 +99,14 @@ async def test_the_model_for_vectors_does_not_chat(client):
         ({"input": ""}, ("input",)),
         ({"input": ["a", ""]}, ("input", 1)),
         ({"input": ["a"] * 2049}, ("input",)),
-        ({"input": [1, 2]}, ("input", 0)),
+        ({"input": [[1, 2], []]}, ("input", 1)),
+        ({"input": [1, "a"]}, ("input", 0)),
+        ({"input": [1.5]}, ("input", 0)),
         ({"input": 1}, ("input",)),
         ({}, ("input",)),
         ({"input": "a", "encoding_format": "text"}, ("encoding_format",)),
-        ({"input": "a", "dimensions": 3}, ("dimensions",)),
+        ({"input": "a", "dimensions": 0}, ("dimensions",)),
+        ({"input": "a", "dimensions": 257}, ("dimensions",)),
         ({"input": "a", "texts": ["a"]}, ("texts",)),
     ],
 )

@@ -536,6 +536,7 @@ class Tool(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     OPAQUE_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
+    OPTIONAL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required unless `opaque` is set. 1 to 128 characters."""
     description: _builtins.str
@@ -549,6 +550,10 @@ class Tool(_message.Message):
     opaque: _builtins.bool
     """Optional. Whether `extra` is the whole definition: a tool that runs at the
     provider, or one of a type without a name here.
+    """
+    optional: _builtins.bool
+    """Optional, with `opaque`. Whether the model can do without the tool: where neither its provider
+    nor the gateway has such a tool, it is left out, and named in `Served.dropped`.
     """
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
@@ -571,10 +576,11 @@ class Tool(_message.Message):
         extra: _conversation_pb2.Opaque | None = ...,
         opaque: _builtins.bool = ...,
         web: Global___WebTool | None = ...,
+        optional: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "extra", b"extra", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "strict", b"strict", "web", b"web"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "optional", b"optional", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015
@@ -1884,6 +1890,203 @@ class CountTokensResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CountTokensResponse: _TypeAlias = CountTokensResponse  # noqa: Y015
+
+@_typing.final
+class EmbedRequest(_message.Message):
+    """Texts of which to make vectors."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Encoding:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _EncodingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[EmbedRequest._Encoding.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        ENCODING_UNSPECIFIED: EmbedRequest._Encoding.ValueType  # 0
+        """Numbers of JSON."""
+        ENCODING_FLOAT: EmbedRequest._Encoding.ValueType  # 1
+        """Numbers of JSON."""
+        ENCODING_BASE64: EmbedRequest._Encoding.ValueType  # 2
+        """The base64 of 32-bit floats, little-endian."""
+
+    class Encoding(_Encoding, metaclass=_EncodingEnumTypeWrapper):
+        """How the answer writes a vector in the caller's dialect."""
+
+    ENCODING_UNSPECIFIED: EmbedRequest.Encoding.ValueType  # 0
+    """Numbers of JSON."""
+    ENCODING_FLOAT: EmbedRequest.Encoding.ValueType  # 1
+    """Numbers of JSON."""
+    ENCODING_BASE64: EmbedRequest.Encoding.ValueType  # 2
+    """The base64 of 32-bit floats, little-endian."""
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    TOKEN_LISTS_FIELD_NUMBER: _builtins.int
+    DIALECT_FIELD_NUMBER: _builtins.int
+    DIMENSIONS_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
+    END_USER_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    FALLBACK_FIELD_NUMBER: _builtins.int
+    FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
+    TAKES_PASSTHROUGH_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Required. Any name that Generate would take."""
+    dialect: _conversation_pb2.Dialect.ValueType
+    """Optional. The dialect the request was written in, which `extra` is in."""
+    dimensions: _builtins.int
+    """Optional, at least 1. How many numbers a vector has; as many as the model's have when absent."""
+    encoding: Global___EmbedRequest.Encoding.ValueType
+    """Optional. How `passthrough` of the answer writes vectors."""
+    end_user: _builtins.str
+    """Optional. An id of the end user for the provider's abuse detection."""
+    fallback: Global___FallbackMode.ValueType
+    """Optional. AUTO when unspecified. Only models of one vector space stand in for each other."""
+    takes_passthrough: _builtins.bool
+    """Optional. Whether the caller takes the answer as `passthrough`."""
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required without `token_lists`: 1 to 2,048 texts, none empty."""
+
+    @_builtins.property
+    def token_lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenList]:
+        """Required without `texts`: 1 to 2,048 texts as tokens of the model, none empty. For providers of
+        OpenAI's dialect alone.
+        """
+
+    @_builtins.property
+    def extra(self) -> _conversation_pb2.Opaque:
+        """Optional. The request's fields without a name here."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional. Further HTTP headers of the caller's, as in GenerateRequest."""
+
+    @_builtins.property
+    def fallback_config(self) -> Global___FallbackConfig:
+        """Required with ENABLED and STRICT, ignored otherwise. Its steps have no `parameters`."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        texts: _abc.Iterable[_builtins.str] | None = ...,
+        token_lists: _abc.Iterable[Global___TokenList] | None = ...,
+        dialect: _conversation_pb2.Dialect.ValueType = ...,
+        dimensions: _builtins.int | None = ...,
+        encoding: Global___EmbedRequest.Encoding.ValueType = ...,
+        end_user: _builtins.str = ...,
+        extra: _conversation_pb2.Opaque | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        fallback: Global___FallbackMode.ValueType = ...,
+        fallback_config: Global___FallbackConfig | None = ...,
+        takes_passthrough: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dimensions", b"dimensions", "extra", b"extra", "fallback_config", b"fallback_config"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dialect", b"dialect", "dimensions", b"dimensions", "encoding", b"encoding", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "model", b"model", "takes_passthrough", b"takes_passthrough", "texts", b"texts", "token_lists", b"token_lists"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__dimensions: _TypeAlias = _typing.Literal["dimensions"]  # noqa: Y015
+    _WhichOneofArgType__dimensions: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dimensions) -> _WhichOneofReturnType__dimensions | None: ...
+
+Global___EmbedRequest: _TypeAlias = EmbedRequest  # noqa: Y015
+
+@_typing.final
+class TokenList(_message.Message):
+    """A text as tokens of a model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Required, 1 to 1,000,000."""
+
+    def __init__(
+        self,
+        *,
+        tokens: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenList: _TypeAlias = TokenList  # noqa: Y015
+
+@_typing.final
+class EmbedResponse(_message.Message):
+    """Vectors of texts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
+    INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_FIELD_NUMBER: _builtins.int
+    SERVED_FIELD_NUMBER: _builtins.int
+    PASSTHROUGH_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Required without `passthrough`. The model, as the provider names it."""
+    input_tokens: _builtins.int
+    """Required. Tokens of the texts."""
+    estimated: _builtins.bool
+    """Required. Whether that number is the gateway's estimate, which errs high."""
+    passthrough: _builtins.bytes
+    """Only where the request says `takes_passthrough`, optional then. The whole answer: one JSON
+    object, UTF-8, in the request's dialect.
+    """
+    @_builtins.property
+    def vectors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Required without `passthrough`: a vector for each text, in order, all of one length, as 32-bit
+        floats, little-endian.
+        """
+
+    @_builtins.property
+    def served(self) -> Global___Served:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        vectors: _abc.Iterable[_builtins.bytes] | None = ...,
+        input_tokens: _builtins.int = ...,
+        estimated: _builtins.bool = ...,
+        served: Global___Served | None = ...,
+        passthrough: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["served", b"served"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "model", b"model", "passthrough", b"passthrough", "served", b"served", "vectors", b"vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
 
 @_typing.final
 class ListModelsRequest(_message.Message):

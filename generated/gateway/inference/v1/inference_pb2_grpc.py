@@ -52,6 +52,11 @@ class InferenceServiceStub:
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.CountTokensResponse.FromString,
                 _registered_method=True)
+        self.Embed = channel.unary_unary(
+                '/gateway.inference.v1.InferenceService/Embed',
+                request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.SerializeToString,
+                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/gateway.inference.v1.InferenceService/ListModels',
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ListModelsRequest.SerializeToString,
@@ -113,6 +118,17 @@ class InferenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Embed(self, request, context):
+        """Makes vectors of texts.
+
+        Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
+        no embeddings, or takes no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
+        of another vector space.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models that callers can name. Never waits for a provider.
 
@@ -163,6 +179,11 @@ def add_InferenceServiceServicer_to_server(servicer, server):
                     servicer.CountTokens,
                     request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.FromString,
                     response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.CountTokensResponse.SerializeToString,
+            ),
+            'Embed': grpc.unary_unary_rpc_method_handler(
+                    servicer.Embed,
+                    request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.FromString,
+                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -264,6 +285,33 @@ class InferenceService:
             '/gateway.inference.v1.InferenceService/CountTokens',
             gateway_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.SerializeToString,
             gateway_dot_inference_dot_v1_dot_inference__pb2.CountTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Embed(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.inference.v1.InferenceService/Embed',
+            gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.SerializeToString,
+            gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.FromString,
             options,
             channel_credentials,
             insecure,

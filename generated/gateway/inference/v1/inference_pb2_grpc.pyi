@@ -62,6 +62,13 @@ class InferenceServiceStub:
     Statuses: those of Generate; where a provider has no count, or fails to give
     it, an estimate that errs high answers instead of its failure.
     """
+    Embed: _grpc.UnaryUnaryMultiCallable[_inference_pb2.EmbedRequest, _inference_pb2.EmbedResponse]
+    """Makes vectors of texts.
+
+    Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
+    no embeddings, or takes no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
+    of another vector space.
+    """
     ListModels: _grpc.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]
     """Lists the models that callers can name. Never waits for a provider.
 
@@ -117,6 +124,13 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
 
     Statuses: those of Generate; where a provider has no count, or fails to give
     it, an estimate that errs high answers instead of its failure.
+    """
+    Embed: _aio.UnaryUnaryMultiCallable[_inference_pb2.EmbedRequest, _inference_pb2.EmbedResponse]  # type: ignore[assignment]
+    """Makes vectors of texts.
+
+    Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
+    no embeddings, or takes no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
+    of another vector space.
     """
     ListModels: _aio.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]  # type: ignore[assignment]
     """Lists the models that callers can name. Never waits for a provider.
@@ -188,6 +202,19 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: those of Generate; where a provider has no count, or fails to give
         it, an estimate that errs high answers instead of its failure.
+        """
+
+    @_abc_1.abstractmethod
+    def Embed(
+        self,
+        request: _inference_pb2.EmbedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inference_pb2.EmbedResponse, _abc.Awaitable[_inference_pb2.EmbedResponse]]:
+        """Makes vectors of texts.
+
+        Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
+        no embeddings, or takes no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
+        of another vector space.
         """
 
     @_abc_1.abstractmethod

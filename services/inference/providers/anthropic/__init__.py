@@ -4,12 +4,12 @@
 what comes back; both are pure. Here is what sends.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
@@ -21,7 +21,7 @@ from services.inference.providers.anthropic.request import (
     build_count,
     build_request,
 )
-from services.inference.providers.base import Call, Heard, Target, no_transcripts
+from services.inference.providers.base import Call, EmbeddingCall, Heard, Target, no_transcripts
 from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
@@ -132,9 +132,13 @@ class AnthropicProvider:
     def _headers(self, call: Call) -> list[tuple[str, str]]:
         return beta_header(call.request) + request_headers(call, self.dialect)
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Refuse: the API makes no vectors."""
-        raise unsupported("model", f"model: the provider {self.name} makes no vectors")
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
+        """Refuse: the API has no embeddings."""
+        raise unsupported(
+            "model",
+            f"model: the provider {self.name} has no embeddings, as Anthropic's API has none; name "
+            "an embedding model of a provider of kind openai or gemini",
+        )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
         """Refuse: the API transcribes nothing."""

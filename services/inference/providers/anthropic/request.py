@@ -172,9 +172,8 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     if written.system:
         translated["system"] = shortest(written.system)
     if request.tools:
-        translated["tools"] = [
-            _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)
-        ]
+        tools = fields.taken_tools(request)
+        translated["tools"] = [_tool(tool, path, fields) for path, tool in tools]
     return translated
 
 

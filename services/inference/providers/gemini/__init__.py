@@ -9,24 +9,31 @@ from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
-from services.inference.providers.base import Call, Heard, Target, no_transcripts
+from services.inference.providers.base import (
+    Call,
+    EmbeddingCall,
+    Heard,
+    Target,
+    no_transcripts,
+)
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini.embeddings import (
+    build_batches,
+    read_batch,
+    whole_response,
+)
 from services.inference.providers.gemini.events import AnswerReader, events_from_whole
 from services.inference.providers.gemini.request import build_count, build_request
-from services.inference.providers.gemini.vectors import (
-    MAX_BATCH,
-    build_embedding,
-    read_embedding,
-)
-from services.inference.providers.openai.vectors import MAX_LENGTH
+from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.upstream import Upstream
+from services.inference.providers.vectors import check_only_texts
 
 _BY_ADDRESS = (
     conversation_pb2.MEDIA_KIND_IMAGE,
@@ -108,19 +115,21 @@ class GeminiProvider:
         except ValueError as error:
             raise broken_answer(self.name, "answered no count of tokens") from error
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""
-        model = shaping.model_path(target.upstream)
-        vectors: list[list[float]] = []
-        for at in range(0, len(texts), MAX_BATCH):
-            batch = texts[at : at + MAX_BATCH]
-            body = build_embedding(model, batch)
-            answer = await self._upstream.post(f"/{model}:batchEmbedContents", body)
-            # A vector has few values beside its numbers.
-            at_most = (len(batch) + 1) * (MAX_LENGTH + 64)
-            parsed = self._upstream.json_object_of(answer, at_most)
-            vectors += read_embedding(parsed, len(batch), self.name)
-        return vectors
+        fields = RequestFields(call, pass_stateful=self.pass_stateful, fetches_urls=False)
+        check_only_texts(call, fields, self.name)
+        model = shaping.model_path(call.target.upstream)
+        vectors: list[bytes] = []
+        counted: int | None = 0
+        # One after the other: each counts towards the rate that Google limits.
+        for body, count in build_batches(call, model):
+            path = f"/{model}:batchEmbedContents"
+            answer = await self._upstream.post(path, body, heard=call.heard)
+            read, tokens_read = await offload(read_batch, answer, count, self._upstream)
+            vectors += read
+            counted = None if counted is None or tokens_read is None else counted + tokens_read
+        return whole_response(call, vectors, counted, self.name)
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
         """Raise an error: the API has no transcription."""

@@ -99,7 +99,8 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
     if conversation.system:
         body["systemInstruction"] = {"parts": conversation.system}
     if request.tools:
-        functions = [_tool(tool, f"tools[{i}]", fields) for i, tool in enumerate(request.tools)]
+        tools = fields.taken_tools(request)
+        functions = [_tool(tool, path, fields) for path, tool in tools]
         body["tools"] = [{"functionDeclarations": functions}]
         if config := _tool_choice(request.tool_choice, fields):
             body["toolConfig"] = {"functionCallingConfig": config}

@@ -1,18 +1,17 @@
-"""Sends chat completions, and texts for vectors."""
+"""Sends chat completions, texts for vectors, and recordings."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 
-import orjson
-
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
-from services.inference.offload import offload
-from services.inference.providers.base import Call, Heard, Target
+from services.inference.offload import mark_large, offload
+from services.inference.providers.base import Call, EmbeddingCall, Heard, Target
 from services.inference.providers.heads import request_headers
+from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
 from services.inference.providers.openai.events import (
     StreamReader,
     events_from_whole,
@@ -21,13 +20,14 @@ from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
-from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
 _TRANSCRIPTIONS = "/audio/transcriptions"
+# Bytes of an answer with vectors that takes some milliseconds to read.
+_LARGE_ANSWER = 1 << 20
 
 
 class OpenAIProvider:
@@ -101,14 +101,14 @@ class OpenAIProvider:
         """Return None: the dialect has no count."""
         return None
 
-    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""
-        body = orjson.dumps({"model": target.upstream, "input": list(texts)})
-        answer = await self._upstream.post(_EMBEDDINGS, body)
-        # The fields beside a vector's numbers, and those beside the vectors, are few.
-        at_most = (len(texts) + 1) * (MAX_LENGTH + 64)
-        parsed = self._upstream.json_object_of(answer, at_most)
-        return read_vectors(parsed, len(texts), self.name)
+        body = await offload(build_embeddings, call, self._server)
+        headers = request_headers(call, self.dialect)
+        answer = await self._upstream.post(_EMBEDDINGS, body, headers=headers, heard=call.heard)
+        if len(answer) > _LARGE_ANSWER:
+            mark_large()
+        return await offload(read_embeddings, answer, call, self._upstream)
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
         """Return what is said in a recording; see `Provider.transcribe`."""

@@ -132,10 +132,8 @@ def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
     messages = Conversation(fields, request.messages).messages
     if prefill_of(request) and not _continues_by_itself(request, own):
         messages.append({"role": "user", "content": CONTINUE})
-    if not request.tools:
-        return {"messages": messages}
-    tools = [_tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)]
-    return {"messages": messages, "tools": tools}
+    tools = [_tool(tool, path, fields) for path, tool in fields.taken_tools(request)]
+    return {"messages": messages, "tools": tools} if tools else {"messages": messages}
 
 
 def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:

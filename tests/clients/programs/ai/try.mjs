@@ -1,10 +1,20 @@
-// The AI SDK with its two providers: answers, streams, a loop with tools, objects, thinking.
+// The AI SDK with three providers: answers, streams, a loop with tools, objects, thinking, vectors.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, Output, stepCountIs, streamText, tool } from "ai";
+import { embedMany, generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
-import { address, check, hasJsonMode, key, run, showsThoughts } from "../steps.mjs";
+import {
+  address,
+  check,
+  embedding,
+  hasJsonMode,
+  key,
+  ofResponses,
+  run,
+  showsThoughts,
+} from "../steps.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
@@ -20,6 +30,8 @@ const jsonMode = createOpenAICompatible({
   baseURL: `${address}/beta/v1`,
   apiKey: key,
 });
+// Its models are those of responses by themselves.
+const openai = createOpenAI({ baseURL: `${address}/beta/v1`, apiKey: key });
 const messages = createAnthropic({ baseURL: `${address}/beta/v1`, apiKey: key });
 
 const Place = z.object({ name: z.string(), population: z.number().int() });
@@ -95,4 +107,32 @@ const steps = {
   },
 };
 
+const overResponses = {
+  responsesAnswers: (model) => answers(openai(model)),
+  responsesTools: (model) => loops(openai(model)),
+  responsesObject: (model) => object(openai(model)),
+  responsesThinking: async (model) => {
+    const parts = await loops(openai(model), {
+      // The SDK knows by a model's name whether it thinks.
+      providerOptions: {
+        openai: { forceReasoning: true, reasoningEffort: "low", reasoningSummary: "auto" },
+      },
+    });
+    check(parts.includes("reasoning-delta") === showsThoughts(model), parts);
+  },
+};
+
+const vectors = {
+  embeddings: async (name) => {
+    const values = ["a dog", "two cats"];
+    const providers = [openai.embeddingModel(name), chat.embeddingModel(name)];
+    for (const model of providers) {
+      const made = await embedMany({ model, values, maxRetries: 0 });
+      check(made.embeddings.every((one) => one.length === 256) && made.usage.tokens > 0, made);
+    }
+  },
+};
+
 await run(steps);
+await run(overResponses, ofResponses);
+await run(vectors, embedding);

@@ -1,15 +1,29 @@
-"""LangChain's two chat models: answers, streams, tools, an agent, structured output."""
+"""LangChain's chat models over chats, messages and responses, and its embeddings.
+
+Answers, streams, tools, an agent, structured output.
+"""
 
 from typing import Any
+from unittest.mock import patch
 
+import tiktoken
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
-from steps import ADDRESS, KEY, has_json_mode, run, shows_thoughts
+from steps import (
+    ADDRESS,
+    EMBEDDING,
+    KEY,
+    MODELS,
+    OF_RESPONSES,
+    has_json_mode,
+    run_all,
+    shows_thoughts,
+)
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -133,14 +147,83 @@ def images(model: str) -> None:
         assert "of 1x1 pixels" in answer.text, answer
 
 
-run(
-    chat_answers,
-    chat_tools,
-    chat_structured,
-    messages_answers,
-    messages_tools,
-    messages_structured,
-    messages_thinking,
-    both_in_turn,
-    images,
+def responses_answers(model: str) -> None:
+    check_answers(chat(model, use_responses_api=True))
+
+
+def responses_tools(model: str) -> None:
+    check_tools(chat(model, use_responses_api=True))
+
+
+def responses_structured(model: str) -> None:
+    check_structured(chat(model, use_responses_api=True), "json_schema", "function_calling")
+
+
+def responses_images(model: str) -> None:
+    image = {"type": "image", "base64": PNG, "mime_type": "image/png"}
+    question = HumanMessage([{"type": "text", "text": "what is this?"}, image])
+    answer = chat(model, use_responses_api=True).invoke([question])
+    assert "of 1x1 pixels" in answer.text, answer
+
+
+def responses_state(model: str) -> None:
+    client = chat(model, use_responses_api=True, use_previous_response_id=True)
+    first = client.invoke("hello there")
+    history = [HumanMessage("hello there"), first, HumanMessage("sandbox: recite")]
+    assert "hello there" in client.invoke(history).text
+
+
+def embeddings(model: str, **options: Any) -> OpenAIEmbeddings:
+    return OpenAIEmbeddings(
+        model=model, base_url=f"{ADDRESS}/beta/v1", api_key=KEY, max_retries=0, **options
+    )
+
+
+def check_vectors(client: OpenAIEmbeddings) -> None:
+    vectors = client.embed_documents(["a dog", "two cats"])
+    assert [len(vector) for vector in vectors] == [256, 256], vectors
+    assert client.embed_query("a dog") == vectors[0]
+
+
+def texts_as_vectors(model: str) -> None:
+    check_vectors(embeddings(model, check_embedding_ctx_length=False))
+    short = embeddings(model, check_embedding_ctx_length=False, dimensions=8)
+    assert len(short.embed_query("a dog")) == 8
+
+
+def tokens_as_vectors(model: str) -> None:
+    """Send tokens, as the class does by itself; tiktoken would download what tokens stand for."""
+    every_byte = tiktoken.Encoding(
+        name="bytes",
+        pat_str=r"(?s:.)",
+        mergeable_ranks={bytes([i]): i for i in range(256)},
+        special_tokens={},
+    )
+    with patch.object(tiktoken, "get_encoding", lambda name: every_byte):
+        check_vectors(embeddings(model))
+
+
+run_all(
+    {
+        (
+            chat_answers,
+            chat_tools,
+            chat_structured,
+            messages_answers,
+            messages_tools,
+            messages_structured,
+            messages_thinking,
+            both_in_turn,
+            images,
+        ): MODELS,
+        (
+            responses_answers,
+            responses_tools,
+            responses_structured,
+            responses_images,
+            responses_state,
+        ): OF_RESPONSES,
+        (texts_as_vectors,): EMBEDDING,
+        (tokens_as_vectors,): ["openai/embed"],
+    }
 )

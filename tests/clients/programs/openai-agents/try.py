@@ -1,11 +1,25 @@
-"""OpenAI's Agents SDK over chat completions: answers, streams, tools, hand-over, output types."""
+"""OpenAI's Agents SDK over chat completions, and with its defaults over responses.
 
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+Answers, streams, tools, hand-over, output types.
+"""
+
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIProvider,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    function_tool,
+    set_default_openai_client,
+    set_tracing_disabled,
+)
 from agents.items import ToolCallItem
+from agents.models.interface import Model
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseTextDeltaEvent
 from pydantic import BaseModel
-from steps import ADDRESS, KEY, run
+from steps import ADDRESS, KEY, MODELS, OF_RESPONSES, run_all
 
 set_tracing_disabled(True)
 
@@ -23,13 +37,20 @@ def get_weather(place: str) -> str:
     return "14 degrees, rain"
 
 
+def opened() -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{ADDRESS}/beta/v1", api_key=KEY, max_retries=0)
+
+
 def chat(model: str) -> OpenAIChatCompletionsModel:
-    client = AsyncOpenAI(base_url=f"{ADDRESS}/beta/v1", api_key=KEY, max_retries=0)
-    return OpenAIChatCompletionsModel(model=model, openai_client=client)
+    return OpenAIChatCompletionsModel(model=model, openai_client=opened())
 
 
-async def answers(model: str) -> None:
-    agent = Agent("Clerk", instructions="Be brief.", model=chat(model))
+def responses(model: str) -> OpenAIResponsesModel:
+    return OpenAIResponsesModel(model=model, openai_client=opened())
+
+
+async def check_answers(model: Model) -> None:
+    agent = Agent("Clerk", instructions="Be brief.", model=model)
     answer = await Runner.run(agent, "hello there")
     assert "hello there" in answer.final_output, answer
     assert answer.context_wrapper.usage.output_tokens > 0, answer
@@ -43,8 +64,8 @@ async def answers(model: str) -> None:
     assert len(pieces) > 1, pieces
 
 
-async def tools(model: str) -> None:
-    agent = Agent("Clerk", instructions="Be brief.", model=chat(model), tools=[get_weather])
+async def check_tools(model: Model) -> None:
+    agent = Agent("Clerk", instructions="Be brief.", model=model, tools=[get_weather])
     answer = await Runner.run(agent, "use get_weather in parallel for Bern")
     assert "14 degrees, rain" in answer.final_output, answer
     assert sum(isinstance(item, ToolCallItem) for item in answer.new_items) == 2, answer
@@ -56,18 +77,81 @@ async def tools(model: str) -> None:
     assert "14 degrees, rain" in stream.final_output, stream
 
 
-async def hand_over(model: str) -> None:
-    other = Agent("Other", instructions="You are the other.", model=chat(model))
-    agent = Agent("Clerk", instructions="Be brief.", model=chat(model), handoffs=[other])
+async def check_hand_over(model: Model) -> None:
+    other = Agent("Other", instructions="You are the other.", model=model)
+    agent = Agent("Clerk", instructions="Be brief.", model=model, handoffs=[other])
     answer = await Runner.run(agent, "use transfer_to_other")
     assert answer.last_agent is other, answer
     assert "You are the other." in answer.final_output, answer
 
 
-async def structured(model: str) -> None:
-    agent = Agent("Clerk", model=chat(model), output_type=Place)
+async def check_structured(model: Model) -> None:
+    agent = Agent("Clerk", model=model, output_type=Place)
     answer = await Runner.run(agent, "describe a place")
     assert isinstance(answer.final_output, Place), answer
 
 
-run(answers, tools, hand_over, structured)
+async def chat_answers(model: str) -> None:
+    await check_answers(chat(model))
+
+
+async def chat_tools(model: str) -> None:
+    await check_tools(chat(model))
+
+
+async def chat_hand_over(model: str) -> None:
+    await check_hand_over(chat(model))
+
+
+async def chat_structured(model: str) -> None:
+    await check_structured(chat(model))
+
+
+async def responses_answers(model: str) -> None:
+    await check_answers(responses(model))
+
+
+async def responses_tools(model: str) -> None:
+    await check_tools(responses(model))
+
+
+async def responses_hand_over(model: str) -> None:
+    await check_hand_over(responses(model))
+
+
+async def responses_hand_over_streamed(model: str) -> None:
+    other = Agent("Other", instructions="You are the other.", model=responses(model))
+    agent = Agent("Clerk", model=responses(model), handoffs=[other])
+    stream = Runner.run_streamed(agent, "use transfer_to_other")
+    assert [event async for event in stream.stream_events()]
+    assert stream.last_agent is other, stream
+    assert "You are the other." in stream.final_output, stream
+
+
+async def responses_structured(model: str) -> None:
+    await check_structured(responses(model))
+
+
+async def defaults(model: str) -> None:
+    """Name nothing but the client, as the SDK's own examples do."""
+    client = opened()
+    set_default_openai_client(client, use_for_tracing=False)
+    agent = Agent("Clerk", instructions="Be brief.", tools=[get_weather])
+    run = RunConfig(model=model, model_provider=OpenAIProvider(openai_client=client))
+    answer = await Runner.run(agent, "use get_weather for Bern", run_config=run)
+    assert "14 degrees, rain" in answer.final_output, answer
+
+
+run_all(
+    {
+        (chat_answers, chat_tools, chat_hand_over, chat_structured): MODELS,
+        (
+            responses_answers,
+            responses_tools,
+            responses_hand_over,
+            responses_hand_over_streamed,
+            responses_structured,
+            defaults,
+        ): OF_RESPONSES,
+    }
+)

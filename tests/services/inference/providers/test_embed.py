@@ -9,11 +9,11 @@ import pytest
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.providers.anthropic import AnthropicProvider
-from services.inference.providers.base import Target
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
 from services.sandbox.upstream import serving
+from tests.services.inference.providers.embedding_calls import embed
 from tests.services.inference.providers.scripted_server import ScriptedUpstream, scripted_upstream
 
 
@@ -28,10 +28,6 @@ def openai_provider(upstream: Upstream) -> OpenAIProvider:
     return OpenAIProvider("acme", upstream, pass_stateful=False, newest=False, fetches_urls=False)
 
 
-def target(upstream: str = "embed") -> Target:
-    return Target("m", "acme", upstream)
-
-
 def answer_of(*items: Any) -> bytes:
     return orjson.dumps({"object": "list", "data": list(items)})
 
@@ -44,18 +40,18 @@ async def test_vectors_over_http_match_the_in_process_sandbox(here: ScriptedUpst
     texts = ["a dog", "two cats", "日本"]
     async with serving() as sandbox:
         upstream = here.upstream(f"{sandbox.url}/v1")
-        made = await openai_provider(upstream).embed(target(), texts)
+        made = await embed(openai_provider(upstream), texts)
         [entry] = sandbox.log.entries
         assert (entry.path, entry.body) == (
             "/v1/embeddings",
             {"model": "embed", "input": texts},
         )
-    assert made == await SandboxProvider("sandbox").embed(target(), texts)
+    assert made == await embed(SandboxProvider("sandbox"), texts)
 
 
 async def test_vectors_come_in_the_order_of_the_texts(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(answer_of(item(1, 0.5, 1), item(0, 2, -3))))
-    assert await openai_provider(here.upstream(None)).embed(target(), ["a", "b"]) == [
+    assert await embed(openai_provider(here.upstream(None)), ["a", "b"]) == [
         [2.0, -3.0],
         [0.5, 1.0],
     ]
@@ -63,7 +59,7 @@ async def test_vectors_come_in_the_order_of_the_texts(here: ScriptedUpstream) ->
 
 async def test_a_server_that_leaves_the_index_out_keeps_the_order(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(answer_of(item(None, 1), item(None, 2))))
-    assert await openai_provider(here.upstream(None)).embed(target(), ["a", "b"]) == [[1], [2]]
+    assert await embed(openai_provider(here.upstream(None)), ["a", "b"]) == [[1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +90,7 @@ async def test_a_missing_or_malformed_vector_is_a_failure(
 ) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError) as raised:
-        await openai_provider(here.upstream(None)).embed(target(), ["a", "b"])
+        await embed(openai_provider(here.upstream(None)), ["a", "b"])
     assert Reason.Name(raised.value.reason) == "REASON_UPSTREAM_ERROR"
 
 
@@ -114,7 +110,7 @@ async def test_in_process_failures_match_those_over_http(
         upstream = here.upstream(f"{sandbox.url}/v1")
         for provider in (openai_provider(upstream), SandboxProvider("sandbox")):
             with pytest.raises(UpstreamError) as raised:
-                await provider.embed(target(model), ["a"])
+                await embed(provider, ["a"], model)
             assert Reason.Name(raised.value.reason) == reason
 
 
@@ -123,6 +119,6 @@ async def test_a_provider_without_embeddings_sends_nothing(here: ScriptedUpstrea
         "acme", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
     )
     with pytest.raises(GatewayError) as raised:
-        await anthropic.embed(target(), ["a"])
+        await embed(anthropic, ["a"])
     assert Reason.Name(raised.value.reason) == "REASON_UNSUPPORTED"
     assert here.server.connections == 0

@@ -13,13 +13,14 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.http import Client
-from services.inference.providers.base import Call, Target
+from services.inference.providers.base import Call
 from services.inference.providers.gemini import GeminiProvider, headers
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.accumulator import Accumulator, whole_of
 from services.sandbox.log import RequestLog
 from services.sandbox.upstream import serving
+from tests.services.inference.providers.embedding_calls import embed
 from tests.services.inference.providers.gemini_answers import chunk, text, wire
 from tests.services.inference.providers.gemini_calls import USER, call_of, says
 from tests.services.inference.providers.scripted_server import (
@@ -88,12 +89,12 @@ async def test_it_counts_and_embeds(sandbox: Any) -> None:
     asking, log = sandbox
     assert await asking.count_tokens(call(stream=False, said="hello there")) == 3
     texts = ["a dog", "two cats"]
-    made = await asking.embed(Target("m", "acme", "embed"), texts)
-    assert made == await SandboxProvider("s").embed(Target("m", "acme", "embed"), texts)
+    made = await embed(asking, texts)
+    assert made == await embed(SandboxProvider("s"), texts)
     assert log.entries[-1].body["requests"][0]["model"] == "models/embed"
     many = [f"text {number}" for number in range(201)]
-    made = await asking.embed(Target("m", "acme", "embed"), many)
-    assert made == await SandboxProvider("s").embed(Target("m", "acme", "embed"), many)
+    made = await embed(asking, many)
+    assert made == await embed(SandboxProvider("s"), many)
     assert [len(entry.body["requests"]) for entry in list(log.entries)[-3:]] == [100, 100, 1]
 
 
@@ -177,4 +178,4 @@ async def test_a_count_that_is_none_is_a_failure(here: ScriptedUpstream, body: b
 async def test_vectors_that_are_none_are_a_failure(here: ScriptedUpstream, body: bytes) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError):
-        await provider(here.upstream(None)).embed(Target("m", "acme", "e"), ["a", "b"])
+        await embed(provider(here.upstream(None)), ["a", "b"])

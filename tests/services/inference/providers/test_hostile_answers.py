@@ -18,11 +18,11 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2 import Memory as WantedMemory
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.providers.base import Target
 from tests.services.inference.providers import gemini_answers
 from tests.services.inference.providers.anthropic_answers import STREAM as MESSAGE_EVENTS
 from tests.services.inference.providers.anthropic_answers import WHOLE as MESSAGE
 from tests.services.inference.providers.changes import GONE, Path, changed, spread, values
+from tests.services.inference.providers.embedding_calls import embed
 from tests.services.inference.providers.hostile_engine import (
     ANTHROPIC,
     OPENAI,
@@ -424,7 +424,7 @@ async def test_any_value_as_a_count_or_a_vector() -> None:
             other.upstream.pieces = [dumped(put(vectors, path, value))]
             provider = other.engine.routes.providers["p"]
             try:
-                made = await provider.embed(Target("m", "p", "m"), ["a", "b"])
+                made = await embed(provider, ["a", "b"], "m")
             except UpstreamError:
                 continue
             assert len(made) == 2

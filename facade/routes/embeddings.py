@@ -1,0 +1,45 @@
+"""POST /beta/v1/embeddings."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from facade.context import ServedAnswer
+from facade.dialects import openai
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.parsing import Parsed
+from facade.routes.generation import parse, rpc_metadata
+from facade.served_headers import served_headers
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import EmbedResponse
+
+# Bytes of packed vectors that take some milliseconds to write.
+_LARGE = 1 << 18
+
+
+async def create(exchange: Exchange) -> Response:
+    """Make vectors of texts."""
+    # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
+    return await _begin(exchange, await parse(exchange, "embeddings"))
+
+
+def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
+    inference = exchange.context.inference
+    call = inference.Embed(parsed.request, metadata=rpc_metadata(exchange))
+    return _answer(exchange, call, base64=parsed.base64)
+
+
+async def _answer(exchange: Exchange, call: Any, *, base64: bool) -> Response:
+    response = await call
+    exchange.served = ServedAnswer.of(response.served, Usage(input_tokens=response.input_tokens))
+    headers = served_headers(response.served, exchange.caller_paths)
+    if response.estimated:
+        headers["x-gateway-estimate"] = "true"
+    return JsonResponse(response.passthrough or await _render(response, base64=base64), headers)
+
+
+async def _render(response: EmbedResponse, *, base64: bool) -> bytes:
+    if sum(map(len, response.vectors)) > _LARGE:
+        return await asyncio.to_thread(openai.render_embeddings, response, base64=base64)
+    return openai.render_embeddings(response, base64=base64)

@@ -1,0 +1,202 @@
+"""Vectors of texts: checks a request, plans it, and runs the plan.
+
+Models stand in for each other only where their vectors lie in one vector space, so that those of
+one answer, and those of answers that a caller compares, are never mixed.
+"""
+
+from collections.abc import Mapping
+
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import (
+    EmbedRequest,
+    EmbedResponse,
+    Event,
+    GenerateRequest,
+    GenerateResponse,
+)
+from services.common.errors import invalid
+from services.common.texts import MAX_NAME, quoted
+from services.inference.attempt import Attempt
+from services.inference.engine import Engine
+from services.inference.fallback.attempts import AttemptOptions
+from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.fallback.plan import Plan, Step
+from services.inference.offload import mark_large
+from services.inference.providers.base import EmbeddingCall, Provider, Target
+from services.inference.refusals import Refusals
+from services.inference.stream.filters import Batch
+
+MAX_INPUTS = 2_048
+MAX_TOKENS = 1_000_000  # of a token list
+# Bytes of texts that take some milliseconds to serialize.
+_LARGE = 1 << 20
+
+_CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
+
+
+async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
+    """Return the vectors of a request, in one vector space.
+
+    Raises:
+        GatewayError: invalid, naming the field; model_not_found; unsupported, when the model's
+            provider has no embeddings; else what the providers answer.
+    """
+    check(request)
+    if request.ByteSize() > _LARGE:
+        mark_large()
+    routed = GenerateRequest(
+        model=request.model,
+        dialect=request.dialect,
+        headers=request.headers,
+        fallback=request.fallback,
+    )
+    if request.fallback in _CHAINS and request.HasField("fallback_config"):
+        routed.fallback_config.CopyFrom(request.fallback_config)
+    plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
+    attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
+    [batch] = await engine.runner(plan, attempts, whole=True).whole()
+    response = attempts.response
+    response.served.CopyFrom(batch[0].whole.served)
+    return response
+
+
+def check(request: EmbedRequest) -> None:
+    """Validate a request by the rules of the proto.
+
+    Raises:
+        GatewayError: invalid, naming the field and its valid values.
+    """
+    if not 1 <= len(request.model) <= MAX_NAME:
+        raise invalid("model", f"model: a name of at most {MAX_NAME} characters is needed")
+    field = "token_lists" if request.token_lists else "texts"
+    if request.token_lists and request.texts:
+        raise invalid(field, f"{field}: are not taken beside texts")
+    if not 1 <= len(request.texts) + len(request.token_lists) <= MAX_INPUTS:
+        raise invalid(field, f"{field}: 1 to {MAX_INPUTS:,} are needed")
+    if "" in request.texts:
+        where = f"texts[{list(request.texts).index('')}]"
+        raise invalid(where, f"{where}: must not be empty")
+    for index, one in enumerate(request.token_lists):
+        if not 1 <= len(one.tokens) <= MAX_TOKENS:
+            where = f"token_lists[{index}]"
+            raise invalid(where, f"{where}: 1 to {MAX_TOKENS:,} tokens are needed")
+    if request.HasField("dimensions") and not request.dimensions:
+        raise invalid("dimensions", "dimensions: must be at least 1")
+
+
+def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
+    """Return the steps of a plan whose vectors can stand in for those of the first step.
+
+    Args:
+        plan: for a request to generate.
+        is_chain: whether the caller set its steps; of the operator's fallbacks, those of other
+            vector spaces are for requests to generate.
+
+    Raises:
+        GatewayError: invalid, a step of the caller's is of another vector space, or has parameters.
+    """
+    first = plan.steps[0]
+    if not is_chain:
+        steps = [step for step in plan.steps if share_space(step.target, first.target)]
+        return plan._replace(steps=tuple(steps), hedge_after_s=0.0)
+    for step in plan.steps:
+        if step.parameters is not None:
+            where = f"{step.path}.parameters"
+            raise invalid(where, f"{where}: are not taken for embeddings")
+        if not share_space(step.target, first.target):
+            where = f"{step.path}.model"
+            raise invalid(
+                where,
+                f"{where}: the vectors of {quoted(step.target.name)} are not in the vector space "
+                f"of {quoted(first.target.name)}, and must not be mixed with them; the setting "
+                "vector_space of both models would say that they are",
+            )
+    return plan
+
+
+def share_space(one: Target, other: Target) -> bool:
+    """Return whether two models make vectors in one space: one model, or as the settings say."""
+    if (one.provider, one.upstream) == (other.provider, other.upstream):
+        return True
+    return one.vector_space == other.vector_space != ""
+
+
+class EmbeddingAttempts:
+    """Makes the attempts at a request for vectors; see `fallback.attempts.AttemptFactory`.
+
+    Runs of a plan exchange events. Each attempt answers with one `whole` event, which has what
+    served it, and leaves the vectors here.
+
+    Attributes:
+        response: the vectors, after an attempt that was served.
+    """
+
+    def __init__(
+        self,
+        request: EmbedRequest,
+        routed: GenerateRequest,
+        providers: Mapping[str, Provider],
+        refusals: Refusals,
+    ) -> None:
+        """Create a factory.
+
+        Args:
+            request: what to make vectors of.
+            routed: its dialect and headers.
+            providers: by name.
+            refusals: the fields that models reject.
+        """
+        self.response = EmbedResponse()
+        self._request = request
+        self._routed = routed
+        self._providers = providers
+        self._refusals = refusals
+
+    def may_convert(self, step: Step) -> bool:
+        """Return False: there are no media."""
+        return False
+
+    async def adapt(self, step: Step) -> None:
+        """Do nothing: there are no media."""
+
+    def converts(self, step: Step, field: str) -> bool:
+        """Return False: there are no media."""
+        return False
+
+    def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
+        """Return a first attempt, which needs no preparation."""
+        provider = self._providers[step.target.provider]
+        call = EmbeddingCall(
+            self._routed, step.target, False, without=self.refused(step), inputs=self._request
+        )
+        return _EmbeddingAttempt(call, provider, self)
+
+    def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
+        """Return an attempt, which continues nothing."""
+        return self.direct_attempt(step, stream=False), False
+
+    def refused(self, step: Step) -> frozenset[str]:
+        """Return the fields that a step's model rejects."""
+        return self._refusals.of(step.key)
+
+    def learn_refusal(self, key: ModelKey, name: str) -> None:
+        """Remember that a model rejects a field."""
+        self._refusals.add(key, name)
+
+
+class _EmbeddingAttempt(Attempt):
+    """One attempt at a provider."""
+
+    __slots__ = ("_attempts", "_embedding_call")
+
+    def __init__(
+        self, call: EmbeddingCall, provider: Provider, attempts: EmbeddingAttempts
+    ) -> None:
+        super().__init__(call, provider)
+        self._embedding_call = call
+        self._attempts = attempts
+
+    async def whole(self) -> Batch:
+        """Ask the provider for vectors; return the event that stands for them."""
+        self._attempts.response = await self._provider.embed(self._embedding_call)
+        return [Event(whole=GenerateResponse())]

@@ -1,0 +1,75 @@
+"""Embeddings of Gemini's `batchEmbedContents`. Pure.
+
+The fields are those of Google's reference (ai.google.dev/api/embeddings).
+"""
+
+from collections.abc import Iterator
+
+import orjson
+
+from gateway.inference.v1.inference_pb2 import EmbedResponse
+from services.inference.estimate import estimate_inputs
+from services.inference.providers.base import EmbeddingCall
+from services.inference.providers.bounds import tokens
+from services.inference.providers.upstream import Upstream
+from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
+
+# Maximum texts of a request.
+MAX_BATCH = 100
+# JSON values of an answer beside the numbers, of each vector.
+_VALUES_A_VECTOR = 64
+
+
+def build_batches(call: EmbeddingCall, model: str) -> Iterator[tuple[bytes, int]]:
+    """Return the bodies of the requests for a call, each with the number of its texts."""
+    inputs = call.inputs
+    size = {"outputDimensionality": inputs.dimensions} if inputs.HasField("dimensions") else {}
+    for begin in range(0, len(inputs.texts), MAX_BATCH):
+        requests = [
+            {"model": model, "content": {"parts": [{"text": text}]}, **size}
+            for text in inputs.texts[begin : begin + MAX_BATCH]
+        ]
+        yield orjson.dumps({"requests": requests}), len(requests)
+
+
+def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[bytes], int | None]:
+    """Return the packed vectors of `count` texts, and the tokens of these where it is said.
+
+    Raises:
+        UpstreamError: the answer does not have that many vectors of one length.
+    """
+    texts = VectorTexts(answer, "values")
+    parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)
+    given = parsed.get("embeddings")
+    items = given if isinstance(given, list) else []
+    if len(items) != count:
+        raise no_answer(count, upstream.name)
+    found = [
+        texts.text_at(item.get("values")) if isinstance(item, dict) else None for item in items
+    ]
+    vectors = [packed(one, upstream.name) for one in check_lengths(found, upstream.name)]
+    match parsed.get("usageMetadata"):
+        case {"promptTokenCount": read}:
+            try:
+                return vectors, tokens(read)
+            except ValueError:
+                pass
+    return vectors, None
+
+
+def whole_response(
+    call: EmbeddingCall, vectors: list[bytes], counted: int | None, provider: str
+) -> EmbedResponse:
+    """Return the response of all batches; `counted` tokens, or None for an estimate.
+
+    Raises:
+        UpstreamError: the vectors of the batches differ in length.
+    """
+    if len({len(vector) for vector in vectors}) != 1:
+        raise no_answer(len(vectors), provider)
+    return EmbedResponse(
+        model=call.target.upstream,
+        vectors=vectors,
+        input_tokens=estimate_inputs(call.inputs) if counted is None else counted,
+        estimated=counted is None,
+    )

@@ -1,0 +1,151 @@
+"""OpenAI's embeddings: bodies of `/embeddings`, and their answers. Pure.
+
+An answer is `{"data": [{"index": 0, "embedding": [0.1, …]}, …], "usage": {…}}`, with base64 in the
+place of the numbers where that was asked for. It goes on as the provider wrote it; servers that do
+not know `encoding_format`, or leave something out, have their answers mended.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
+from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse
+from services.inference.estimate import estimate_inputs
+from services.inference.providers.base import EmbeddingCall
+from services.inference.providers.bounds import name_of, tokens
+from services.inference.providers.openai.fields import OpenAIFields, Server
+from services.inference.providers.upstream import Upstream
+from services.inference.providers.vectors import (
+    VectorTexts,
+    check_lengths,
+    in_json,
+    is_base64,
+    no_answer,
+    packed,
+)
+
+# JSON values of an answer beside the numbers, of each vector.
+_VALUES_A_VECTOR = 64
+
+_ENCODINGS = {
+    EmbedRequest.ENCODING_FLOAT: "float",
+    EmbedRequest.ENCODING_BASE64: "base64",
+}
+# Fields that a model refuses, by the names of the request's own.
+_CANONICAL = {"user": "end_user"}
+# What the gateway does itself where a server does not.
+_ENCODING = "encoding_format"
+
+
+def build_embeddings(call: EmbeddingCall, server: Server) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        GatewayError: invalid, for a field that names something kept at the provider.
+    """
+    inputs, fields = call.inputs, OpenAIFields(call, server)
+    own = fields.own(inputs.extra, "extra")
+    body: dict[str, Any] = {**own, "model": call.target.upstream}
+    body["input"] = list(inputs.texts) or [list(one.tokens) for one in inputs.token_lists]
+    if inputs.HasField("dimensions"):
+        body["dimensions"] = inputs.dimensions
+    if encoding := _ENCODINGS.get(inputs.encoding):
+        body[_ENCODING] = encoding
+    if inputs.end_user:
+        body["user"] = inputs.end_user
+    for name in call.leave_out_refused(body):
+        if name != _ENCODING:
+            fields.drop(f"extra.{name}" if name in own else _CANONICAL.get(name, name))
+    return orjson.dumps(body)
+
+
+def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> EmbedResponse:
+    """Return the vectors of an answer.
+
+    Raises:
+        UpstreamError: the answer does not have a vector for each text, all of one length.
+    """
+    inputs, provider = call.inputs, upstream.name
+    count = len(inputs.texts) or len(inputs.token_lists)
+    texts = VectorTexts(answer, "embedding")
+    parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)
+    items, is_ordered = _in_order(parsed.get("data"), count)
+    if items is None:
+        raise no_answer(count, provider)
+    found = [texts.text_at(item.get("embedding")) for item in items]
+    vectors = check_lengths(found, provider)
+    usage = _usage(parsed.get("usage"))
+    response = EmbedResponse(estimated=usage is None)
+    response.input_tokens = estimate_inputs(inputs) if usage is None else usage
+    if not (inputs.takes_passthrough and call.is_native(DIALECT_OPENAI)):
+        response.model = _model(parsed.get("model"), call)
+        response.vectors.extend(packed(vector, provider) for vector in vectors)
+        return response
+    base64 = inputs.encoding == EmbedRequest.ENCODING_BASE64
+    is_as_asked = all(is_base64(vector) is base64 for vector in vectors)
+    if is_as_asked and is_ordered and usage is not None and parsed.get("object") == "list":
+        response.passthrough = answer
+    else:
+        written = [in_json(vector, provider, base64=base64) for vector in vectors]
+        response.passthrough = _mended(parsed, items, written, response.input_tokens, call)
+    return response
+
+
+def _in_order(data: object, count: int) -> tuple[Sequence[Mapping[str, Any]] | None, bool]:
+    """Return the items of an answer by their index, and whether that was their order.
+
+    Servers that keep the order may leave the index out. None unless there is one for each text.
+    """
+    items = data if isinstance(data, list) else []
+    by_index: dict[int, Mapping[str, Any]] = {}
+    is_ordered = True
+    for place, item in enumerate(items):
+        if not isinstance(item, dict):
+            return None, False
+        index = item.get("index")
+        is_ordered &= index == place and type(index) is int
+        by_index[index if isinstance(index, int) else place] = item
+    if len(items) != count or by_index.keys() != set(range(count)):
+        return None, False
+    return [by_index[place] for place in range(count)], is_ordered
+
+
+def _usage(value: object) -> int | None:
+    """Return the tokens of the texts, or None unless the answer says them as OpenAI does."""
+    match value:
+        case {"prompt_tokens": prompt, "total_tokens": total}:
+            try:
+                tokens(total)
+                return tokens(prompt)
+            except ValueError:
+                return None
+    return None
+
+
+def _model(value: object, call: EmbeddingCall) -> str:
+    try:
+        return name_of(value)
+    except ValueError:
+        return call.target.upstream
+
+
+def _mended(
+    parsed: Mapping[str, Any],
+    items: Sequence[Mapping[str, Any]],
+    vectors: Sequence[Any],
+    input_tokens: int,
+    call: EmbeddingCall,
+) -> bytes:
+    """Return an answer in the form that the SDKs expect, with all other fields as they were."""
+    data = [
+        {**item, "object": "embedding", "index": index, "embedding": vector}
+        for index, (item, vector) in enumerate(zip(items, vectors, strict=True))
+    ]
+    usage = parsed.get("usage")
+    if _usage(usage) is None:
+        given = usage if isinstance(usage, dict) else {}
+        usage = {**given, "prompt_tokens": input_tokens, "total_tokens": input_tokens}
+    model = _model(parsed.get("model"), call)
+    return orjson.dumps({**parsed, "object": "list", "model": model, "data": data, "usage": usage})

@@ -1,0 +1,102 @@
+// Codex without a terminal: an answer, a command, an edit of a file, a session that goes on, a
+// wrong key.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { address, check, key, kinds, ofResponses, run } from "../steps.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "codex-"));
+const program = join(import.meta.dirname, "node_modules", ".bin", "codex");
+const provider = `{name="gateway", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
+
+function start(model, prompt, options = [], apiKey = key) {
+  const done = spawnSync(
+    program,
+    [
+      ...["exec", ...options, "--json", "--skip-git-repo-check", "-m", model],
+      ...["--dangerously-bypass-approvals-and-sandbox"],
+      ...["-c", `model_providers.gateway=${provider}`, "-c", 'model_provider="gateway"'],
+      // Nothing is asked of OpenAI's servers.
+      ...["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"],
+      prompt,
+    ],
+    {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: 60_000,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env.PATH, HOME: folder, GATEWAY_KEY: apiKey },
+    },
+  );
+  const events = done.stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  return { status: done.status, events, stderr: done.stderr.slice(-1_000) };
+}
+
+const patch = (file) => `*** Begin Patch\n*** Add File: ${file}\n+a line\n*** End Patch`;
+const usage = (done) => done.events.findLast((event) => event.type === "turn.completed").usage;
+
+function said(done) {
+  check(done.status === 0, done);
+  const messages = done.events.filter((event) => event.item?.type === "agent_message");
+  check(messages.length > 0, done);
+  return messages.at(-1).item.text;
+}
+
+const steps = {
+  answer: (model) => {
+    const done = start(model, "hello there");
+    check(said(done).includes("hello there"), done);
+    check(usage(done).output_tokens > 0, usage(done));
+  },
+  // The sandbox gives tools what the user said, so the command names the tool that runs it.
+  command: (model) => {
+    rmSync(join(folder, "exec_command.txt"), { force: true });
+    said(start(model, "echo written > exec_command.txt"));
+    check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "written\n", "no file");
+  },
+  edit: (model) => {
+    rmSync(join(folder, "exec_command.txt"), { force: true });
+    const done = start(model, `apply_patch <<'EOF'\n${patch("exec_command.txt")}\nEOF`);
+    check(existsSync(join(folder, "exec_command.txt")), done);
+    check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "a line\n", done);
+    said(done);
+  },
+  session: (model) => {
+    const first = start(model, "hello there");
+    const done = start(model, "thank you", ["resume", "--last"]);
+    check(said(first).includes("hello there") && said(done).includes("thank you"), done);
+    check(usage(done).input_tokens > usage(first).input_tokens, usage(done));
+  },
+};
+
+// It offers the tool `apply_patch`, whose input is no JSON, to models that it knows by name.
+const freeform = {
+  edit: (model) => {
+    rmSync(join(folder, "apply_patch.txt"), { force: true });
+    const done = start(model.replace(/[^/]+$/, "gpt-5.5"), patch("apply_patch.txt"));
+    check(existsSync(join(folder, "apply_patch.txt")), done);
+    check(readFileSync(join(folder, "apply_patch.txt"), "utf8") === "a line\n", done);
+    said(done);
+  },
+};
+
+const keys = {
+  wrongKey: (model) => {
+    const done = start(model, "hello there", [], `gw-${"A".repeat(43)}`);
+    check(done.status !== 0 && JSON.stringify(done.events).includes("401"), done);
+  },
+};
+
+try {
+  await run(steps, ofResponses);
+  // Of the others, OpenAI's own responses alone have such tools.
+  await run(freeform, ofResponses.slice(kinds.length));
+  await run(keys, kinds.slice(0, 1));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
