@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_ANTHROPIC,
     DIALECT_UNSPECIFIED,
     Dialect,
     Message,
@@ -142,17 +143,21 @@ class RequestFields:
 
     def system_prompt(self, message: Message) -> Message:
         """Return a system message without the text that tells Anthropic whom to bill."""
-        if self.is_native or not has_billing(message):
+        if not (self._is_anthropics() and has_billing(message)):
             return message
         self.drop(BILLING)
         return without_billing(message)
 
     def system_texts(self, texts: Sequence[str]) -> Sequence[str]:
         """Return the texts of a plain system message; as `system_prompt`."""
-        if self.is_native or not (texts and texts[0].startswith(BILLING)):
+        if not (self._is_anthropics() and texts and texts[0].startswith(BILLING)):
             return texts
         self.drop(BILLING)
         return texts_without_billing(texts)
+
+    def _is_anthropics(self) -> bool:
+        # Only clients of this dialect write the billing text.
+        return self._call.request.dialect == DIALECT_ANTHROPIC
 
     def check_state(self, content: object, path: str) -> None:
         """Refuse JSON that names something kept at the provider, unless that is allowed."""
