@@ -7,6 +7,7 @@ is never generated a second time. A cancelled response ends the call, which ends
 """
 
 import asyncio
+import logging
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -28,6 +29,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import FinishResponse, RunResponseRequest, StartResponse
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, internal
+
+log = logging.getLogger(__name__)
 
 
 class BackgroundResponse:
@@ -130,6 +133,7 @@ class BackgroundResponse:
                 await self._finish(self._end(), lost)
             except GatewayError as error:
                 # It was cancelled or deleted, or the service has ended.
+                log.info("a background response was not stored", extra={"code": error.code})
                 self._add(self._encoder.error(error))
             finally:
                 self._generating.cancel()

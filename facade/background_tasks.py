@@ -20,9 +20,11 @@ class BackgroundTasks:
     Args:
         max_running: answers that are generated in the background for one user at a time.
         max_queued: answers that may wait for that.
+        count: is called with 1 for each answer that is admitted, and with -1 at its end.
     """
 
-    def __init__(self, max_running: int, max_queued: int) -> None:
+    def __init__(self, max_running: int, max_queued: int, count: Callable[[int], object]) -> None:
+        self._count = count
         self._max_running = max_running
         self._max_queued = max_queued
         self._tasks: dict[asyncio.Task[Any], Callable[[], object]] = {}
@@ -60,10 +62,12 @@ class BackgroundTasks:
                 limit="limits.max_queued_responses",
             )
         self._admitted[user_id] += 1
+        self._count(1)
 
     def release(self, user_id: str) -> None:
         """Count an answer no more."""
         self._admitted[user_id] -= 1
+        self._count(-1)
         if not self._admitted[user_id]:
             del self._admitted[user_id]
             self._places.pop(user_id, None)

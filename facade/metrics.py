@@ -30,6 +30,12 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self.background = Gauge(
+            "gateway_http_background_responses",
+            "Responses that are generated in the background, or wait for that.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
         self.limits_reached = Counter(
             "gateway_http_limits_reached",
             "Requests and connections that reached a limit of the facade, by its setting's name.",

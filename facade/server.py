@@ -84,6 +84,7 @@ class Facade:
         `identify` returns the owner of a key; by default the services are called.
         """
         registry = CollectorRegistry()
+        counted = Metrics(registry)
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
         limits = settings.limits
@@ -99,12 +100,14 @@ class Facade:
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
             access_log=access_log,
-            metrics=Metrics(registry),
+            metrics=counted,
             registry=metrics.shown(registry),
             source=source,
             drain=Drain(),
             background=BackgroundTasks(
-                limits.max_background_responses, limits.max_queued_responses
+                limits.max_background_responses,
+                limits.max_queued_responses,
+                counted.background.inc,
             ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
         )

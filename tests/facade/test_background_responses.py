@@ -37,6 +37,10 @@ def gate(at: ResponseGateway) -> Iterator[Gate]:
     gate.opened.set()
 
 
+def counted(at: ResponseGateway) -> float | None:
+    return at.gateway.counters.get_sample_value("gateway_http_background_responses")
+
+
 async def test_a_background_response_is_polled(at: ResponseGateway, gate: Gate) -> None:
     queued = await at.ada.responses.create(**ASKED)
     assert (queued.status, queued.background, queued.output) == ("queued", True, [])
@@ -165,6 +169,7 @@ async def test_one_runs_and_another_waits(at: ResponseGateway, gate: Gate) -> No
     theirs = await at.bob.responses.create(**ASKED)
     await until(lambda: len(at.upstream.asked("model")) == 2)
     assert (await at.ada.responses.retrieve(second.id)).status == "queued"
+    assert counted(at) == 3
     gate.opened.set()
     assert (await at.ended(second.id)).status == "completed"
     assert (await at.ended(first.id)).status == "completed"
@@ -172,6 +177,7 @@ async def test_one_runs_and_another_waits(at: ResponseGateway, gate: Gate) -> No
     await at.bob.responses.delete(theirs.id)
     again = await at.ada.responses.create(**ASKED)
     assert (await at.ended(again.id)).status == "completed"
+    await until(lambda: counted(at) == 0)
 
 
 async def test_a_queued_response_is_cancelled(at: ResponseGateway, gate: Gate) -> None:
