@@ -1,11 +1,12 @@
 """Requests that the official client's types allow: they are taken, or refused for their values."""
 
 import json
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from openai.types import responses as sdk
 from openai.types.responses import response_input_item_param as items
@@ -54,7 +55,21 @@ BY_VALUE = (
     "call_id: is required",
     "call_id: must be a string",
 )
-SLOW = settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+SLOW = settings(
+    deadline=None,
+    max_examples=5,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking takes minutes
+)
+
+
+def lists_of(kind: Any) -> st.SearchStrategy[list[Any]]:
+    members = get_args(kind)
+    return st.lists(st.from_type(members[0])) if members else st.builds(list)
+
+
+# Of what can be iterated over only lists can be written as JSON.
+st.register_type_strategy(Iterable, lists_of)
 
 
 def name_of(member: Any) -> str:
@@ -62,10 +77,12 @@ def name_of(member: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: iterables are lists."""
+    """Return a value as JSON has it: iterables are lists, and numbers finite."""
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else 0.0
+    if isinstance(value, str | int | None):
         return value
     if isinstance(value, Iterable):
         return [plain(one) for one in value]
