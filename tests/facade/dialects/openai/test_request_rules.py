@@ -1,4 +1,4 @@
-"""Chat completions that are read lazily, and what refusals say."""
+"""Chat completions read lazily, and rules of requests and steps with the words of refusals."""
 
 from typing import Any
 
@@ -101,6 +101,11 @@ def test_a_refusal_says_what_is_taken(fields: dict[str, Any], says: str) -> None
 def test_a_null_in_a_step_takes_nothing_away() -> None:
     (only,) = request(**chain({"stop": None, "user": None}), stop="a").fallback_config.steps
     assert only.parameters == GenerateRequest()
+
+
+def test_other_fields_of_a_step_may_be_empty() -> None:
+    (only,) = request(**chain({"mine": [], "user": ""}), user="a").fallback_config.steps
+    assert json_of(only.parameters.extra) == {"mine": []}
 
 
 def test_tools_of_the_request_may_be_chosen_by_a_step() -> None:
