@@ -4,10 +4,39 @@ import gc
 
 import hypothesis
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None)
 hypothesis.settings.load_profile("gateway")
+
+
+# Folders whose tests share processes of a session, by what those are. Each group of tests is
+# run by one worker, so that its processes are started once.
+SHARED_PROCESSES = {
+    "attacked gateway": ("tests/attacks/",),
+    "gateways": ("tests/e2e/",),
+    "PostgreSQL": tuple(
+        f"tests/services/{name}/" for name in ("accounts", "articles", "common", "files", "memory")
+    ),
+}
+
+
+class SharedProcessScheduling(LoadScopeScheduling):
+    """Scheduling by module, and by group where modules share processes."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        for group, folders in SHARED_PROCESSES.items():
+            if nodeid.startswith(folders):
+                return group
+        return super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Return the scheduling of `--dist loadscope`."""
+    return SharedProcessScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,10 +4,13 @@ import asyncio
 import json
 import math
 import os
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway
@@ -51,6 +54,48 @@ class Measurement:
         assert self.chat_p99_ms < MAX_P99_MS + CHAT_TURNS * self.control_p99_ms, self
 
 
+class Prober:
+    """The process of `tests.attacks.prober`; a context, at whose end the process ends."""
+
+    def __enter__(self) -> Self:
+        self._process = _start_prober()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.communicate()
+
+    async def start(self, port: int, key: str) -> None:
+        """Begin to probe a gateway; return once it has been answered."""
+        if self._process.poll() is not None:  # failed in another test
+            self._process.communicate()
+            self._process = _start_prober()
+        answer = await self._command(f"{port} {key}")
+        assert answer == "ready\n", "the gateway does not answer"
+
+    async def stop(self) -> dict[str, Any]:
+        """Stop to probe; return the figures."""
+        figures: dict[str, Any] = json.loads(await self._command(""))
+        return figures
+
+    async def _command(self, line: str) -> str:
+        """Send a command; return the line that answers it, "" where the process has ended."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return await asyncio.to_thread(self._process.stdout.readline)
+
+
+def _start_prober() -> subprocess.Popen[str]:
+    command = [PYTHON, "-m", "tests.attacks.prober"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+
 class Observer:
     """Measures attacks on one gateway::
 
@@ -59,21 +104,15 @@ class Observer:
     measured.assert_harmless()
     """
 
-    def __init__(self, target: Gateway) -> None:
+    def __init__(self, target: Gateway, prober: Prober) -> None:
         self._target = target
+        self._prober = prober
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[Measurement]:
         """Measure from the start to the end of the block, which fills the measurement in."""
         measured = Measurement()
-        prober = await asyncio.create_subprocess_exec(
-            *(PYTHON, "-m", "tests.attacks.prober", str(self._target.port), self._target.key),
-            cwd=ROOT,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert prober.stdin is not None and prober.stdout is not None
-        await prober.stdout.readline()  # it has been answered once
+        await self._prober.start(self._target.port, self._target.key)
         before = self._rss_mb()
         highest = before
         done = asyncio.Event()
@@ -90,9 +129,9 @@ class Observer:
         finally:
             done.set()
             await sampling
-            output, _ = await prober.communicate(b"\n")
+            figures = await self._prober.stop()
         measured.rss_growth_mb = max(highest, self._rss_mb()) - before
-        for name, value in json.loads(output).items():
+        for name, value in figures.items():
             setattr(measured, name, value)
 
     def _rss_mb(self) -> float:

@@ -1,8 +1,9 @@
 """Another caller, in a process of its own so that an attack's own work does not slow it.
 
-`python -m tests.attacks.prober PORT KEY` asks the gateway on PORT for `/healthz` and for a
-chat every 20 ms, and a server without any work as well. It writes a line once all have
-answered, stops at a line on standard input, and then writes its figures as JSON.
+`python -m tests.attacks.prober` reads commands from standard input, one a line. At `PORT KEY`
+it begins to ask the gateway on PORT for `/healthz` and for a chat every 20 ms, and a server
+without any work as well, and writes a line once all have answered. At an empty line it stops
+and writes its figures as JSON. At the end of the input it ends.
 """
 
 import asyncio
@@ -24,14 +25,21 @@ def p99(values: list[float]) -> float:
     return sorted(values)[int(0.99 * (len(values) - 1))]
 
 
-async def main(port: int, key: str) -> None:
-    """Probe until standard input has a line, then print the figures."""
+async def main() -> None:
+    """Probe whatever gateway a command names, until standard input ends."""
     runner = web.ServerRunner(web.Server(_ok))
     await runner.setup()
     control = web.TCPSite(runner, "127.0.0.1", 0)
     await control.start()
     control_url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    url = f"http://127.0.0.1:{port}"
+    while command := await asyncio.to_thread(sys.stdin.readline):
+        port, key = command.split()
+        print(json.dumps(await _figures(f"http://127.0.0.1:{port}", key, control_url)), flush=True)
+    await runner.cleanup()
+
+
+async def _figures(url: str, key: str, control_url: str) -> dict[str, object]:
+    """Probe one gateway until standard input has a line; return the figures."""
     headers = {"Authorization": f"Bearer {key}"}
     failures: list[str] = []
     stopped = asyncio.Event()
@@ -78,14 +86,12 @@ async def main(port: int, key: str) -> None:
         await asyncio.to_thread(sys.stdin.readline)
         stopped.set()
         healthz_ms, chat_ms, control_ms = await asyncio.gather(*probes)
-    await runner.cleanup()
-    figures = {
+    return {
         "healthz_p99_ms": healthz_ms,
         "chat_p99_ms": chat_ms,
         "control_p99_ms": control_ms,
         "failures": failures[:5],
     }
-    print(json.dumps(figures))
 
 
 async def _ok(_: web.BaseRequest) -> web.Response:
@@ -93,4 +99,4 @@ async def _ok(_: web.BaseRequest) -> web.Response:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main())

@@ -19,6 +19,7 @@ from unittest.mock import patch
 from prometheus_client import CollectorRegistry
 
 from facade.http.connection import Connection
+from facade.metrics import Metrics
 from facade.server import Facade
 from services.common.ids import Source
 from services.common.server import Server
@@ -163,7 +164,7 @@ class Outcome:
         written: what the caller was sent; request ids and dates are blotted out.
         ended_after_s: when the connection ended.
         log: all records, with their extra fields.
-        counters: by how much each sample has changed.
+        counters: what was counted meanwhile, and the gauges afterwards; none is 0.
     """
 
     written: bytes
@@ -175,11 +176,17 @@ class Outcome:
 class Side:
     """One of the two facades."""
 
-    def __init__(self, facade: Facade, connect: Callable[[], Connection], registry: Any) -> None:
+    def __init__(
+        self,
+        facade: Facade,
+        connect: Callable[[], Connection],
+        registry: CollectorRegistry,
+        metrics: Metrics,
+    ) -> None:
         self.facade = facade
         self._connect = connect
         self._registry = registry
-        self._counted: dict[str, float] = {}
+        self._metrics = metrics
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -201,7 +208,8 @@ class Side:
             _, writer = await asyncio.open_connection("127.0.0.1", facade.port)
             await until(lambda: made)
             writer.close()
-        side = cls(facade, lambda: Connection(*made[0]), registry)
+        context = made[0][3]
+        side = cls(facade, lambda: Connection(*made[0]), registry, context.metrics)
         side._count()
         return side
 
@@ -248,17 +256,18 @@ class Side:
 
     def _count(self) -> dict[str, float]:
         """Return what has been counted since the last time."""
-        before, self._counted = self._counted, self._samples()
-        changes = {name: now - before.get(name, 0) for name, now in self._counted.items()}
-        return {name: change for name, change in changes.items() if change}
-
-    def _samples(self) -> dict[str, float]:
-        return {
+        samples = {
             f"{sample.name}{sample.labels}": sample.value
             for metric in self._registry.collect()
             for sample in metric.samples
-            if not sample.name.endswith(("_created", "_bucket"))
+            if sample.value and not sample.name.endswith(("_created", "_bucket"))
         }
+        # Counted anew, as to read what all conversations before came to takes longer than one.
+        metrics = self._metrics
+        for counted in (metrics.requests, metrics.seconds, metrics.limits_reached):
+            counted.clear()
+        metrics._answered.clear()
+        return samples
 
 
 class Pair:

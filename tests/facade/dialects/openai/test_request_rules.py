@@ -1,0 +1,116 @@
+"""Chat completions read lazily, and rules of requests and steps with the words of refusals."""
+
+from typing import Any
+
+import pytest
+
+from facade.dialects.openai import parse_chat
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from tests.facade.dialects.openai.bodies import body, json_of, parse, refused, request
+from tests.facade.dialects.openai.test_steps import chain
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+STEP = "fallback_config.steps[1].parameters"
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_whole"),
+    [
+        ({}, True),
+        ({"temperature": 0.5, "n": 2, "max_tokens": 7}, True),
+        ({"max_completion_tokens": 7}, True),
+        ({"tools": [TOOL], "tool_choice": "auto"}, True),
+        ({"stream": True, "stream_options": {"include_usage": True}}, True),
+        ({"tools": [TOOL], "tool_choice": "required"}, False),
+        ({"max_tokens": 7, "max_completion_tokens": 7}, False),
+        ({"verbosity": "low", "n": 2}, False),
+    ],
+)
+def test_a_lazy_request_is_completed_to_the_same(fields: dict[str, Any], is_whole: bool) -> None:
+    eager, parsed = parse(**fields), parse_chat(body(**fields), lazily=True)
+    lazy = parsed.lazy
+    assert lazy is not None
+    assert lazy.is_whole == is_whole
+    assert not parsed.request.messages
+    assert not parsed.request.tools
+    for name in ("model", "n", "max_tokens"):
+        assert getattr(parsed.request, name) == getattr(eager.request, name)
+    assert (parsed.stream, parsed.include_usage) == (eager.stream, eager.include_usage)
+    assert lazy.complete() == eager.request
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"web_search_options": {}},
+        {"memory_id": "m"},
+        {"tools": [TOOL, {"type": "custom", "custom": {"name": "g"}}]},
+    ],
+)
+def test_what_must_be_translated_is_not_lazy(fields: dict[str, Any]) -> None:
+    assert parse_chat(body(**fields), lazily=True) == parse(**fields)
+    assert parse(**fields).lazy is None
+
+
+def test_nothing_is_lazy_unless_it_is_asked_for() -> None:
+    assert parse().lazy is None
+
+
+def test_the_options_of_web_search_go_on_as_they_are() -> None:
+    options = {"search_context_size": "low"}
+    parsed = request(web_search_options=options)
+    assert json_of(parsed.extra) == {"web_search_options": options}
+    assert parsed.HasField("web_search")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"stream_options": {}}, "stream_options: is taken only where stream is true"),
+        ({"functions": [1]}, "functions: is no longer taken; use tools"),
+        ({"function_call": "auto"}, "function_call: is no longer taken; use tool_choice"),
+        (
+            {"use_built_in_tools": True},
+            "use_built_in_tools: is a field of the messages endpoint alone",
+        ),
+        (
+            {"thinking_block_strategy": "discard"},
+            "thinking_block_strategy: is a field of the messages endpoint alone",
+        ),
+        (
+            {"max_tokens": 1, "max_completion_tokens": 2},
+            "max_completion_tokens: must equal max_tokens where both are given; one is enough",
+        ),
+        (
+            {"response_format": {"type": "json_schema"}},
+            "response_format.json_schema: is required with the type json_schema",
+        ),
+        (
+            chain({}, {"stream": True}),
+            f"{STEP}.stream: cannot be set for a step, only for the whole request",
+        ),
+        (chain({}, {"stop": []}), f"{STEP}.stop: must not be empty in a step"),
+        (chain({}, {"tools": []}), f"{STEP}.tools: must not be empty in a step"),
+        (chain({}, {"functions": []}), f"{STEP}.functions: is no longer taken; use tools"),
+    ],
+)
+def test_a_refusal_says_what_is_taken(fields: dict[str, Any], says: str) -> None:
+    assert refused(**fields).message == says
+
+
+def test_a_null_in_a_step_takes_nothing_away() -> None:
+    (only,) = request(**chain({"stop": None, "user": None}), stop="a").fallback_config.steps
+    assert only.parameters == GenerateRequest()
+
+
+def test_other_fields_of_a_step_may_be_empty() -> None:
+    (only,) = request(**chain({"mine": [], "user": ""}), user="a").fallback_config.steps
+    assert json_of(only.parameters.extra) == {"mine": []}
+
+
+def test_tools_of_the_request_may_be_chosen_by_a_step() -> None:
+    choice = {"type": "function", "function": {"name": "f"}}
+    (only,) = request(**chain({"tool_choice": choice}), tools=[TOOL]).fallback_config.steps
+    assert only.parameters.tool_choice.name == "f"
+    assert not only.parameters.tools
+    assert not refused(**chain({"tool_choice": choice})).param.startswith("tool_choice")
