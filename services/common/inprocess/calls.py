@@ -122,6 +122,8 @@ class _OneResponse(Call):
 
     def __await__(self) -> Generator[Any, None, Any]:
         exchange = self._exchange
+        if exchange.serve_here is not None:
+            yield from exchange.serve_here()
         while exchange.code is None:
             try:
                 yield from exchange.changed()
