@@ -123,7 +123,7 @@ class ServedCall(CallContext):
 
     _task: asyncio.Task[Any] | None = None
     _starting: asyncio.Handle | None = None
-    _is_left = False
+    _is_left = _is_cancelled = False
 
     def __init__(self, exchange: Exchange, server: InProcessServer) -> None:
         """Start serving a call, at the next turn of the loop where it has no streams."""
@@ -180,10 +180,12 @@ class ServedCall(CallContext):
             pass  # it has been served
         finally:
             self._ended()
-        if self._is_left:
-            task.uncancel()
-        elif task.cancelling() > cancelling:
+        if self._is_cancelled and not self._is_left and task.cancelling() > cancelling:
             raise asyncio.CancelledError
+        # Of a call that was left; and a task group of Python 3.11 whose task fails while the
+        # group waits for it does not take back that it has cancelled its parent.
+        while task.cancelling() > cancelling:
+            task.uncancel()
 
     def _leave(self) -> None:
         """Stop serving the call, which has ended."""
@@ -243,6 +245,7 @@ class ServedCall(CallContext):
         """End the call with the status of an exception, unless it has ended."""
         exchange = self._exchange
         if isinstance(error, asyncio.CancelledError):
+            self._is_cancelled = True
             if not exchange.is_over:
                 exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
         elif self.aborted is None and not isinstance(error, grpc.aio.AbortError | OverError):

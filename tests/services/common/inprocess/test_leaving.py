@@ -152,23 +152,36 @@ async def test_waiting_for_the_code_alone_cancels_nothing(carrier):
         assert await soon(call) == b"done"
 
 
-async def test_a_servicer_cannot_ignore_its_callers_cancellation(carrier, endless):
+async def test_a_failed_task_group_of_a_servicer_cancels_nobody(carrier):
+    async def fail():
+        raise ValueError
+
     async def unary(request, context):
         try:
-            await endless.unary(request, context)
-        except asyncio.CancelledError:
-            return b"all the same"
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+        except* ValueError:
+            pass
+        return b"all the same"
 
     async with served(carrier, unary=unary) as at:
 
         async def wait():
-            await at.unary(b"")
+            return await at.unary(b""), asyncio.current_task().cancelling()
 
-        waiting = asyncio.create_task(wait())
-        await soon(endless.began.wait())
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+        assert await soon(asyncio.create_task(wait())) == (b"all the same", 0)
+
+
+async def test_a_timeout_of_the_caller_is_one_to_the_caller(carrier, endless):
+    async with serving(carrier, endless) as at:
+
+        async def wait():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await at.unary(b"")
+            return asyncio.current_task().cancelling()
+
+        assert await soon(asyncio.create_task(wait())) == 0
 
 
 async def test_a_call_cancelled_by_another_task_leaves_its_waiter(carrier, endless):
