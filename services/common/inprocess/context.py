@@ -75,8 +75,13 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
-        if exchange.send_response(message) and exchange.responses is not None:
-            await exchange.responses.drained()
+        is_full = exchange.send_response(message)
+        responses = exchange.responses
+        if responses is not None:
+            if is_full:
+                await responses.drained()
+            if responses.failure is not None:
+                self.raise_over()
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:
         """Send initial metadata, before any response."""

@@ -115,10 +115,10 @@ class InProcessServer:
 class ServedCall(CallContext):
     """The server side of a call.
 
-    It is served in a task of its own, or, where it has one request and one response, in the
-    task that awaits the response before anything else happens: that saves a task and two turns
-    of the event loop. Either way it has an empty context: the caller's context variables must
-    not reach the servicer.
+    It is served in a task of its own, or, where it has one request, in the task that awaits
+    its response, or has its responses delivered, before anything else happens: that saves a
+    task and two turns of the event loop. Either way it has an empty context: the caller's
+    context variables must not reach the servicer.
     """
 
     _task: asyncio.Task[Any] | None = None
@@ -126,11 +126,11 @@ class ServedCall(CallContext):
     _is_left = _is_cancelled = False
 
     def __init__(self, exchange: Exchange, server: InProcessServer) -> None:
-        """Start serving a call, at the next turn of the loop where it has no streams."""
+        """Start serving a call, at the next turn of the loop where it has one request."""
         self._exchange = exchange
         self._server = server
         exchange.on_leave = self._leave
-        if exchange.requests is None and exchange.responses is None:
+        if exchange.requests is None:
             exchange.serve_here = self._serve_here
             self._starting = exchange.loop.call_soon(self._start)
         else:
@@ -229,13 +229,9 @@ class ServedCall(CallContext):
         if not isinstance(responses, AsyncIterator):
             await responses
             return
-        exchange = self._exchange
         try:
             async for response in responses:
-                if exchange.is_over:
-                    return
-                if exchange.send_response(response) and exchange.responses is not None:
-                    await exchange.responses.drained()
+                await self.write(response)
         finally:
             close = getattr(responses, "aclose", None)
             if close is not None:
