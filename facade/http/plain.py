@@ -20,7 +20,7 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.streams import StreamReader
 
 from facade.context import Context
-from facade.http.exchange import ClientConnection, Exchange
+from facade.http.exchange import CheckedHead, ClientConnection, Exchange
 from facade.http.responses import Response
 
 # The pattern is unambiguous and does not backtrack.
@@ -72,12 +72,14 @@ class _KnownHead(NamedTuple):
         after: its bytes behind them.
         headers: its fields.
         endpoint: of its path.
+        checked: what its checks came to.
     """
 
     before: bytes
     after: bytes
     headers: dict[str, str]
     endpoint: PlainEndpoint
+    checked: CheckedHead
 
 
 class PlainReader:
@@ -160,12 +162,13 @@ class PlainReader:
         is_complete = "host" in headers and len(headers) <= self._max_fields
         if endpoint is None or method != b"POST" or not length or not is_complete:
             return None
+        checked = CheckedHead()
         if begins <= _MAX_KEPT:
             digits = _CONTENT_LENGTH.search(data, 0, begins)
             assert digits is not None, "a request with a body has one"
             before, after = data[: digits.start(1)], data[digits.end(1) : begins]
-            self._known = _KnownHead(before, after, headers, endpoint)
-        return self._begin(endpoint, headers, data[begins:], left)
+            self._known = _KnownHead(before, after, headers, endpoint, checked)
+        return self._begin(endpoint, headers, data[begins:], left, checked)
 
     def _read_known(self, known: _KnownHead, data: bytes) -> PlainRequest | None:
         """Return the request at the start of `data` if its head differs by its length alone."""
@@ -183,10 +186,15 @@ class PlainReader:
         self.bytes_ahead = left
         headers = known.headers.copy()
         headers["content-length"] = digits.decode()
-        return self._begin(known.endpoint, headers, data[begins:], left)
+        return self._begin(known.endpoint, headers, data[begins:], left, known.checked)
 
     def _begin(
-        self, endpoint: PlainEndpoint, headers: dict[str, str], data: bytes, left: int
+        self,
+        endpoint: PlainEndpoint,
+        headers: dict[str, str],
+        data: bytes,
+        left: int,
+        checked: CheckedHead,
     ) -> PlainRequest:
         """Return a request whose body begins with `data`; `left` bytes of it are to come."""
         body: bytes | None = data
@@ -197,7 +205,15 @@ class PlainReader:
             body = None
         name = endpoint.path
         return endpoint, Exchange(
-            self._context, self._connection, hdrs.METH_POST, name, name, headers, body, content
+            self._context,
+            self._connection,
+            hdrs.METH_POST,
+            name,
+            name,
+            headers,
+            body,
+            content,
+            checked,
         )
 
     def read_body(self, data: bytes) -> bytes:
