@@ -179,16 +179,19 @@ class Exchange(Changing):
         self.wake()
 
     def send_response(self, message: Any) -> bool:
-        """Send a message; a message that is too large ends the call.
+        """Send a message; a message that is too large to be held ends the call.
 
         If the call has one response, the first one counts. Return whether the servicer should wait
         until the caller has read some.
         """
-        size = len(message) if isinstance(message, bytes) else message.ByteSize()
+        responses = self.responses
+        if responses is not None and responses.receiver is not None:
+            size = 0  # nothing is held of what is taken at once
+        else:
+            size = len(message) if isinstance(message, bytes) else message.ByteSize()
         if size > self.max_message:
             self.answer(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size), ())
             return False
-        responses = self.responses
         if responses is None:
             if self.response is None:
                 self.response = message
