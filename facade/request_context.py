@@ -19,6 +19,7 @@ from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, StreamedResponse
 from services.common import logs
+from services.common.authentication import Caller
 from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 from services.common.texts import cut, printable
@@ -92,6 +93,17 @@ async def authenticate(exchange: Exchange) -> None:
             `credentials.check_version`; loop_detected, the request has been through too many
             gateways.
     """
+    checked = exchange.checked
+    if checked.api_key:
+        caller = await exchange.context.identify(checked.api_key)
+    else:
+        caller = await _check(exchange)
+    exchange.api_key = checked.api_key
+    exchange.caller = caller
+
+
+async def _check(exchange: Exchange) -> Caller:
+    """Return the caller of a request, whose head has not been checked before."""
     rules = credentials.rules_for(exchange.path)
     headers = exchange.headers
     key = credentials.key_of(headers, rules)
@@ -101,8 +113,8 @@ async def authenticate(exchange: Exchange) -> None:
     passed = headers.get(HOPS_KEY)
     if passed is not None and parse_hops(passed) > MAX_HOPS:
         raise loop_detected()
-    exchange.api_key = key
-    exchange.caller = caller
+    exchange.checked.api_key = key
+    return caller
 
 
 def _details_of(exchange: Exchange, status: int) -> dict[str, object]:

@@ -44,6 +44,21 @@ class ClientConnection(Protocol):
         ...
 
 
+class CheckedHead:
+    """What the checks of a head came to, for all requests of a connection with this head.
+
+    Attributes:
+        api_key: the API key, whose form and place have been checked; "" before that.
+        dialect_headers: the headers of the caller's dialect; None before they were looked for.
+    """
+
+    __slots__ = ("api_key", "dialect_headers")
+
+    def __init__(self) -> None:
+        self.api_key = ""
+        self.dialect_headers: dict[str, str] | None = None
+
+
 class Exchange:
     """One HTTP request and its response (RFC 9110, section 3.4).
 
@@ -59,6 +74,7 @@ class Exchange:
         is_http_1_1: whether the client supports chunked encoding.
         keep_alive: whether the connection may be reused.
         expect: value of `Expect` in lower case, or None.
+        checked: what the checks of the same head came to before.
         request_id: identifier of the request.
         api_key: the API key, once it has been verified.
         caller: the owner of the key.
@@ -76,6 +92,7 @@ class Exchange:
         "body",
         "caller",
         "caller_paths",
+        "checked",
         "connection",
         "content",
         "context",
@@ -104,6 +121,7 @@ class Exchange:
         headers: dict[str, str] | CIMultiDictProxy[str],
         body: bytes | None = None,
         content: StreamReader | None = None,
+        checked: CheckedHead | None = None,
         *,
         is_http_1_1: bool = True,
         keep_alive: bool = True,
@@ -120,6 +138,7 @@ class Exchange:
         self.is_http_1_1 = is_http_1_1
         self.keep_alive = keep_alive
         self.expect = expect
+        self.checked = checked or CheckedHead()
         self.request_id = ""
         self.api_key = ""
         self.cors_headers = _NO_HEADERS

@@ -13,14 +13,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import hdrs
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.streams import StreamReader
 
 from facade.context import Context
-from facade.http.exchange import ClientConnection, Exchange
+from facade.http.exchange import CheckedHead, ClientConnection, Exchange
 from facade.http.responses import Response
 
 # The pattern is unambiguous and does not backtrack.
@@ -29,6 +29,12 @@ _HEAD = re.compile(
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
+# Of a plain head; no other field has such a name.
+_CONTENT_LENGTH = re.compile(rb"(?i:\r\ncontent-length): *([0-9]+)(?=\r\n)")
+# Digits of a length, and the end of its line.
+_LONGEST_LENGTH: Final = 15 + 2
+# Bytes of a head up to which it is kept for the next request of its connection.
+_MAX_KEPT: Final = 4096
 _NOT_PLAIN = frozenset(
     {
         *("transfer-encoding", "content-encoding", "te", "trailer", "expect", "upgrade"),
@@ -54,6 +60,26 @@ class PlainEndpoint:
 
 
 PlainRequest = tuple[PlainEndpoint, Exchange]
+
+
+class _KnownHead(NamedTuple):
+    """The head of a request that was served, for the next request of its connection.
+
+    Most clients send the same head with each request but for the length of its body.
+
+    Attributes:
+        before: its bytes before the digits of the length.
+        after: its bytes behind them.
+        headers: its fields.
+        endpoint: of its path.
+        checked: what its checks came to.
+    """
+
+    before: bytes
+    after: bytes
+    headers: dict[str, str]
+    endpoint: PlainEndpoint
+    checked: CheckedHead
 
 
 class PlainReader:
@@ -95,12 +121,18 @@ class PlainReader:
         self._protocol = protocol
         self._read_ahead = read_ahead
         self._loop = asyncio.get_running_loop()
+        self._known: _KnownHead | None = None
 
     def read(self, data: bytes) -> PlainRequest | None:
         """Return the plain request at the start of `data`, or None if aiohttp must parse `data`.
 
         Call this only while `bytes_ahead` is 0.
         """
+        known = self._known
+        if known is not None and data.startswith(known.before):
+            request = self._read_known(known, data)
+            if request is not None:
+                return request
         head = _HEAD.match(data, 0, self._max_head)
         # Unless the checks below pass.
         self.bytes_ahead = _UNKNOWN
@@ -130,15 +162,58 @@ class PlainReader:
         is_complete = "host" in headers and len(headers) <= self._max_fields
         if endpoint is None or method != b"POST" or not length or not is_complete:
             return None
-        body: bytes | None = data[begins:]
+        checked = CheckedHead()
+        if begins <= _MAX_KEPT:
+            digits = _CONTENT_LENGTH.search(data, 0, begins)
+            assert digits is not None, "a request with a body has one"
+            before, after = data[: digits.start(1)], data[digits.end(1) : begins]
+            self._known = _KnownHead(before, after, headers, endpoint, checked)
+        return self._begin(endpoint, headers, data[begins:], left, checked)
+
+    def _read_known(self, known: _KnownHead, data: bytes) -> PlainRequest | None:
+        """Return the request at the start of `data` if its head differs by its length alone."""
+        starts = len(known.before)
+        ends = data.find(b"\r\n", starts, starts + _LONGEST_LENGTH)
+        if ends < 0 or not data.startswith(known.after, ends):
+            return None
+        digits = data[starts:ends]
+        if not digits.isdigit() or digits.startswith(b"0"):
+            return None
+        begins = ends + len(known.after)
+        left = begins + int(digits) - len(data)
+        if left < 0 or begins > self._max_head:
+            return None
+        self.bytes_ahead = left
+        headers = known.headers.copy()
+        headers["content-length"] = digits.decode()
+        return self._begin(known.endpoint, headers, data[begins:], left, known.checked)
+
+    def _begin(
+        self,
+        endpoint: PlainEndpoint,
+        headers: dict[str, str],
+        data: bytes,
+        left: int,
+        checked: CheckedHead,
+    ) -> PlainRequest:
+        """Return a request whose body begins with `data`; `left` bytes of it are to come."""
+        body: bytes | None = data
         content = None
         if left:
             content = self.body = StreamReader(self._protocol, self._read_ahead, loop=self._loop)
-            content.feed_data(data[begins:])
+            content.feed_data(data)
             body = None
         name = endpoint.path
         return endpoint, Exchange(
-            self._context, self._connection, hdrs.METH_POST, name, name, headers, body, content
+            self._context,
+            self._connection,
+            hdrs.METH_POST,
+            name,
+            name,
+            headers,
+            body,
+            content,
+            checked,
         )
 
     def read_body(self, data: bytes) -> bytes:

@@ -58,7 +58,11 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
         GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
     """
     check_json(exchange)
-    if headers := of_request(_DIALECTS[kind], exchange.headers):
+    headers = exchange.checked.dialect_headers
+    if headers is None:
+        headers = of_request(_DIALECTS[kind], exchange.headers)
+        exchange.checked.dialect_headers = headers
+    if headers:
         options["headers"] = headers
     context = exchange.context
     max_body_bytes = context.settings.limits.max_body_bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from services.common.authentication import (
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
+from services.common.inprocess.context import OverError
 
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
@@ -125,12 +126,13 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return call
 
     def _streaming(self, behavior: Any) -> Any:
-        async def call(request: Any, context: Context) -> AsyncIterator[Any]:
+        # A coroutine: each further generator that responses pass takes time for each of them.
+        async def call(request: Any, context: Context) -> None:
             try:
                 responses = behavior(request, context)
                 try:
                     async for response in responses:
-                        yield response
+                        await context.write(response)
                 finally:
                     # What a servicer holds while it answers is free as soon as nobody listens.
                     await responses.aclose()
@@ -141,7 +143,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     async def _abort(self, context: Context, error: Exception) -> None:
         """End the call with the status of `error`; never returns."""
-        if isinstance(error, grpc.aio.AbortError):
+        if isinstance(error, grpc.aio.AbortError | OverError):
             raise error
         if isinstance(error, grpc.aio.AioRpcError):
             error = errors.from_rpc_error(error)

@@ -94,8 +94,8 @@ class LazyRequest:
     # As protobuf calls them: code that sends messages calls these.
 
     def ByteSize(self) -> int:
-        """Return about as many bytes as it would have complete."""
-        return self.request.ByteSize() + self._size
+        """Return about as many bytes as it would have complete, which are those of its body."""
+        return self._size
 
     def SerializeToString(self) -> bytes:
         """Return the complete request, serialized."""

@@ -1,8 +1,9 @@
 """In-process gRPC calls, like grpc-java's in-process transport.
 
 `InProcessServer` takes the handlers and interceptors of a `grpc.aio.Server`, and `InProcessChannel`
-replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. Each call runs in its own
-task, with metadata, deadline, cancellation and status. Messages are passed without serialization:
+replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. Each call has metadata,
+deadline, cancellation and status. It is served in a task of its own, or, if it has one request, in
+the task that awaits or delivers its responses at once. Messages are passed without serialization:
 the servicer owns the request and the caller owns the response, so a sender that reuses a message
 must copy it.
 

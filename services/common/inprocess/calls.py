@@ -122,6 +122,8 @@ class _OneResponse(Call):
 
     def __await__(self) -> Generator[Any, None, Any]:
         exchange = self._exchange
+        if exchange.serve_here is not None:
+            yield from exchange.serve_here()
         while exchange.code is None:
             try:
                 yield from exchange.changed()
@@ -175,11 +177,14 @@ class _ManyResponses(Call):
             raise grpc.aio.UsageError(_MIXED)
         self._is_read = True
         responses = self._responses
+        serve_here = self._exchange.serve_here
         try:
             while responses.messages:
                 if receiver.receive(await self.next()):
                     await receiver.drain()
             responses.receiver = receiver
+            if serve_here is not None:
+                await _Serving(serve_here)
             while not responses.is_ended:
                 await responses.changed()
         except asyncio.CancelledError:
@@ -229,6 +234,16 @@ class _Responses:
         if message is grpc.aio.EOF:
             raise StopAsyncIteration
         return message
+
+
+class _Serving:
+    """Serves a call when it is awaited."""
+
+    def __init__(self, serve_here: Callable[[], Generator[Any, None, None]]) -> None:
+        self._serve_here = serve_here
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._serve_here()
 
 
 class _ManyRequests(Call):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self
 
@@ -126,9 +127,7 @@ class InProcessChannel(grpc.aio.Channel):
         if size > exchange.max_message:
             exchange.refuse(size)
             return exchange
-        size = 0
-        for key, value in entries:
-            size += len(key) + len(value) + _ENTRY_COST
+        size = sum(map(len, chain.from_iterable(entries))) + _ENTRY_COST * len(entries)
         if size > MAX_METADATA:
             exchange.leave(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, f"metadata has more than {MAX_METADATA} bytes"

@@ -49,17 +49,22 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
             self.raise_over()
         requests = exchange.requests
         if requests is None:
-            message, exchange.request = exchange.request, None
-            if message is None:
-                return grpc.aio.EOF
-        else:
+            return self.take_request()
+        if not requests.messages:
+            await requests.wait()
             if not requests.messages:
-                await requests.wait()
-                if not requests.messages:
-                    if exchange.is_over:
-                        self.raise_over()
-                    return grpc.aio.EOF
-            message = requests.take()
+                if exchange.is_over:
+                    self.raise_over()
+                return grpc.aio.EOF
+        return self._deserialized(requests.take())
+
+    def take_request(self) -> Any:
+        """Return the request of a call that has one, `grpc.aio.EOF` if it was taken before."""
+        exchange = self._exchange
+        message, exchange.request = exchange.request, None
+        return grpc.aio.EOF if message is None else self._deserialized(message)
+
+    def _deserialized(self, message: Any) -> Any:
         # Serialized requests are bytes; others are message objects.
         if isinstance(message, bytes) and (parse := self.handler.request_deserializer):
             return parse(message)
@@ -70,8 +75,13 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
-        if exchange.send_response(message) and exchange.responses is not None:
-            await exchange.responses.drained()
+        is_full = exchange.send_response(message)
+        responses = exchange.responses
+        if responses is not None:
+            if is_full:
+                await responses.drained()
+            if responses.failure is not None:
+                self.raise_over()
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:
         """Send initial metadata, before any response."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import grpc
@@ -40,6 +40,7 @@ class Exchange(Changing):
         is_answered: whether the servicer has ended it.
         is_over: whether the servicer has ended it, or the caller has left.
         on_leave: called when it ends by its caller's side.
+        serve_here: serves it in the task that awaits it, until it is being served.
     """
 
     deadline: float | None = None
@@ -51,6 +52,7 @@ class Exchange(Changing):
     trailing: Metadata = ()
     is_cancelled_here = is_answered = is_over = False
     on_leave: Callable[[], object] | None = None
+    serve_here: Callable[[], Generator[Any, None, None]] | None = None
     _callbacks: list[Callable[[], object]] | None = None
     _timer: asyncio.TimerHandle | None = None
 
@@ -177,16 +179,19 @@ class Exchange(Changing):
         self.wake()
 
     def send_response(self, message: Any) -> bool:
-        """Send a message; a message that is too large ends the call.
+        """Send a message; a message that is too large to be held ends the call.
 
         If the call has one response, the first one counts. Return whether the servicer should wait
         until the caller has read some.
         """
-        size = len(message) if isinstance(message, bytes) else message.ByteSize()
+        responses = self.responses
+        if responses is not None and responses.receiver is not None:
+            size = 0  # nothing is held of what is taken at once
+        else:
+            size = len(message) if isinstance(message, bytes) else message.ByteSize()
         if size > self.max_message:
             self.answer(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size), ())
             return False
-        responses = self.responses
         if responses is None:
             if self.response is None:
                 self.response = message

@@ -1,17 +1,33 @@
-"""The server side: a replacement for `grpc.aio.Server`."""
+"""The server side: a replacement for `grpc.aio.Server`, and the calls that it serves."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextvars import Context
 from functools import partial
 from typing import Any
 
 import grpc
 
-from services.common.inprocess.context import Handler
-from services.common.inprocess.exchange import Exchange
-from services.common.inprocess.served import CallDetails, Find, ServedCall
+from services.common.inprocess.context import CallContext, Handler, OverError
+from services.common.inprocess.exchange import Exchange, Metadata
 
+log = logging.getLogger(__name__)
+
+_OK = grpc.StatusCode.OK
 _NOT_SERVING = "the server is not running"
+
+
+class CallDetails(grpc.HandlerCallDetails):
+    """The call details passed to an interceptor."""
+
+    def __init__(self, method: str, invocation_metadata: Metadata) -> None:
+        self.method = method
+        self.invocation_metadata = invocation_metadata
+
+
+# Returns the handler of a call, or None, by way of the interceptors.
+Find = Callable[[CallDetails], Awaitable[Handler | None]]
 
 
 class InProcessServer:
@@ -21,6 +37,7 @@ class InProcessServer:
 
     Attributes:
         max_message: bytes of a message, either way.
+        find: returns the handler of a call, by way of the interceptors.
     """
 
     def __init__(
@@ -36,11 +53,12 @@ class InProcessServer:
         self._methods: dict[str, Handler] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
         self._calls: set[ServedCall] = set()
+        self._emptied: asyncio.Future[None] | None = None
         self._is_serving = False
         find: Any = self._find
         for interceptor in reversed(interceptors):
             find = partial(interceptor.intercept_service, find)
-        self._ask: Find = find
+        self.find: Find = find
 
     def add_generic_rpc_handlers(
         self, generic_rpc_handlers: Sequence[grpc.GenericRpcHandler]
@@ -60,22 +78,28 @@ class InProcessServer:
         self._is_serving = True
 
     def begin(self, exchange: Exchange) -> None:
-        """Serve a call in its own task."""
+        """Serve a call."""
         if not self._is_serving:
             exchange.leave(grpc.StatusCode.UNAVAILABLE, _NOT_SERVING)
         elif exchange.code is None:
-            ServedCall(exchange, self._ask, self._calls)
+            self._calls.add(ServedCall(exchange, self))
+
+    def served(self, call: "ServedCall") -> None:
+        """Remove a call that has been served."""
+        self._calls.discard(call)
+        if self._emptied is not None and not self._calls and not self._emptied.done():
+            self._emptied.set_result(None)
 
     async def stop(self, grace_s: float | None) -> None:
         """Reject new calls, and cancel those still running after `grace_s` seconds."""
         self._is_serving = False
+        self._emptied = asyncio.get_running_loop().create_future()
         if grace_s and self._calls:
-            await asyncio.wait([call.task for call in self._calls], timeout=grace_s)
-        left = list(self._calls)
-        for call in left:
+            await asyncio.wait([self._emptied], timeout=grace_s)
+        for call in list(self._calls):
             call.end(grpc.StatusCode.UNAVAILABLE, _NOT_SERVING)
-        if left:
-            await asyncio.wait([call.task for call in left])
+        if self._calls:
+            await self._emptied
 
     async def _find(self, details: CallDetails) -> Handler | None:
         handler = self._methods.get(details.method)
@@ -86,3 +110,161 @@ class InProcessServer:
             if handler is not None:
                 return handler
         return None
+
+
+class ServedCall(CallContext):
+    """The server side of a call.
+
+    It is served in a task of its own, or, where it has one request, in the task that awaits
+    its response, or has its responses delivered, before anything else happens: that saves a
+    task and two turns of the event loop. Either way it has an empty context: the caller's
+    context variables must not reach the servicer.
+    """
+
+    _task: asyncio.Task[Any] | None = None
+    _starting: asyncio.Handle | None = None
+    _is_left = _is_cancelled = False
+
+    def __init__(self, exchange: Exchange, server: InProcessServer) -> None:
+        """Start serving a call, at the next turn of the loop where it has one request."""
+        self._exchange = exchange
+        self._server = server
+        exchange.on_leave = self._leave
+        if exchange.requests is None:
+            exchange.serve_here = self._serve_here
+            self._starting = exchange.loop.call_soon(self._start)
+        else:
+            self._start()
+
+    def end(self, code: grpc.StatusCode, text: str) -> None:
+        """End the call at once with a status other than the servicer's."""
+        if not self._exchange.is_over:
+            self._exchange.answer(code, text, ())
+            self._leave()
+
+    def _start(self) -> None:
+        """Serve the call in a task of its own."""
+        exchange = self._exchange
+        exchange.serve_here = self._starting = None
+        task = self._task = exchange.loop.create_task(self._run(), context=Context())
+        # Not at the end of the task's own code, which never runs if the task is cancelled at once.
+        task.add_done_callback(self._ended)
+
+    def _serve_here(self) -> Generator[Any, None, None]:
+        """Serve the call in the current task; to be iterated by an `__await__`.
+
+        Raises:
+            asyncio.CancelledError: the task was cancelled meanwhile.
+        """
+        exchange = self._exchange
+        assert self._starting is not None, "it has not been started"
+        self._starting.cancel()
+        exchange.serve_here = self._starting = None
+        task = self._task = asyncio.current_task(exchange.loop)
+        assert task is not None, "a call is awaited in a task"
+        cancelling = task.cancelling()
+        run, coroutine = Context().run, self._run()
+        try:
+            awaited = run(coroutine.send, None)
+            while True:
+                try:
+                    yield awaited
+                except GeneratorExit:
+                    run(coroutine.close)
+                    raise
+                except BaseException as error:
+                    awaited = run(coroutine.throw, error)
+                else:
+                    awaited = run(coroutine.send, None)
+        except StopIteration:
+            pass  # it has been served
+        finally:
+            self._ended()
+        if self._is_cancelled and not self._is_left and task.cancelling() > cancelling:
+            raise asyncio.CancelledError
+        # Of a call that was left; and a task group of Python 3.11 whose task fails while the
+        # group waits for it does not take back that it has cancelled its parent.
+        while task.cancelling() > cancelling:
+            task.uncancel()
+
+    def _leave(self) -> None:
+        """Stop serving the call, which has ended."""
+        if self._starting is not None:
+            self._starting.cancel()
+            self._ended()
+        elif self._task is not None:
+            self._is_left = True
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        exchange = self._exchange
+        try:
+            handler = self.handler = await self._server.find(
+                CallDetails(exchange.method, exchange.metadata)
+            )
+            if handler is None:
+                exchange.answer(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
+                return
+            request: Any = self
+            if not handler.request_streaming:
+                request = await self.read() if exchange.requests else self.take_request()
+                if request is grpc.aio.EOF:
+                    exchange.answer(grpc.StatusCode.INTERNAL, "the caller sent no request", ())
+                    return
+            if handler.response_streaming:
+                await self._stream((handler.unary_stream or handler.stream_stream)(request, self))
+            else:
+                response = await (handler.unary_unary or handler.stream_unary)(request, self)
+                if self._code is None or self._code is _OK:
+                    if exchange.is_over:
+                        return
+                    exchange.send_response(response)
+            if not exchange.is_over:
+                exchange.answer(self._code or _OK, self._text, self._trailing)
+        except (Exception, asyncio.CancelledError) as error:
+            self._fail(error)
+
+    async def _stream(self, responses: Any) -> None:
+        """Send the responses that a servicer yields."""
+        if not isinstance(responses, AsyncIterator):
+            await responses
+            return
+        try:
+            async for response in responses:
+                await self.write(response)
+        finally:
+            close = getattr(responses, "aclose", None)
+            if close is not None:
+                await close()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the call with the status of an exception, unless it has ended."""
+        exchange = self._exchange
+        if isinstance(error, asyncio.CancelledError):
+            self._is_cancelled = True
+            if not exchange.is_over:
+                exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
+        elif self.aborted is None and not isinstance(error, grpc.aio.AbortError | OverError):
+            kind = type(error)
+            log.error(
+                "unexpected %s raised by the servicer of %s",
+                kind.__name__,
+                exchange.method,
+                exc_info=error,
+            )
+            if not exchange.is_over:
+                code = self._code if self._code not in (None, _OK) else None
+                text = f"Unexpected {kind}: {error}"
+                exchange.answer(code or grpc.StatusCode.UNKNOWN, text, self._trailing)
+
+    def _ended(self, _: object = None) -> None:
+        self._server.served(self)
+        exchange = self._exchange
+        exchange.on_leave = exchange.serve_here = None
+        if not exchange.is_over:  # cancelled before it started
+            exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
+        for callback in self._callbacks or ():
+            try:
+                callback(self)
+            except Exception:
+                log.exception("a callback of a call failed")

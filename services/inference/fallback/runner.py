@@ -23,6 +23,7 @@ from services.inference.fallback.hedging import Hedge
 from services.inference.fallback.plan import Step
 from services.inference.fallback.policy import moves_on, out_of_time
 from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
@@ -96,11 +97,30 @@ class FallbackRunner:
         """Start an answer; a first attempt that takes no preparation goes straight out."""
         context = self._context
         plan = context.plan
+        step = plan.steps[0]
+        is_hedged = plan.hedges(0)
         direct = None
-        if context.log.breakers.admits(plan.steps[0].key):
-            stream = not context.whole or plan.hedges(0)
-            direct = context.attempts.direct_attempt(plan.steps[0], stream=stream)
-        runner = self._step_runner(0) if direct is None else StepRunner(context, 0, direct)
+        if context.log.breakers.admits(step.key):
+            stream = not context.whole or is_hedged
+            direct = context.attempts.direct_attempt(step, stream=stream)
+        if direct is None:
+            runner = self._step_runner(0)
+        elif is_hedged:
+            runner = StepRunner(context, 0, direct)
+        else:
+            # Without a runner, which most requests do not need.
+            began = context.loop.time()
+            deadline = context.deadline(step, began)
+            record = context.begin(step)
+            try:
+                started = await start_attempt(
+                    context, 0, direct, record, deadline, ignore_first_content
+                )
+            except GatewayError as error:
+                runner = StepRunner(context, 0, direct, failure=error, began=began)
+            else:
+                self.serving = step
+                return started
         try:
             started = await self._start_from(runner, ignore_first_content)
         except GatewayError as error:

@@ -46,6 +46,9 @@ class StepRunner:
         context: RunContext,
         index: int,
         direct: Attempt | None = None,
+        *,
+        failure: GatewayError | None = None,
+        began: float | None = None,
     ) -> None:
         """Begin a step.
 
@@ -53,13 +56,16 @@ class StepRunner:
             context: of the run.
             index: of the step.
             direct: the first attempt, if it takes no preparation.
+            failure: of that attempt, if it has been made.
+            began: when the step began, by the loop's clock; now by default.
         """
         self.index = index
         self.step = context.plan.steps[index]
         self.is_hedged = context.plan.hedges(index)
         self._context = context
-        self._began = context.loop.time()
+        self._began = context.loop.time() if began is None else began
         self._direct = direct
+        self._failure = failure
         stream = not context.whole or self.is_hedged
         self._options = AttemptOptions(stream, delivered=context.delivered)
         self._continues = False
@@ -78,6 +84,9 @@ class StepRunner:
             UpstreamError: no answer starts, and the model is not to be asked again.
             GatewayError: the model cannot be sent the request, or the plan's time is over.
         """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            await self._handle_direct(failure)
         while True:
             try:
                 return await self._attempt(on_first_content)
@@ -148,6 +157,13 @@ class StepRunner:
         self._options.without = attempts.refused(self.step) | self._left_out
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
+
+    async def _handle_direct(self, error: GatewayError) -> None:
+        """Return when the model is to be asked again after a direct attempt; see `_handle`."""
+        attempt, self._direct = self._direct, None
+        assert attempt is not None, "the attempt has failed"
+        self._options.without = attempt.without
+        await self._handle(error)
 
     async def _handle(self, error: GatewayError) -> None:
         """Return when the model is to be asked again after a failure.

@@ -85,7 +85,7 @@ class DeltaTemplates:
         """
         if self._example is not None:
             example, self._example = self._example, None
-            self._look_at(*example)
+            self._look_at(*example, text, at)
         pieces, at = self._one_by_one(text, at) if self._end else self._at_once(text, at)
         if pieces:
             self._unfit = 0
@@ -140,13 +140,16 @@ class DeltaTemplates:
             at = after
         return pieces, at
 
-    def _look_at(self, event: bytes, text: str) -> None:
+    def _look_at(self, event: bytes, said: str, text: bytes, at: int) -> None:
+        """Learn the template of an event, unless the next one, at `at`, begins with others."""
         if self._unfit >= _PATIENCE:
             return  # every event has its own id, or other events lie between any two
         self._unfit += 1
-        letters = text.encode()
+        letters = said.encode()
         begin = event.rfind(b'"%b"' % letters) + 1
-        if not begin or text == _OTHER or self._read(event) != text:
+        if not (begin and text.startswith(event[:begin], at)):
+            return
+        if said == _OTHER or self._read(event) != said:
             return
         head, tail, end = event[:begin], event[begin + len(letters) :], b""
         if self._padding and self._padding in tail:

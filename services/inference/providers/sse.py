@@ -109,12 +109,17 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     Returns:
         None in place of an event without data.
     """
-    if text.startswith(b"\n", at):
+    if text.startswith(_DATA, at):
+        # Nearly all events are one line of data.
+        end = text.index(BLANK, at)
+        line = text[at + len(_DATA) : end]
+        if b"\n" not in line:
+            return ServerSentEvent(_DEFAULT_EVENT, line), end + len(BLANK)
+    elif text.startswith(b"\n", at):
         return None, _after_nothing(text, at)
-    end = text.index(BLANK, at)
+    else:
+        end = text.index(BLANK, at)
     lines = text[at:end]
-    if lines.startswith(_DATA) and b"\n" not in lines:
-        return ServerSentEvent(_DEFAULT_EVENT, lines[len(_DATA) :]), end + len(BLANK)
     if lines.startswith(_EVENT) and lines.count(b"\n") == 1:
         # Nearly all events of dialects with named events are like this.
         first, second = lines.split(b"\n")

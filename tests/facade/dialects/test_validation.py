@@ -171,3 +171,11 @@ def test_what_is_read_quickly_is_the_same(
     assert repr(held) == repr(expected)
     if is_exact:
         assert repr(orjson.loads(orjson.dumps(held.model_dump()))) == repr(held.model_dump())
+
+
+@pytest.mark.parametrize("offset", range(19))
+def test_large_numbers_are_found_at_every_offset(offset: int) -> None:
+    adapter = TypeAdapter(Held)
+    for digits in (18, 19, 20):
+        raw = b'{"a":%b[%b]}' % (b" " * offset, b"9" * digits)
+        assert read_quickly(adapter, raw)[1] == (digits < 19)

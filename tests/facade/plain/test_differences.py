@@ -91,6 +91,19 @@ def test_requests_in_one_packet(pair, taken):
     assert taken.count > 500
 
 
+def test_heads_that_differ_by_their_length_alone(pair, taken):
+    for last in ("X: a", ""):
+        for length in corpus.LENGTHS:
+            one, other = (
+                ask(f"Content-Length: {each}", last, length=None, sends=sends)
+                for each, sends in ((len(corpus.BODY), corpus.BODY), (length, body("mm")))
+            )
+            longer = ask(f"Content-Length: {len(body('m' * 99))}", last, length=None)
+            for then in (other, longer, longer.replace(b"X: a", b"X: b"), one[:-3]):
+                pair.compare(one, ClientAction.SETTLE, then, ClientAction.SETTLE, one)
+    assert taken.count > 150
+
+
 @pytest.mark.parametrize("gap", [(), (ClientAction.WAIT,)])
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_every_split_of_a_request(pair, request_, gap):

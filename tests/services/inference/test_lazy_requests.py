@@ -8,7 +8,7 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Tool
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, RetryPolicy, Tool
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.inference.providers.base import Call
@@ -16,6 +16,7 @@ from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,
     answer,
     broken,
+    chain,
     failing,
     request,
     silence,
@@ -29,7 +30,10 @@ BOTH = pytest.mark.parametrize("stream", [False, True])
 
 
 def lazy(model: str = "a", **fields: Any) -> LazyRequest:
-    given = request(model, dialect=conversation.DIALECT_OPENAI, **fields)
+    return lazy_of(request(model, dialect=conversation.DIALECT_OPENAI, **fields))
+
+
+def lazy_of(given: GenerateRequest) -> LazyRequest:
     del given.messages[:]
 
     def add(target: GenerateRequest) -> None:
@@ -60,6 +64,27 @@ async def test_it_goes_as_it_is_to_who_takes_it(stream: bool) -> None:
     (call,) = calls_of(scripted)
     assert call.lazy is not None and call.lazy.source == SOURCE
     assert not (call.request.messages or call.request.tools)
+
+
+@BOTH
+@in_no_time
+async def test_a_failure_is_followed_by_what_follows_any_other(stream: bool) -> None:
+    policy = RetryPolicy(max_retries=2, backoff_factor=3, jitter_ms=100)
+    for first in (failing(503), failing(404), failing(401), silence()):
+        asked = []
+        for is_lazy in (False, True):
+            scripted = ScriptedEngine()
+            scripted.p.plays("a", [first])
+            wanted = chain({"model": "a", "retry_policy": policy, "timeout_ms": 2000}, "b")
+            wanted.dialect = conversation.DIALECT_OPENAI
+            if is_lazy:
+                wanted = lazy_of(wanted)
+            text, served, _ = await scripted.ask(stream, wanted)
+            assert scripted.is_quiet()
+            began = scripted.asked()[0][0]
+            calls = [(round(at - began, 3), name) for at, name in scripted.asked()]
+            asked.append((calls, text, served.attempts, scripted.counted("failed")))
+        assert asked[0] == asked[1]
 
 
 def other_dialect(scripted: ScriptedEngine) -> None:

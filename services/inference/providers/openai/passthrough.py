@@ -134,20 +134,31 @@ def _read_usage(told: Any, usage: Usage) -> bool:
     """Read token counts; return whether translation would not change them."""
     if not (isinstance(told, dict) and _says_nothing_beside(told, _OF_USAGE)):
         return False
+    prompt, completion = told.get("prompt_tokens"), told.get("completion_tokens")
+    total: Any = told.get("total_tokens")
+    read: Any = 0
+    written: Any = 0
+    reasoning: Any = 0
     details = told.get("prompt_tokens_details")
-    of_prompt: Any = {} if details is None else details
-    details = told.get("completion_tokens_details")
-    of_completion: Any = {} if details is None else details
-    if not (isinstance(of_prompt, dict) and isinstance(of_completion, dict)):
-        return False
-    prompt, completion = told.get("prompt_tokens", -1), told.get("completion_tokens", -1)
-    total = told.get("total_tokens", -1)
-    read, written = of_prompt.get("cached_tokens", 0), of_prompt.get("cache_write_tokens", 0)
-    reasoning = of_completion.get("reasoning_tokens", 0)
-    for count in (prompt, completion, total, read, written, reasoning):
-        if type(count) is not int or not 0 <= count < MAX_TOKENS:
+    if details is not None:
+        if not isinstance(details, dict):
             return False
-    if prompt + completion != total or read + written > prompt:
+        read, written = details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
+    details = told.get("completion_tokens_details")
+    if details is not None:
+        if not isinstance(details, dict):
+            return False
+        reasoning = details.get("reasoning_tokens", 0)
+    if not (
+        type(prompt) is type(completion) is type(total) is int
+        and type(read) is type(written) is type(reasoning) is int
+        and prompt + completion == total < MAX_TOKENS
+        and 0 <= read
+        and 0 <= written
+        and read + written <= prompt
+        and 0 <= completion
+        and 0 <= reasoning < MAX_TOKENS
+    ):
         return False
     usage.input_tokens = prompt - read - written
     usage.output_tokens = completion

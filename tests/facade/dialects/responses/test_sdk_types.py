@@ -52,6 +52,7 @@ BY_VALUE = (
     "must have at most",
     "cannot hold",
     "takes at most",
+    "takes a list of at most",
     "call_id: is required",
     "call_id: must be a string",
 )

@@ -184,6 +184,19 @@ async def test_each_call_has_its_own_context(carrier):
     assert answers == [b"none%d" % n for n in range(20)]
 
 
+async def test_an_awaited_call_takes_no_task_of_its_own(inprocess):
+    tasks = []
+
+    async def unary(request, context):
+        await asyncio.sleep(0)
+        tasks.append(asyncio.current_task())
+        return request
+
+    async with served(inprocess, unary=unary) as at:
+        await at.unary(b"")
+        assert tasks == [asyncio.current_task()]
+
+
 async def test_a_call_that_nobody_awaits_still_runs(carrier):
     ran = asyncio.Event()
 

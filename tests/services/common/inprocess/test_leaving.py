@@ -152,6 +152,67 @@ async def test_waiting_for_the_code_alone_cancels_nothing(carrier):
         assert await soon(call) == b"done"
 
 
+async def test_a_failed_task_group_of_a_servicer_cancels_nobody(carrier):
+    async def fail():
+        raise ValueError
+
+    async def unary(request, context):
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+        except* ValueError:
+            pass
+        return b"all the same"
+
+    async with served(carrier, unary=unary) as at:
+
+        async def wait():
+            return await at.unary(b""), asyncio.current_task().cancelling()
+
+        assert await soon(asyncio.create_task(wait())) == (b"all the same", 0)
+
+
+async def test_a_timeout_of_the_caller_is_one_to_the_caller(carrier, endless):
+    async with serving(carrier, endless) as at:
+
+        async def wait():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await at.unary(b"")
+            return asyncio.current_task().cancelling()
+
+        assert await soon(asyncio.create_task(wait())) == 0
+
+
+async def test_a_call_cancelled_by_another_task_leaves_its_waiter(carrier, endless):
+    async with serving(carrier, endless) as at:
+        calls = []
+
+        async def wait():
+            calls.append(at.unary(b""))
+            with pytest.raises(asyncio.CancelledError):
+                await calls[0]
+            await asyncio.sleep(0)
+            return asyncio.current_task().cancelling()
+
+        waiting = asyncio.create_task(wait())
+        await soon(endless.began.wait())
+        calls[0].cancel()
+        assert await soon(waiting) == 0
+
+
+async def test_a_timeout_of_the_servicers_own_is_not_its_callers(carrier):
+    async def unary(request, context):
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return b"late"
+
+    async with served(carrier, unary=unary) as at:
+        assert await soon(at.unary(b"")) == b"late"
+
+
 async def test_a_servicer_that_cancels_itself_ends_the_call(carrier):
     async def unary(request, context):
         await context.abort(CODE.CANCELLED, "enough")
@@ -233,6 +294,19 @@ async def test_a_server_that_stops_lets_calls_in_flight_end(carrier):
         go_on.set()
         assert await soon(call) == b"done"
         await soon(stopping)
+
+
+async def test_a_server_that_stops_cuts_awaited_calls_off(carrier, endless):
+    async with serving(carrier, endless) as at:
+
+        async def wait():
+            return await outcome(at.unary(b""))
+
+        waiting = asyncio.create_task(wait())
+        await soon(endless.began.wait())
+        await soon(at.server.stop(None))
+        assert (await soon(waiting))[0] in (CODE.UNAVAILABLE, CODE.CANCELLED)
+        await soon(endless.ended.wait())
 
 
 async def test_a_server_without_calls_stops_at_once(carrier):

@@ -10,7 +10,7 @@ import pytest
 from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.exchange import Exchange
 from services.common.inprocess.pipe import Pipe
-from services.common.inprocess.served import ServedCall
+from services.common.inprocess.server import ServedCall
 from tests.services.common.inprocess.carriers import (
     MIB,
     echo_all,
