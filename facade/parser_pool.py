@@ -17,6 +17,7 @@ from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
 from services.common.frames import read_frame, write_frame
 from services.common.json_scan import upper_bound
+from services.common.large_request import LargeRequest
 
 IDLE_S = 60.0
 
@@ -93,7 +94,8 @@ class ParserPool:
         head = {"kind": kind, "options": options, "max_values": self._max_values}
         try:
             write_frame(process.stdin, head, held.pop())
-            told, content = read_frame(process.stdout)
+            told, _ = read_frame(process.stdout)
+            parts = [read_frame(process.stdout)[1] for _ in range(told.pop("parts", 0))]
         except (EOFError, OSError):
             process.kill()
             _end(process)
@@ -103,7 +105,7 @@ class ParserPool:
             raise RuntimeError(f"a body could not be parsed:\n{told['failed']}")
         if "refused" in told:
             raise GatewayError(**told["refused"])
-        return Parsed(content, **{**told, "origins": Origins.load(told["origins"])})
+        return Parsed(LargeRequest(parts), **{**told, "origins": Origins.load(told["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:

@@ -27,7 +27,7 @@ class Parsed:
     """A parsed request.
 
     Attributes:
-        request: a `GenerateRequest` or `LazyRequest`, or the bytes of one if another process has
+        request: a `GenerateRequest` or `LazyRequest`, or a `LargeRequest` if another process has
             parsed the body; `facade.inference_stub` accepts all of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
