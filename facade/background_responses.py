@@ -232,4 +232,4 @@ class BackgroundResponse:
 
 
 def _size(request: Any) -> int:
-    return len(request) if isinstance(request, bytes) else int(request.ByteSize())
+    return int(request.ByteSize())

@@ -1,4 +1,4 @@
-"""A stub of the inference service that accepts serialized requests too."""
+"""A stub of the inference service that accepts lazy and large requests too."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -11,7 +11,7 @@ from gateway.inference.v1 import inference_pb2_grpc
 def inference_stub(
     channel: grpc.aio.Channel,
 ) -> "inference_pb2_grpc.InferenceServiceAsyncStub":
-    """Return a stub whose calls accept a request, a lazy request or its bytes."""
+    """Return a stub whose calls accept a request, a lazy request or a large request."""
     return inference_pb2_grpc.InferenceServiceStub(cast(grpc.aio.Channel, _Channel(channel)))
 
 
@@ -41,7 +41,5 @@ class _Channel:
 
 
 def _serialize(request: Any) -> bytes:
-    if isinstance(request, bytes):
-        return request
     serialized: bytes = request.SerializeToString()
     return serialized

@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from facade.dialects.paths import Origins
 from facade.dialects.responses import ResponseState
 from facade.parsing import Kind, Option, Options, Parsed, parse
+from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
 from services.common.frames import read_frame, write_frame
 from services.common.json_scan import upper_bound
+from services.common.large_request import LargeRequest
 
 IDLE_S = 60.0
 
@@ -94,7 +96,8 @@ class ParserPool:
         head = {"kind": kind, "options": options, "max_values": self._max_values}
         try:
             write_frame(process.stdin, head, held.pop())
-            told, content = read_frame(process.stdout)
+            told, _ = read_frame(process.stdout)
+            parts = [read_frame(process.stdout)[1] for _ in range(told.pop("parts", 0))]
         except (EOFError, OSError):
             process.kill()
             _end(process)
@@ -106,7 +109,10 @@ class ParserPool:
             raise GatewayError(**told["refused"])
         if told["state"] is not None:
             told["state"] = ResponseState.load(told["state"])
-        return Parsed(content, **{**told, "origins": Origins.load(told["origins"])})
+        request: LargeRequest | EmbedRequest = LargeRequest(parts)
+        if kind == "embeddings":
+            request = EmbedRequest.FromString(b"".join(parts))
+        return Parsed(request, **{**told, "origins": Origins.load(told["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:

@@ -1,7 +1,8 @@
 """A process that parses bodies for a facade: `python -m facade.parser_process`.
 
 It reads one body after the other from standard input and writes each result to standard output, in
-frames of a JSON head and bytes. It exits when standard input closes, and so with the facade.
+frames of a JSON head and bytes: one that says how many parts a request has, and one for each part.
+It exits when standard input closes, and so with the facade.
 """
 
 import gc
@@ -14,14 +15,16 @@ from typing import Any
 from facade.parsing import parse
 from services.common.errors import GatewayError
 from services.common.frames import read_frame, write_frame
+from services.common.large_request import serialize
 
 
-def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], bytes]:
-    """Parse one body; return the frame with its result."""
+def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+    """Parse one body; return the head of the first frame, and the parts of the request."""
     try:
         parsed = parse(head["kind"], held, head["options"], head["max_values"])
-        content: bytes = parsed.request.SerializeToString()
+        parts = serialize(parsed.request)
         head = {
+            "parts": len(parts),
             "model": parsed.model,
             "stream": parsed.stream,
             "origins": parsed.origins.dump(),
@@ -29,7 +32,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
             "base64": parsed.base64,
             "state": None if parsed.state is None else parsed.state.dump(),
         }
-        return head, content
+        return head, parts
     except GatewayError as error:
         refused = {
             "reason": error.reason,
@@ -37,9 +40,9 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
             "param": error.param,
             "limit": error.limit,
         }
-        return {"refused": refused}, b""
+        return {"refused": refused}, []
     except Exception:
-        return {"failed": traceback.format_exc()}, b""
+        return {"failed": traceback.format_exc()}, []
 
 
 def main() -> None:
@@ -55,7 +58,11 @@ def main() -> None:
             head, body = read_frame(sys.stdin.buffer)
             held = [body]
             del body
-            write_frame(answers, *_answer(head, held))
+            told, parts = _answer(head, held)
+            write_frame(answers, told)
+            for part in parts:
+                write_frame(answers, None, part)
+            del parts
             gc.collect()
     except (EOFError, BrokenPipeError):
         os._exit(0)

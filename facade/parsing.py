@@ -30,7 +30,7 @@ class Parsed:
     """A parsed request.
 
     Attributes:
-        request: a `GenerateRequest`, `LazyRequest` or `EmbedRequest`, or the bytes of one if
+        request: a `GenerateRequest`, `LazyRequest` or `EmbedRequest`, or a `LargeRequest` if
             another process has parsed the body; `facade.inference_stub` accepts all of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.

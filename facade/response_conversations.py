@@ -21,6 +21,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetConversationRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
+from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 
 _PREVIOUS = "previous_response_id"
@@ -76,7 +77,7 @@ async def put_conversation(
     before = await _conversation(exchange, state.previous_response_id, metadata)
     sent = await _resolved(exchange, state, metadata)
     earlier = await _messages(before, _PREVIOUS)
-    parsed.request = request = _complete(parsed.request)
+    parsed.request = request = await _complete(parsed.request)
     first = 1 if state.instructions else 0
     if state.references:
         own = await _messages(sent, "")
@@ -155,8 +156,8 @@ def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None
     step.messages.extend([*earlier, *own[first:]])
 
 
-def _complete(request: GenerateRequest | LazyRequest | bytes) -> GenerateRequest:
+async def _complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:
     """Return a request whose messages can be changed."""
-    if isinstance(request, bytes):
-        return GenerateRequest.FromString(request)
+    if isinstance(request, LargeRequest):
+        return await asyncio.to_thread(request.parse)
     return request.complete() if isinstance(request, LazyRequest) else request

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ Inputs = frozenset[MediaKind.ValueType]
 # Media read by a model, by provider and model name.
 Abilities = Mapping[tuple[str, str], Inputs]
 
+_FOLDER = Path(__file__).parent
 # Names of media in the catalogue and in the settings.
 MEDIA: Mapping[str, MediaKind.ValueType] = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
@@ -164,7 +165,7 @@ def maker_of(upstream: str) -> str:
 
 @cache
 def _context_sizes(section: str) -> Mapping[str, int]:
-    file = resources.files("services.inference").joinpath("context_sizes.json")
+    file = _FOLDER.joinpath("context_sizes.json")
     sizes: Mapping[str, int] = orjson.loads(file.read_bytes())[section]
     return sizes
 
@@ -214,9 +215,7 @@ def _read_maker(fields: Mapping[str, Any]) -> Maker:
     return Maker(fields["hosts"], claims, leaves, models, families)
 
 
-_TABLE = tomllib.loads(
-    resources.files("services.inference").joinpath("catalogue.toml").read_text("utf-8")
-)
+_TABLE = tomllib.loads(_FOLDER.joinpath("catalogue.toml").read_text("utf-8"))
 _SERVERS = [_read_server(fields) for fields in _TABLE["servers"]]
 # By the kind of provider that speaks to them, which is the maker's dialect.
 MAKERS: Mapping[str, Maker] = {

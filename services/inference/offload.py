@@ -12,6 +12,7 @@ from contextvars import ContextVar, copy_context
 from typing import ParamSpec, TypeVar
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.large_request import LargeRequest
 
 # Minimum number of messages, blocks or tools of a large request.
 _MANY = 2_000
@@ -40,6 +41,12 @@ def mark(request: GenerateRequest) -> None:
         or request.ByteSize() > _MANY_BYTES
     ):
         _is_large.set(True)
+
+
+async def parse_large(request: LargeRequest) -> GenerateRequest:
+    """Return a large request, parsed in the thread; the current task's request is large."""
+    mark_large()
+    return await offload(request.parse)
 
 
 def mark_large() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
+from services.inference.offload import parse_large
 from services.inference.stream.event_batch import EventBatch
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
@@ -23,28 +25,34 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     async def Generate(
         self,
-        request: inference_pb2.GenerateRequest | LazyRequest,
+        request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GenerateResponse:
         """Return a whole answer."""
+        if isinstance(request, LargeRequest):
+            request = await parse_large(request)
         return await self._engine.generate(request)
 
     async def StreamGenerate(
         self,
-        request: inference_pb2.GenerateRequest | LazyRequest,
+        request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> AsyncIterator[Any]:
         """Yield a streamed answer, as `EventBatch`es."""
+        if isinstance(request, LargeRequest):
+            request = await parse_large(request)
         async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:
                 yield EventBatch(batch)
 
     async def CountTokens(
         self,
-        request: inference_pb2.GenerateRequest,
+        request: inference_pb2.GenerateRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.CountTokensResponse:
         """Count the input tokens of a request."""
+        if isinstance(request, LargeRequest):
+            request = await parse_large(request)
         return await self._engine.count_tokens(request)
 
     async def Embed(

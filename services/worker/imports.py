@@ -1,17 +1,20 @@
 """Imports of large libraries without the parts that a worker does not use: 6 MB of memory."""
 
+import mimetypes
 from importlib.metadata import version
 
 from services.common.imports import import_bare
 
 
 def import_used_parts() -> None:
-    """Import three libraries in part; to be called before anything imports them.
+    """Import libraries in part; to be called before anything imports them.
 
+    - mimetypes: the gateway has its own table of types; without the machine's, 0.5 MB less.
     - aiohttp: a worker serves HTTP with it, and has another client.
     - prometheus_client: its exposition, an HTTP server, is imported when /metrics is asked for.
     - SQLAlchemy: the repositories use connections, and no sessions or mapped classes.
     """
+    mimetypes.knownfiles.clear()
     import_bare(
         "aiohttp",
         {

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import ROLE_USER, Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.large_request import LargeRequest, serialize
 from services.inference import offload
 
 MANY = 2_001
@@ -44,3 +45,16 @@ async def test_work_on_a_large_request_is_done_in_a_thread(request_: GenerateReq
 async def test_work_on_any_other_is_done_at_once(request_: GenerateRequest) -> None:
     offload.mark(request_)
     assert await offload.offload(threading.get_ident) == threading.get_ident()
+
+
+async def test_a_large_request_is_parsed_in_a_thread() -> None:
+    class Request(LargeRequest):
+        def parse(self) -> GenerateRequest:
+            threads.append(threading.get_ident())
+            return super().parse()
+
+    threads: list[int] = []
+    assert await offload.parse_large(Request(serialize(asking("Hi")))) == asking("Hi")
+    assert threads != [threading.get_ident()]
+    # So is further work on it, however small.
+    assert await offload.offload(threading.get_ident) == threads[0]

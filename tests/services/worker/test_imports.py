@@ -3,7 +3,7 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector alembic anthropic "
+    "aiohttp.client aiohttp.connector alembic anthropic facade.openapi "
     "grpc_reflection.v1alpha.reflection services.inference.providers.openai "
     "http.server openai "
     "prometheus_client.exposition sqlalchemy.orm sqlalchemy.dialects.postgresql typer".split()
@@ -27,6 +27,17 @@ print(*sys.modules)
     )
     assert "services.worker.worker" in loaded
     assert UNUSED.isdisjoint(loaded)
+
+
+def test_a_worker_reads_no_file_types_of_the_machine() -> None:
+    known = _run("""
+from services.worker.imports import import_used_parts
+import_used_parts()
+import services.worker.worker
+import mimetypes
+print(len(mimetypes.types_map) == len(mimetypes._types_map_default))
+""")
+    assert known.strip() == "True"
 
 
 def test_a_worker_can_use_tls_and_scrape_metrics() -> None:
