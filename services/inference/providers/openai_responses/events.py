@@ -17,6 +17,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai_responses.output import finish_of, opaque
 from services.inference.providers.openai_responses.output_items import OutputItems
+from services.inference.providers.openai_responses.runs import TEXT_DELTA, following
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
@@ -91,9 +92,31 @@ class StreamReader:
         """
         at = 0
         while at < len(text) and not self.ended:
+            began = at
             sent, at = read_event(text, at)
             if sent is not None:
                 self._take(sent, out)
+                if sent.event == TEXT_DELTA and self._started:
+                    at = self._repeat(text, began, at, out)
+
+    def _repeat(self, text: bytes, began: int, at: int, out: list[Event]) -> int:
+        """Read the deltas that follow one as one event; return where the last one ends.
+
+        Args:
+            text: of server-sent events.
+            began: where the first one begins, which has been read.
+            at: where it ends.
+            out: the event is added.
+        """
+        run = following(text, began, at)
+        if run.deltas:
+            already = len(out)
+            self._handlers[TEXT_DELTA](run.joined(), out)
+            if self._is_native:
+                self._set_native(run.native(), already, out)
+            if not self.has_content:
+                self.has_content = any(map(is_content, out[already:]))
+        return run.end
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -134,11 +157,16 @@ class StreamReader:
         except _MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
         if self._is_native:
-            if len(out) == already:
-                out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
-            out[already].native = data
+            self._set_native(data, already, out)
         if not self.has_content:
             self.has_content = any(map(is_content, out[already:]))
+
+    @staticmethod
+    def _set_native(data: bytes, already: int, out: list[Event]) -> None:
+        """Set the provider's own event on the first of those that were read from it."""
+        if len(out) == already:
+            out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
+        out[already].native = data
 
     def _read(self, event: Json, kind: str, data: bytes, out: list[Event]) -> None:
         handler = self._handlers.get(kind)
