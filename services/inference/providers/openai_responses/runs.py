@@ -1,7 +1,7 @@
 """Runs of text deltas: events of one stream that differ in their text and number alone. Pure.
 
-They are recognised as OpenAI writes them, and not parsed one by one; others are none of a run. A
-run is read as one delta with all texts.
+They are recognised as OpenAI writes them, and not parsed, once one of the same text has been;
+others are none of a run. A run is read as one delta with all texts.
 """
 
 import re
@@ -17,7 +17,7 @@ SEPARATOR = b"\x1e"
 _DELTA = re.compile(
     rb"""event:\ response\.output_text\.delta\n
     data:\ (\{"type":"response\.output_text\.delta",
-    "sequence_number":(\d{1,15}),
+    "sequence_number":(0|[1-9]\d{0,14}),
     ("item_id":"[^"\\\x00-\x1f]*","output_index":(\d{1,9}),"content_index":(\d{1,9})),
     "delta":"(%b)",
     "logprobs":\[\]
@@ -57,23 +57,28 @@ class Run:
         return SEPARATOR.join([delta[1] for delta in self.deltas])
 
 
-def following(text: bytes, began: int, at: int) -> Run:
-    """Return the deltas after one that has been read, of its text and numbered on from it.
+def place_of(text: bytes, at: int) -> bytes:
+    """Return what says which text the delta at `at` belongs to, b"" where it is none of a run."""
+    delta = _DELTA.match(text, at)
+    return delta[3] if delta else b""
+
+
+def run_of(text: bytes, at: int, place: bytes) -> Run:
+    """Return the deltas from `at` on, each numbered on from the one before.
 
     Args:
         text: of server-sent events.
-        began: where the one begins.
-        at: where it ends.
+        at: where one begins.
+        place: of a delta that has been read, as `place_of` returns it; others end the run.
     """
     deltas: list[re.Match[bytes]] = []
-    first = _DELTA.match(text, began) if at < len(text) else None
-    if first is None:
-        return Run(deltas, at)
-    place, number = first[3], int(first[2])
-    while delta := _DELTA.match(text, at):
-        number += 1
-        if delta[3] != place or delta[2] != b"%d" % number:
+    number = -1
+    while (delta := _DELTA.match(text, at)) and delta[3] == place:
+        if not deltas:
+            number = int(delta[2])
+        elif delta[2] != b"%d" % number:
             break
+        number += 1
         deltas.append(delta)
         at = delta.end()
     return Run(deltas, at)
