@@ -93,7 +93,7 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             "req/CPU-s",
             of("gateway embeddings"),
             of("proxy embeddings"),
-            Budget(0.8, True),
+            Budget(0.25, True),
         ),
         line(
             "added time to the first event",
