@@ -43,7 +43,11 @@ def _started(module: str, *arguments: str, pattern: str, cpus: list[int]) -> Ite
 def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subject]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         running = real.gateway(
-            Path(folder), upstream, workers=workers, cpus=cpus, settings=measures.SETTINGS
+            Path(folder),
+            upstream,
+            workers=workers,
+            cpus=cpus,
+            settings=measures.settings(upstream),
         )
         with running as started:
             pids = processes.family(started.process.pid)
@@ -76,6 +80,11 @@ async def _round(name: str, subject: Subject, seconds: float, samples: Samples) 
     samples[f"{name} burst"].append(burst.per_cpu_second)
     paced = await measures.paced(subject, seconds)
     samples[f"{name} paced"].append(paced.per_cpu_second)
+    embeddings = await measures.embeddings(subject, seconds)
+    samples[f"{name} embeddings"].append(embeddings.per_cpu_second)
+    if subject.crosses:
+        for what, rate in (await measures.responses(subject, seconds)).items():
+            samples[f"{name} {what}"].append(rate.per_cpu_second)
 
 
 def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:

@@ -7,6 +7,11 @@ from tests.bench.lag import NEIGHBOURS
 from tests.bench.large import MESSAGES
 from tests.bench.report import Budget, Line, line
 
+# A native response costs what a chat does, one that is translated at most 1.2 times as much as a
+# translated chat.
+_NATIVE = Budget(0.95, True)
+_TRANSLATED = Budget(0.83, True)
+
 
 def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
     """Return the table's rows from the figures of all rounds."""
@@ -81,6 +86,14 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             of("gateway paced"),
             of("proxy paced"),
             Budget(0.55, True),
+        ),
+        *_responses(samples),
+        line(
+            "embeddings of 100 texts, in base64",
+            "req/CPU-s",
+            of("gateway embeddings"),
+            of("proxy embeddings"),
+            Budget(0.25, True),
         ),
         line(
             "added time to the first event",
@@ -185,4 +198,33 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             of("page of few"),
             Budget(3, False),
         ),
+    ]
+
+
+def _responses(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
+    """Return the rows of responses: native ones against chats, others against translated ones."""
+    rows = (
+        ("responses, against chat", "responses→responses", "openai→openai", _NATIVE),
+        ("  stored, against not", "responses stored", "responses→responses", None),
+        ("  over chat, against messages", "responses→openai", "anthropic→openai", _TRANSLATED),
+        ("  to anthropic, against chat", "responses→anthropic", "openai→anthropic", _TRANSLATED),
+    )
+    native, over, messages = "responses→responses", "responses→openai", "anthropic→openai"
+    streams = [
+        row
+        for kind, how in (("burst", "all at once"), ("paced", "an event a ms"))
+        for row in (
+            (f"  streams, {how}, against chat", f"{kind} {native}", kind, _NATIVE),
+            (
+                "    over chat, against messages",
+                f"{kind} {over}",
+                f"{kind} {messages}",
+                _TRANSLATED,
+            ),
+        )
+    ]
+    return [
+        line(name, unit, samples[f"gateway {ours}"], samples[f"gateway {theirs}"], budget)
+        for unit, group in (("req/CPU-s", rows), ("events/CPU-s", streams))
+        for name, ours, theirs, budget in group
     ]

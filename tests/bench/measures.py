@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from tests.bench import bodies, load, processes, wire
 
@@ -10,12 +12,21 @@ BURST_CONNECTIONS = 16
 PACED_CONNECTIONS = 8
 # A configured model whose fallback is another one of the same upstream.
 WITH_SPARE = "bench-with-spare"
-SETTINGS = f"""
+_SETTINGS = """
 [[models]]
-name = "{WITH_SPARE}"
+name = "{spare}"
 provider = "openai"
 upstream = "bench"
 fallbacks = ["anthropic/bench"]
+
+[providers.responses]
+kind = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+api_key = "upstream-key"
+responses = true
+
+[memory.storage]
+personal_free = 8_589_934_592
 """
 ALONE = {"fallback": "disabled"}
 CHAIN = {
@@ -53,6 +64,11 @@ class Rate:
     per_cpu_second: float
 
 
+def settings(upstream: int) -> str:
+    """Return the settings of the gateway, as TOML, for the upstream on a port."""
+    return _SETTINGS.format(spare=WITH_SPARE, port=upstream)
+
+
 async def _rate(
     subject: Subject, request: bytes, connections: int, seconds: float, unit: int, pieces: int
 ) -> Rate:
@@ -78,9 +94,10 @@ async def whole(
     upstream: wire.Dialect,
     seconds: float,
     connections: int = CONNECTIONS,
+    fields: Mapping[str, Any] = MappingProxyType({}),
 ) -> Rate:
-    """Measure whole answers, many connections at once."""
-    request = wire.request(caller, f"{upstream}/bench", subject.key)
+    """Measure whole answers, many connections at once; `fields` as in `wire.request`."""
+    request = wire.request(caller, f"{upstream}/bench", subject.key, fields=fields)
     return await _rate(subject, request, connections, seconds, 1, 0)
 
 
@@ -91,18 +108,59 @@ async def agents(subject: Subject, dialect: wire.Dialect, seconds: float) -> Rat
     return await _rate(subject, request, CONNECTIONS, seconds, 1, 0)
 
 
-async def burst(subject: Subject, seconds: float) -> Rate:
+async def burst(
+    subject: Subject,
+    seconds: float,
+    caller: wire.Dialect = "openai",
+    upstream: wire.Dialect = "openai",
+) -> Rate:
     """Measure events of streams that the upstream writes all at once."""
-    request = wire.request("openai", "openai/bench", subject.key, stream=True)
-    pieces = wire.pieces("openai")
+    request = wire.request(caller, f"{upstream}/bench", subject.key, stream=True)
+    pieces = wire.pieces(upstream, caller=caller)
     return await _rate(subject, request, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces)
 
 
-async def paced(subject: Subject, seconds: float) -> Rate:
+async def paced(
+    subject: Subject,
+    seconds: float,
+    caller: wire.Dialect = "openai",
+    upstream: wire.Dialect = "openai",
+) -> Rate:
     """Measure events of streams that get one a millisecond."""
-    request = wire.request("openai", "openai/bench-paced", subject.key, stream=True)
-    pieces = wire.pieces("openai")
+    request = wire.request(caller, f"{upstream}/bench-paced", subject.key, stream=True)
+    pieces = wire.pieces(upstream, caller=caller)
     return await _rate(subject, request, PACED_CONNECTIONS, seconds, wire.EVENTS, pieces)
+
+
+async def responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
+    """Measure responses by what is asked, over providers of each dialect.
+
+    Nothing is stored but where it says so. Among them are translated streams of messages, which
+    those of responses are compared with.
+    """
+    rates = {
+        f"responses→{upstream}": await whole(subject, "responses", upstream, seconds)
+        for upstream in wire.UNDER_RESPONSES
+    }
+    rates["responses stored"] = await whole(
+        subject, "responses", "responses", seconds, fields={"store": True}
+    )
+    streams: Sequence[tuple[wire.Dialect, wire.Dialect]] = (
+        ("responses", "responses"),
+        ("responses", "openai"),
+        ("anthropic", "openai"),
+    )
+    for caller, upstream in streams:
+        name = f"{caller}→{upstream}"
+        rates[f"burst {name}"] = await burst(subject, seconds, caller, upstream)
+        rates[f"paced {name}"] = await paced(subject, seconds, caller, upstream)
+    return rates
+
+
+async def embeddings(subject: Subject, seconds: float) -> Rate:
+    """Measure embeddings of a hundred texts, in base64."""
+    request = wire.embeddings_request("openai/bench", subject.key)
+    return await _rate(subject, request, PACED_CONNECTIONS, seconds, 1, 0)
 
 
 async def with_fallback(subject: Subject, seconds: float) -> Mapping[str, Rate]:

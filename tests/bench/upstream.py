@@ -2,12 +2,13 @@
 
     python -m tests.bench.upstream
 
-The path tells the dialect (`…/chat/completions`, `…/messages`). A model named
-`…-paced` streams an event a millisecond, `…-brief` the same with few events; any
-other streams everything in one write.
+The path tells the dialect (`…/chat/completions`, `…/messages`, `…/responses`, `…/embeddings`). A
+model named `…-paced` streams an event a millisecond, `…-brief` the same with few events; any other
+streams everything in one write.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import cast
 
 import uvloop
@@ -20,6 +21,8 @@ _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 _END = b"0\r\n\r\n"
+# The last part of the path of an endpoint.
+_CHATS, _EMBEDDINGS = b"completions", b"embeddings"
 
 
 def _chunk(part: bytes) -> bytes:
@@ -45,9 +48,9 @@ class Answers:
 class Connection(asyncio.Protocol):
     """One keep-alive connection; requests come one after the other."""
 
-    def __init__(self, openai: Answers, anthropic: Answers) -> None:
-        self._openai = openai
-        self._anthropic = anthropic
+    def __init__(self, answers: Mapping[bytes, Answers], embeddings: bytes) -> None:
+        self._answers = answers
+        self._embeddings = embeddings
         self._received = bytearray()
         self._wanted = 0  # bytes of the request that is coming, once its head has come
         self._timer: asyncio.TimerHandle | None = None
@@ -76,7 +79,11 @@ class Connection(asyncio.Protocol):
             del received[: self._wanted]
             self._wanted = 0
             path = head.split(b" ", 2)[1]
-            self._answer(self._anthropic if path.endswith(b"/messages") else self._openai, body)
+            endpoint = path.rpartition(b"/")[2]
+            if endpoint == _EMBEDDINGS:
+                self._transport.write(self._embeddings)
+            else:
+                self._answer(self._answers.get(endpoint, self._answers[_CHATS]), body)
 
     def _answer(self, answers: Answers, body: bytes) -> None:
         if b'"stream":true' not in body:
@@ -103,9 +110,15 @@ class Connection(asyncio.Protocol):
 
 async def main() -> None:
     """Serve on a free port, and say which."""
-    openai, anthropic = Answers("openai"), Answers("anthropic")
+    answers = {
+        _CHATS: Answers("openai"),
+        b"messages": Answers("anthropic"),
+        b"responses": Answers("responses"),
+    }
+    vectors = wire.embeddings_answer()
+    embeddings = _JSON % len(vectors) + vectors
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(openai, anthropic), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: Connection(answers, embeddings), "127.0.0.1", 0)
     print(f"upstream on port {server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

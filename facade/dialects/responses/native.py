@@ -13,6 +13,10 @@ from facade.dialects.responses.state import Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
+# The beginning of an event whose number comes as OpenAI writes it.
+_HEAD = re.compile(rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),')
+# Between the events of a run, as `Event.native` says.
+_SEPARATOR = b"\x1e"
 # Inside of a string the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
 # Events with a response object; the last ones end the answer.
@@ -21,6 +25,8 @@ _BEGINNINGS = (*_CREATIONS, "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _WITH_RESPONSE = frozenset((*_BEGINNINGS, *_ENDS))
 _ITEM_DONE = "response.output_item.done"
+# Events that are changed or kept.
+_KEPT = _WITH_RESPONSE | {_ITEM_DONE}
 
 
 def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
@@ -53,12 +59,20 @@ class NativeEvents:
         self.response = b""
 
     def write(self, event: bytes) -> None:
-        """Write an event of the provider's, a JSON object."""
+        """Write an event of the provider's, a JSON object, or a run of them."""
+        head = _HEAD.match(event)
+        if _SEPARATOR in event:
+            self._write_run(event, head)
+            return
         if b"\n" in event or b"\r" in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
         found = _TYPE.match(event)
         kind = (found[1] if found else str(orjson.loads(event).get("type")).encode()).decode()
+        if head and kind not in _KEPT and int(head[2]) == self._writer.number:
+            self._writer.number += 1
+            self._writer.out.append(b"event: %b\ndata: %b\n\n" % (head[1], event))
+            return
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
@@ -69,6 +83,17 @@ class NativeEvents:
             self._end = kind, event
         else:
             self._write(kind, event)
+
+    def _write_run(self, run: bytes, head: re.Match[bytes] | None) -> None:
+        """Write the events of a run, which have one type and are numbered on from the first."""
+        if head is None or int(head[2]) != self._writer.number:
+            for event in run.split(_SEPARATOR):
+                self.write(event)
+            return
+        before = b"event: %b\ndata: " % head[1]
+        between = b"\n\n" + before
+        self._writer.number += 1 + run.count(_SEPARATOR)
+        self._writer.out += (before, run.replace(_SEPARATOR, between), b"\n\n")
 
     def write_end(self) -> None:
         """Write the event that ends the answer."""

@@ -17,6 +17,7 @@ from facade.dialects.responses.items import (
     add_instructions,
     check_not_empty,
 )
+from facade.dialects.responses.plain import plain_request
 from facade.dialects.responses.request_fields import keep_of_request
 from facade.dialects.responses.source import plain_settings, source_of
 from facade.dialects.responses.state import (
@@ -45,6 +46,7 @@ _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
+_REFERENCE = "item_reference"
 _PREFIXES = {
     "message": "msg",
     "function_call": "fc",
@@ -122,10 +124,18 @@ def _lazy(
     else:
         fields = {**fields, **settings}
         request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
+        if wire.max_output_tokens is not None:
+            request.names_max_completion_tokens = True
         add = partial(_complete_with_settings, wire, origins)
     request.model = wire.model
     return LazyRequest(
-        request, fields, add, size=size, only_maker=False, is_whole=settings is not None
+        request,
+        fields,
+        add,
+        size=size,
+        only_maker=False,
+        is_whole=settings is not None,
+        read_plain=partial(plain_request, wire, settings),
     )
 
 
@@ -180,25 +190,20 @@ def _state(
     wire: ResponseRequest, new_id: Callable[[str], str], dump: Callable[[object], bytes]
 ) -> ResponseState:
     store = wire.store is not False
-    given: Sequence[Item]
-    if isinstance(wire.input, str):
-        part = {"type": "input_text", "text": wire.input}
-        given = [cast("Item", {"type": "message", "role": "user", "content": [part]})]
-    else:
-        given = wire.input or []
-    references = []
-    items: list[dict[str, Any]] = []
-    if wire.store is False and isinstance(wire.input, str):
-        given = ()
-    for index, one in enumerate(given):
-        item = cast("dict[str, Any]", one)
-        kind = item.get("type") or ("message" if "role" in item else "item_reference")
-        if kind == "item_reference":
-            references.append(Reference(index, item["id"], f"input[{index}]"))
-        items.append({**item, "type": kind})
+    given = wire.input or ()
+    if isinstance(given, str):
+        part = {"type": "input_text", "text": given}
+        said = {"type": "message", "role": "user", "content": [part]}
+        given = [cast("Item", said)] if store else ()
+    items = cast("Sequence[dict[str, Any]]", given)
+    references = [
+        Reference(index, item["id"], f"input[{index}]")
+        for index, item in enumerate(items)
+        if _kind(item) == _REFERENCE
+    ]
     written: Sequence[bytes] = ()
     if store or references:
-        written = [dump(_with_id(item, new_id)) for item in items]
+        written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
     return ResponseState(
         store=store,
         background=wire.background or False,
@@ -209,6 +214,11 @@ def _state(
         instructions=wire.instructions,
         echo=echo_of(wire, dump),
     )
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    """Return the type of an input item, which messages and references may leave out."""
+    return item.get("type") or ("message" if "role" in item else _REFERENCE)
 
 
 def _with_id(item: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:

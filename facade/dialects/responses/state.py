@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import orjson
@@ -38,7 +39,9 @@ _REPEATED: Mapping[str, object] = {
     "truncation": "disabled",
     "user": None,
 }
-_DEFAULTS = {name: orjson.dumps({name: value})[1:-1] for name, value in _REPEATED.items()}
+_DEFAULTS = orjson.dumps(_REPEATED)[1:-1]
+# Sets of fields that requests give, as programs give the same few.
+_COMBINATIONS = 256
 # In a native provider's response, the fields that are the gateway's.
 _OF_STATE = ("background", "conversation", "previous_response_id", "store")
 
@@ -136,8 +139,8 @@ def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
     held = wire.__dict__
     given: dict[str, object] = {
         name: value
-        for name in wire.model_fields_set & _REPEATED.keys()
-        if (value := held[name]) is not None
+        for name in wire.model_fields_set
+        if name in _REPEATED and (value := held[name]) is not None
     }
     if wire.conversation is not None:
         given["conversation"] = {"id": conversation_name(wire)}
@@ -149,17 +152,20 @@ def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
         given["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
     if given.get("service_tier") == "auto":
         del given["service_tier"]
-    members = _DEFAULTS
-    if given:
-        told = {name: dump({name: value})[1:-1] for name, value in given.items()}
-        members = _DEFAULTS | told
+    state = {name: given.get(name, _REPEATED[name]) for name in _OF_STATE}
     include = wire.include or ()
     return Echo(
-        b",".join(members.values()),
-        b",".join([members[name] for name in _OF_STATE]),
+        b"%b,%b" % (dump(given)[1:-1], _defaults_beside(frozenset(given))) if given else _DEFAULTS,
+        dump(state)[1:-1],
         logprobs=LOGPROBS in include,
         sources=SOURCES in include,
     )
+
+
+@lru_cache(_COMBINATIONS)
+def _defaults_beside(names: frozenset[str]) -> bytes:
+    """Return the members of what OpenAI fills in for all other fields."""
+    return orjson.dumps({k: v for k, v in _REPEATED.items() if k not in names})[1:-1]
 
 
 def conversation_name(wire: ResponseRequest) -> str | None:

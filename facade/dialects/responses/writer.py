@@ -5,8 +5,10 @@ from itertools import chain, repeat
 
 import orjson
 
-# Digits of small numbers.
-_DIGITS = tuple(b"%d" % number for number in range(1024))
+# What follows a delta, up to the sequence number: of a call or a refusal, and of a text.
+_TAILS = (b',"sequence_number":', b',"logprobs":[],"sequence_number":')
+# What follows the text of a delta, for small numbers.
+_ENDS = tuple([b'"%b%d}\n\n' % (tail, number) for number in range(1024)] for tail in _TAILS)
 _EVENT = b'event: %b\ndata: {"type":"%b",%b,"sequence_number":%d}\n\n'
 
 
@@ -16,16 +18,21 @@ class Deltas:
     Attributes:
         head: what comes before the string of a delta.
         tail: what comes after it, up to the sequence number.
+        ends: what comes after its text, for the first sequence numbers.
     """
 
-    __slots__ = ("head", "tail")
+    __slots__ = ("ends", "head", "tail")
 
     def __init__(self, kind: str, fields: dict[str, object], *, has_logprobs: bool = False) -> None:
         """Create the JSON around deltas of a type, with the fields beside the delta."""
         name = kind.encode()
         around = orjson.dumps(fields)[1:-1]
         self.head = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, around)
-        self.tail = b',"logprobs":[],"sequence_number":' if has_logprobs else b',"sequence_number":'
+        self.tail, self.ends = _TAILS[has_logprobs], _ENDS[has_logprobs]
+
+    def end(self, number: int) -> bytes:
+        """Return what comes after the text of the delta of a number."""
+        return b'"%b%d}\n\n' % (self.tail, number)
 
 
 class EventWriter:
@@ -62,16 +69,7 @@ class EventWriter:
             self.number = number + 1
             return
         self.number = number + len(pieces)
-        between = repeat(b'"' + deltas.tail)
-        digits = _digits(number, self.number)
-        heads = repeat(b'}\n\n%b"' % deltas.head)
-        events = chain.from_iterable(zip(heads, pieces, between, digits, strict=False))
-        next(events)  # the end of an event before the first one
-        self.out += (deltas.head, b'"', *events, b"}\n\n")
-
-
-def _digits(start: int, end: int) -> Sequence[bytes]:
-    """Return the digits of the numbers from `start` up to `end`."""
-    if end <= len(_DIGITS):
-        return _DIGITS[start:end]
-    return [b"%d" % number for number in range(start, end)]
+        ends = deltas.ends[number : self.number]
+        if len(ends) < len(pieces):
+            ends = [deltas.end(index) for index in range(number, self.number)]
+        self.out += chain.from_iterable(zip(repeat(deltas.head + b'"'), pieces, ends, strict=False))

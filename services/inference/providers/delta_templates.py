@@ -24,7 +24,7 @@ Said = Callable[[Any], str | None]
 
 # The inside of a JSON string (RFC 8259, section 7) in well-formed UTF-8 (RFC 3629, section 4), with
 # paired surrogates, so that it is valid by itself.
-_ONE = rb"""(?:
+STRING = rb"""(?:
       [ !\x23-\x5b\x5d-\x7f]++
     | \\ (?: ["\\/bfnrt]
            | u (?: [0-9A-Ca-cEFef][0-9A-Fa-f] | [Dd][0-7] ) [0-9A-Fa-f]{2}
@@ -37,10 +37,10 @@ _ONE = rb"""(?:
     | [\xf1-\xf3][\x80-\xbf]{3}
     | \xf4[\x80-\x8f][\x80-\xbf]{2}
     )++"""
-_LETTERS = re.compile(_ONE, re.VERBOSE)
+_LETTERS = re.compile(STRING, re.VERBOSE)
 # Several strings, joined by a separator that occurs in none of them.
 _BREAK = b"\n"
-_MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (_ONE, _ONE), re.VERBOSE)
+_MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (STRING, STRING), re.VERBOSE)
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 # Replaces a string to test its effect.
 _OTHER = "?"

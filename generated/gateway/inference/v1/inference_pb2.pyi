@@ -1671,7 +1671,9 @@ class Event(_message.Message):
     native: _builtins.bytes
     """Optional, only where the request says `takes_passthrough`. The event of the provider's stream
     that this one was read from, as the provider wrote it: one JSON object, UTF-8, in the
-    request's dialect. Of several events read from one, the first has it. An event without a name
+    request's dialect. A delta read from several events has them all, in order, with the byte 0x1e
+    between them; they have one type, and sequence numbers in a row.
+    Of several events read from one, the first has it. An event without a name
     here is `unknown`, and has it too. A writer of that dialect writes it in place of the events
     until the next that has one; where an event of a stream has it, each of the provider's has.
     It is removed from the whole stream when anything in it may be changed.

@@ -25,6 +25,8 @@ def plain_body(call: Call, fields: OpenAIFields) -> Json | None:
         **plain_conversation(plain, fields),
         **plain.settings,
     }
+    if call.request.names_max_completion_tokens and "max_tokens" in body:
+        body["max_completion_tokens"] = body.pop("max_tokens")
     if call.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     if call.request.betas:

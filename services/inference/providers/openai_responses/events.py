@@ -17,6 +17,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai_responses.output import finish_of, opaque
 from services.inference.providers.openai_responses.output_items import OutputItems
+from services.inference.providers.openai_responses.runs import TEXT_DELTA, Run, place_of, run_of
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
@@ -76,6 +77,7 @@ class StreamReader:
         self._handlers = self._items.handlers
         self._is_native = call.takes_passthrough
         self._started = False
+        self._place = b""  # of the last delta of a text that was parsed; see `place_of`
         self._told: Json = {}  # of the response's fields without a canonical name
 
     @property
@@ -91,9 +93,18 @@ class StreamReader:
         """
         at = 0
         while at < len(text) and not self.ended:
+            if self._place:
+                run = run_of(text, at, self._place)
+                if run.deltas:
+                    self._take_run(run, out)
+                    at = run.end
+                    continue
+            began = at
             sent, at = read_event(text, at)
             if sent is not None:
                 self._take(sent, out)
+                if sent.event == TEXT_DELTA and self._started:
+                    self._place = place_of(text, began)
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -134,9 +145,26 @@ class StreamReader:
         except _MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
         if self._is_native:
-            if len(out) == already:
-                out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
-            out[already].native = data
+            self._set_native(data, already, out)
+        if not self.has_content:
+            self.has_content = any(map(is_content, out[already:]))
+
+    @staticmethod
+    def _set_native(data: bytes, already: int, out: list[Event]) -> None:
+        """Set the provider's own event on the first of those that were read from it."""
+        if len(out) == already:
+            out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
+        out[already].native = data
+
+    def _take_run(self, run: Run, out: list[Event]) -> None:
+        """Read deltas of a text that has begun as one event."""
+        already = len(out)
+        try:
+            self._handlers[TEXT_DELTA](run.joined(), out)
+        except _MALFORMED as error:
+            raise self._broken("streamed a malformed event", run.native()) from error
+        if self._is_native:
+            self._set_native(run.native(), already, out)
         if not self.has_content:
             self.has_content = any(map(is_content, out[already:]))
 

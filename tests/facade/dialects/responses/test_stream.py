@@ -254,6 +254,33 @@ def test_native_events_are_passed_on() -> None:
     assert json.loads(encoder.response) == written[3]["response"]
 
 
+DELTAS = [
+    b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":"i","delta":"a"}' % number
+    for number in range(1, 5)
+]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("lengths", [(4,), (1, 3), (2, 1, 1)])
+def test_runs_of_native_events_are_events(first: int, lengths: tuple[int, ...]) -> None:
+    begin, *_ = native_events()
+    rest = iter(DELTAS)
+    runs = [b"\x1e".join(next(rest) for _ in range(length)) for length in lengths]
+    encoder = stream()
+    if not first:
+        # Then the numbers are not the provider's.
+        encoder.encode([begin, Event(unknown=own(), native=b'{"type":"response.newest"}')])
+    else:
+        encoder.encode([begin])
+    raw = encoder.encode([Event(text="a", native=run) for run in runs])
+    numbers = range(2 - first, 6 - first)
+    assert native(raw) == [
+        {**json.loads(delta), "sequence_number": number}
+        for delta, number in zip(DELTAS, numbers, strict=True)
+    ]
+    assert raw.count(b"event: response.output_text.delta\n") == len(DELTAS)
+
+
 def test_a_native_stream_that_breaks_off_fails() -> None:
     encoder = stream()
     raw = encoder.encode(native_events()[:-2]) + encoder.finish()

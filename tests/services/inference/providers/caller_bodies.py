@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from facade.dialects.anthropic import parse_messages
 from facade.dialects.openai import parse_chat
+from facade.dialects.responses import parse_request as parse_response
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
@@ -125,9 +126,34 @@ def messages(raw: bytes, lazily: bool) -> Any:
     return parse_messages(raw, betas=[], coding=False, lazily=lazily)
 
 
+def response(raw: bytes, lazily: bool) -> Any:
+    return parse_response(raw, lazily=lazily)
+
+
 HELLO = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+AGENTS_RESPONSE = {
+    "instructions": "Be brief.",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "Look"}]},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "I do", "annotations": []}],
+        },
+        {"type": "function_call", "id": "fc_1", "call_id": "1", "name": "f", "arguments": "{}"},
+        {"type": "function_call", "id": "fc_2", "call_id": "2", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": "x"},
+        {"type": "function_call_output", "call_id": "2", "output": ""},
+    ],
+    "tools": [FUNCTION],
+    "max_output_tokens": 5,
+    "store": False,
+}
 AGENTS_CHAT = {
     "messages": [
         {"role": "system", "content": "Be brief."},

@@ -21,13 +21,16 @@ from services.inference.refusals import STREAM_OPTIONS
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
+    AGENTS_RESPONSE,
     CHATS,
+    FUNCTION,
     MESSAGE_BODIES,
     Json,
     both,
     chat,
     dumped,
     messages,
+    response,
 )
 
 RULES = {"pass_stateful": False, "fetches_urls": False, "official": True}
@@ -204,15 +207,122 @@ def test_plain_messages_become_a_chat(body: Json, newest: bool, refused: set[str
     check(messages, body, partial(build_openai, server=server), provider, refused)
 
 
+OF_ANSWERS = {"id": st.just("i"), "status": st.just("completed"), "further": st.just(None)}
+
+
+def item(fields: Json, **strategies: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy of items, now and then with fields of an answer's."""
+    given = {name: st.just(value) for name, value in fields.items()} | strategies
+    return st.fixed_dictionaries(given, optional=OF_ANSWERS)
+
+
+def items(kind: str) -> st.SearchStrategy[Any]:
+    """Return a strategy of the contents of a message or an output."""
+    part = st.fixed_dictionaries(
+        {"type": st.just(kind), "text": WORDS},
+        optional={"annotations": st.sampled_from([[], [{"type": "url_citation"}], None])},
+    )
+    return st.one_of(WORDS, st.lists(part, min_size=1, max_size=3))
+
+
+ITEMS = st.one_of(
+    item({"role": "user"}, content=items("input_text")),
+    item({"type": "message", "role": "assistant"}, content=items("output_text")),
+    item({}, role=st.sampled_from(["system", "developer"]), content=items("input_text")),
+    item(
+        {"type": "function_call", "name": "f"},
+        call_id=st.sampled_from(["call_1", "ü"]),
+        arguments=st.sampled_from(["{}", ' {"x": 1e400}', "no JSON", " "]),
+    ),
+    item(
+        {"type": "function_call_output"},
+        call_id=st.sampled_from(["call_1", "ü"]),
+        output=st.one_of(items("input_text"), st.just("")),
+    ),
+    item({"type": "custom_tool_call", "call_id": "call_1", "name": "f", "input": "a"}),
+)
+PROMPTS = {"system", "developer"}
+PLAIN_RESPONSES = st.fixed_dictionaries(
+    {
+        "input": st.one_of(
+            WORDS,
+            st.lists(ITEMS, min_size=1, max_size=6).filter(
+                lambda items: any(item.get("role") not in PROMPTS for item in items)
+            ),
+        )
+    },
+    optional={
+        "instructions": WORDS,
+        "tools": st.lists(
+            st.sampled_from(
+                [
+                    FUNCTION,
+                    {**FUNCTION, "name": "g", "strict": None, "description": "d"},
+                    {"type": "function", "name": "h", "parameters": {}, "description": ""},
+                    {"type": "custom", "name": "c"},
+                ]
+            ),
+            max_size=2,
+        ),
+        "max_output_tokens": st.just(5),
+        "temperature": st.sampled_from([0, 0.5, 1.5]),
+        "top_p": st.just(0.5),
+        "parallel_tool_calls": st.just(False),
+        "metadata": st.just({"k": "v"}),
+        "reasoning": st.just({"effort": "low"}),
+        "stream": st.booleans(),
+        "store": st.booleans(),
+    },
+)
+
+
+@given(PLAIN_RESPONSES, st.booleans(), REFUSED)
+@example(AGENTS_RESPONSE, False, set())
+@example({**AGENTS_RESPONSE, "temperature": 1.5}, True, {"max_tokens"})
+@settings(max_examples=600, deadline=None)
+def test_plain_responses_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
+    provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
+    server = Server("p", newest, False, False)
+    check(response, body, partial(build_openai, server=server), provider, refused)
+
+
+@given(PLAIN_RESPONSES, REFUSED)
+@example(AGENTS_RESPONSE, set())
+@example({**AGENTS_RESPONSE, "temperature": 1.5}, set())
+@settings(max_examples=600, deadline=None)
+def test_plain_responses_become_messages(body: Json, refused: set[str]) -> None:
+    provider = AnthropicProvider("p", None, **RULES)
+    check(response, body, partial(build_anthropic, **RULES), provider, refused)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "custom_tool_call", "call_id": "1", "name": "f", "input": "a"},
+        {"role": "developer", "content": "Be brief."},
+        {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB"},
+        {"type": "function_call_output", "call_id": "2", "output": "of no call"},
+    ],
+)
+def test_items_of_this_dialect_alone_are_not_plain(item: Json) -> None:
+    body = {"model": "m", "input": [item, {"role": "user", "content": "Go on"}]}
+    lazy = response(dumped(body), True).lazy
+    assert lazy is not None and lazy.plain is None
+
+
 @pytest.mark.parametrize(
     ("parse", "body"),
     [
         (chat, AGENTS_CHAT),
-        (messages, {**AGENTS_MESSAGES, "messages": AGENTS_MESSAGES["messages"][:1]}),
+        (response, AGENTS_RESPONSE),
+        (
+            messages,
+            {**AGENTS_MESSAGES, "max_tokens": 5, "messages": AGENTS_MESSAGES["messages"][:1]},
+        ),
     ],
 )
 def test_what_agents_send_is_plain(parse: Any, body: Json) -> None:
-    lazy = parse(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
+    lazy = parse(dumped({"model": "m", **body}), True).lazy
     assert lazy.plain is not None and lazy.plain.settings is not None
 
 

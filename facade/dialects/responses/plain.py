@@ -1,0 +1,101 @@
+"""Plain conversations of responses, for providers of another dialect. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from facade.dialects.responses.types import ResponseRequest
+from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
+
+_MAX_TOKENS = "max_output_tokens"
+_SPOKEN = frozenset({"type", "role", "content"})
+_TEXT = frozenset({"type", "text"})
+_CALL = frozenset({"type", "call_id", "name", "arguments"})
+_OUTPUT = frozenset({"type", "call_id", "output"})
+# Fields of items of an answer: sent back, they say nothing to another provider.
+_OF_ANSWERS = frozenset({"id", "status"})
+_ROLES = frozenset({"user", "assistant", "system"})
+
+
+def plain_request(wire: ResponseRequest, settings: Mapping[str, Any] | None) -> PlainRequest | None:
+    """Return the plain form of a conversation, if it has one.
+
+    Reasoning has none, nor have calls of custom tools, outputs that follow no call, and texts of
+    the assistant after a call.
+
+    Args:
+        wire: a request that `source.source_of` returns the fields of.
+        settings: as `source.plain_settings` returns them.
+    """
+    messages: list[PlainMessage] = []
+    if wire.instructions:
+        messages.append(PlainMessage("system", [wire.instructions]))
+    given: Any = wire.input
+    if isinstance(given, str):
+        messages.append(PlainMessage("user", [given]))
+    elif not all(_add(item, messages) for item in given):
+        return None
+    if messages[-1].role == "assistant" or all(one.role == "system" for one in messages):
+        return None
+    tools: Any = wire.tools or ()
+    if not all(map(_is_plain, tools)):
+        return None
+    if settings is not None and _MAX_TOKENS in settings:
+        settings = dict(settings)
+        settings["max_tokens"] = settings.pop(_MAX_TOKENS)
+    return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
+
+
+def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
+    """Add an item to the messages; return False if it has no plain form."""
+    named = item.keys() - _OF_ANSWERS
+    kind = item.get("type") or "message"
+    last = messages[-1] if messages else None
+    if kind == "message":
+        role = item["role"]
+        texts = _texts(item["content"])
+        if role not in _ROLES or texts is None or not named <= _SPOKEN:
+            return False
+        if role == "assistant" and last is not None and last.calls:
+            return False
+        messages.append(PlainMessage(role, texts))
+        return True
+    if kind == "function_call":
+        if not named <= _CALL:
+            return False
+        call = PlainCall(item["call_id"], item["name"], item["arguments"])
+        if last is not None and last.role == "assistant":
+            messages[-1] = last._replace(calls=[*last.calls, call])
+        else:
+            messages.append(PlainMessage("assistant", [], [call]))
+        return True
+    if kind != "function_call_output" or not named <= _OUTPUT:
+        return False
+    texts = _texts(item["output"])
+    if texts is None or last is None or not (last.role == "tool" or last.calls):
+        return False
+    messages.append(PlainMessage("tool", texts, call_id=item["call_id"]))
+    return True
+
+
+def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Return the texts of content, None where parts have further fields."""
+    if isinstance(content, str):
+        return [content] if content else []
+    if any(_says_more(part) for part in content):
+        return None
+    return [part["text"] for part in content]
+
+
+def _says_more(part: Mapping[str, Any]) -> bool:
+    return part.keys() != _TEXT and any(
+        value not in (None, []) for name, value in part.items() if name not in _TEXT
+    )
+
+
+def _is_plain(tool: Mapping[str, Any]) -> bool:
+    return tool["type"] == "function" and bool(tool.get("parameters"))
+
+
+def _tool(tool: Mapping[str, Any]) -> PlainTool:
+    description = tool.get("description") or ""
+    return PlainTool(tool["name"], description, tool["parameters"], tool.get("strict"), False)
