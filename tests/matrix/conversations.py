@@ -128,8 +128,6 @@ TEXTS = (
         "fields of messages that nobody knows",
         [user("Hi", made_up=1), assistant("Ho", provider_specific_fields={"a": None}), user("End")],
         endpoints=(CHAT, MESSAGES),
-        # It tells kinds of messages apart by their parts, and names the last one it has tried.
-        refusals=[Refusal(NATIVE, {RESPONSES: "input[0].content[0]"})],
         says="End",
     ),
 )

@@ -49,6 +49,9 @@ def lacks(conversation: Conversation) -> str:
         return "; ".join(_LACKING[name] for name in sorted(missing))
     if options.get("max_tokens", _LEAST_TOKENS) < _LEAST_TOKENS:
         return f"max_output_tokens is at least {_LEAST_TOKENS}"
+    if any(turn.own for turn in turns):
+        # A native provider refuses them, but not where a chat has taught the gateway that.
+        return "unknown fields of messages are refused or left out, by what ran before"
     if any(turn.name for turn in turns):
         return "participants have no names"
     parts = [part for turn in turns for part in turn.parts]
