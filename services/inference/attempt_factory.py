@@ -17,6 +17,7 @@ from services.inference.adaptation.rewriting import found_after, replace_media
 from services.inference.adaptation.rules import Reader, Way, adapts, way_of
 from services.inference.adaptation.session import Adapted, Session
 from services.inference.attempt import Attempt
+from services.inference.custom_tools import with_functions
 from services.inference.fallback.attempts import AttemptOptions
 from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Plan, Step
@@ -28,6 +29,7 @@ from services.inference.offload import mark, mark_large, offload
 from services.inference.providers.base import Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 from services.inference.stream.continuation import Continuation
+from services.inference.stream.custom_calls import CustomCallFilter
 from services.inference.stream.filters import StreamFilter
 from services.inference.stream.helper_usage import HelperUsageFilter
 from services.inference.stream.prefill import EchoFilter, prefill_of
@@ -257,7 +259,13 @@ class RequestAttempts:
         if options.discards_thinking:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
-        request = self.seen_by(provider, request)
+        request, customs, dropped = with_functions(
+            self.seen_by(provider, request), provider.dialect
+        )
+        if customs:
+            prepared = prepared._replace(dropped=[*prepared.dropped, *dropped])
+            # Before those that compare or count what the caller gets.
+            filters.insert(0, CustomCallFilter(customs))
         helpers = () if self._session is None else self._session.used
         if helpers:
             filters.append(HelperUsageFilter(helpers))

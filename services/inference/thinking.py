@@ -21,6 +21,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 KINDS = frozenset({"thinking", "redacted_thinking"})
 # Base64 has no dot, so this prefix never starts a provider's signature.
 _PREFIX = "gw1."
+# How what OpenAI has encrypted begins (Fernet, version 128).
+_ENCRYPTED = "gAAAA"
 
 # A base64 signature is Anthropic's; providers without a dialect verify it themselves.
 _DIALECTS_WITH_SIGNATURES = (
@@ -34,8 +36,15 @@ def is_gateway_signature(signature: str) -> bool:
     return signature.startswith(_PREFIX)
 
 
+def is_encrypted(signature: str) -> bool:
+    """Return whether a signature is thinking that OpenAI has encrypted, for itself alone."""
+    return signature.startswith(_ENCRYPTED)
+
+
 def is_provider_signature(signature: str) -> bool:
-    """Return whether a signature has the form of a provider's: base64, not empty."""
+    """Return whether a signature may be Anthropic's: base64, not empty, and not OpenAI's."""
+    if is_encrypted(signature):
+        return False
     try:
         return bool(binascii.a2b_base64(signature.encode(), strict_mode=True))
     except binascii.Error:
@@ -118,7 +127,8 @@ def apply_strategy(
     `has_unsigned_thinking`. A target of the dialect of responses gets what came in that dialect
     and the gateway has not signed: its own thoughts are encrypted, and unsigned ones a server's
     that encrypts none. Servers that speak Anthropic's dialect and do not check get what is signed
-    in any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
+    in any other way too, since they may have, but not what OpenAI has encrypted. DISCARD keeps
+    nothing; FLATTEN makes text of it.
     A message that is left without anything goes. For targets without signatures of their own,
     what a signature of the gateway carries takes its place; one that knows nothing of it reads
     past it.
@@ -157,8 +167,9 @@ def apply_strategy(
         thought = block.thinking
         if target_checks:
             return block if is_taken(thought.signature) else None
-        if provider_signed and thought.signature and not is_gateway_signature(thought.signature):
-            return block
+        signature = thought.signature
+        if provider_signed and signature and not is_gateway_signature(signature):
+            return None if is_encrypted(signature) else block
         carried = signer.carried(thought.signature, thought.text)
         if carried:
             return Block(

@@ -134,6 +134,30 @@ async def test_thoughts_are_signed_for_providers_that_sign_none(client, stream):
     assert "x-gateway-dropped" not in answer.headers
 
 
+GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "patch"'}
+
+
+@STREAMED
+async def test_custom_tools_are_functions_to_other_providers(client, gateway, model, stream):
+    tool = {"type": "custom", "name": "apply_patch", "description": "Edits.", "format": GRAMMAR}
+    choice = {"type": "custom", "name": "apply_patch"}
+    asked = 'Add "a\\b"\n☕'
+    items: list[Any] = [{"role": "user", "content": asked}]
+    given = {"model": model, "tools": [tool], "store": False}
+    response = await ask(client, stream, **given, input=items, tool_choice=choice)
+    (call,) = (item for item in response.output if item.type == "custom_tool_call")
+    assert (call.name, call.input) == ("apply_patch", asked)
+    output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "<done>"}
+    items += [item.to_dict() for item in response.output] + [output]
+    raw = await client.responses.with_raw_response.create(**given, input=items)
+    assert "<done>" in raw.parse().output_text
+    assert raw.headers["x-gateway-dropped"] == "tools[0].format"
+    if not model.startswith("sandbox"):
+        async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
+            sent = str((await answer.json())[-1]["body"])
+        assert "start:" in sent and "custom" not in sent
+
+
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "gemini/echo"])
 async def test_answers_are_parsed(client, model):
     response = await client.responses.parse(model=model, input="Plan", text_format=Plan)
@@ -227,7 +251,6 @@ async def test_fields_of_other_dialects_are_named(client):
     ("given", "param"),
     [
         ({"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}, "tools[0]"),
-        ({"tools": [{"type": "custom", "name": "n"}]}, "tools[0]"),
         ({"input": [{"type": "shell_call", "call_id": "c", "action": {}}]}, "input[0]"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"text": {"format": {"type": "grammar"}}}, "text"),

@@ -6,11 +6,12 @@ from typing import Any
 
 from services.sandbox.model.signatures import redact, sign
 from tests.facade.conversations import SCHEMA, png
-from tests.matrix.upstreams import ANTHROPICS, NAMES
+from tests.matrix.upstreams import ANTHROPICS, NAMES, NATIVE
 from tests.matrix.words import (
     CHAT,
     GRPC,
     MESSAGES,
+    RESPONSES,
     Audio,
     Conversation,
     Document,
@@ -161,7 +162,9 @@ MEDIA = (
         [user("Listen", Audio(_WAV))],
         endpoints=(CHAT, GRPC),
         refusals=[
-            Refusal(ANTHROPICS, {CHAT: "messages[0].content[1]", GRPC: "messages[0].blocks[1]"})
+            Refusal(ANTHROPICS, {CHAT: "messages[0].content[1]", GRPC: "messages[0].blocks[1]"}),
+            # OpenAI's responses take no audio either.
+            Refusal(ANTHROPICS | NATIVE, {RESPONSES: "input[0].content[1]"}),
         ],
         says="audio",
     ),
@@ -210,7 +213,12 @@ FORMS = (
         [user("Hi")],
         {"logprobs": True, "top_logprobs": 2},
         endpoints=(CHAT, GRPC),
-        refusals=[Refusal(ANTHROPICS | {"openai-o", "mistral"}, _everywhere("logprobs"))],
+        refusals=[
+            Refusal(ANTHROPICS | {"openai-o", "mistral"}, _everywhere("logprobs")),
+            Refusal(ANTHROPICS, {RESPONSES: "include"}),
+            Refusal(frozenset({"openai-o"}), {RESPONSES: "top_logprobs"}),
+            Refusal(frozenset({"mistral"}), {RESPONSES: "logprobs"}),
+        ],
     ),
     Conversation("sampling", [user("Hi")], {"temperature": 0.5}),
     Conversation("sampling by both", [user("Hi")], {"temperature": 0.5, "top_p": 0.9}),
@@ -220,7 +228,7 @@ FORMS = (
         [user("Hi")],
         {"temperature": 1.5},
         endpoints=(CHAT, GRPC),
-        refusals=[Refusal(ANTHROPICS, _everywhere("temperature"))],
+        refusals=[Refusal(ANTHROPICS, {**_everywhere("temperature"), RESPONSES: "temperature"})],
     ),
     Conversation(
         "a seed and penalties",
@@ -238,12 +246,13 @@ FORMS = (
     Conversation(
         "fields that nobody knows",
         [user("Hi")],
-        own={CHAT: {"made_up": {"a": 1}}, MESSAGES: {"made_up": {"a": 1}}},
+        own={name: {"made_up": {"a": 1}} for name in (CHAT, MESSAGES, RESPONSES)},
         endpoints=(CHAT, MESSAGES),
         # In their own dialect they go on, and these providers refuse them.
         refusals=[
             Refusal(frozenset({"openai", "azure", "openai-o", "mistral"}), {CHAT: "made_up"}),
             Refusal(ANTHROPICS, {MESSAGES: "made_up"}),
+            Refusal(NATIVE, {RESPONSES: "made_up"}),
         ],
     ),
     Conversation(
@@ -254,6 +263,7 @@ FORMS = (
                 ("temperature", "stop", "tools", "tool_choice", "n", "seed", "user", "made_up")
             ),
             MESSAGES: dict.fromkeys(("temperature", "stop_sequences", "tools", "thinking")),
+            RESPONSES: dict.fromkeys(("temperature", "text", "tools", "reasoning", "made_up")),
         },
         endpoints=(CHAT, MESSAGES),
         says="Hi",

@@ -12,6 +12,7 @@ from tests.matrix.words import (
     CHAT,
     GRPC,
     MESSAGES,
+    RESPONSES,
     Audio,
     Call,
     Conversation,
@@ -34,8 +35,10 @@ _BESIDE_WORDS = (
     *("messages[].annotations", "messages[].content[].thinking"),
     *("messages[].blocks[].thinking", "messages[].blocks[].thinking.field"),
     *("messages[].extra.reasoning_details", "messages[].extra.extra_content"),
+    *("input[].summary", "input[].content[].summary"),
     *("messages[].extra.annotations", "messages[].blocks[].extra.extra_content"),
 )
+_MESSAGES = {GRPC: "messages[].extra", RESPONSES: "input[]"}
 _SYSTEM = ("system", "developer")
 _OPENAI = ("openai", "responses")
 
@@ -178,7 +181,7 @@ def _check_options(
         if option.arrived(upstream.dialect, body, value):
             explained |= option.partly
         else:
-            assert paths.intersection(dropped), f"{name} is lost without a word"
+            assert paths.intersection(dropped), f"{name} is lost without a word, beside {dropped}"
             explained |= paths
     assert set(dropped) <= explained, f"dropped {dropped}"
 
@@ -188,5 +191,5 @@ def _explained(conversation: Conversation, endpoint: str, dialect: str) -> Itera
     yield from conversation.own.get(endpoint, ())
     for turn in conversation.turns:
         for name in turn.own:
-            yield f"messages[].extra.{name}" if endpoint == GRPC else f"messages[].{name}"
+            yield f"{_MESSAGES.get(endpoint, 'messages[]')}.{name}"
     yield from _BESIDE_WORDS

@@ -10,6 +10,7 @@ from tests.matrix.words import (
     CHAT,
     GRPC,
     MESSAGES,
+    RESPONSES,
     Conversation,
     Image,
     Part,
@@ -125,7 +126,7 @@ class Option:
 
 
 def _as(*everywhere: str, **endpoints: str) -> dict[str, frozenset[str]]:
-    named = {CHAT: "chat", MESSAGES: "messages", GRPC: "grpc"}
+    named = {CHAT: "chat", MESSAGES: "messages", GRPC: "grpc", RESPONSES: "responses"}
     return {
         endpoint: frozenset((*everywhere, *filter(None, [endpoints.get(name)])))
         for endpoint, name in named.items()
@@ -136,6 +137,7 @@ _THINKING = _as(
     *("thinking", "thinking.effort", "thinking.budget_tokens"),
     chat="reasoning_effort",
     messages="output_config.effort",
+    responses="reasoning.effort",
 )
 OPTIONS: dict[str, Option] = {
     "max_tokens": Option(
@@ -181,7 +183,7 @@ OPTIONS: dict[str, Option] = {
         _holds("user"),
         _holds("user_id"),
         _never,
-        _as(chat="user", messages="metadata.user_id", grpc="end_user"),
+        _as(chat="user", messages="metadata.user_id", grpc="end_user", responses="user"),
     ),
     "service_tier": Option(
         _same("service_tier"), _same("service_tier"), _never, _as("service_tier")
@@ -192,6 +194,7 @@ OPTIONS: dict[str, Option] = {
         _never,
         _as(
             chat="parallel_tool_calls",
+            responses="parallel_tool_calls",
             messages="tool_choice.disable_parallel_tool_use",
             grpc="tool_choice.disable_parallel_tool_use",
         ),
@@ -223,7 +226,11 @@ OPTIONS: dict[str, Option] = {
         _holds("detail"),
         _never,
         _never,
-        _as(chat="messages[].content[].image_url.detail", grpc="messages[].blocks[].media.detail"),
+        _as(
+            chat="messages[].content[].image_url.detail",
+            grpc="messages[].blocks[].media.detail",
+            responses="input[].content[].detail",
+        ),
         responses=lambda body, value: "detail" in _keys(body["input"]),
     ),
     "is_error": Option(
@@ -239,7 +246,7 @@ OPTIONS: dict[str, Option] = {
         _holds("strict"),
         _holds("strict"),
         _never,
-        _as(chat="tools[].function.strict", messages="tools[].strict", grpc="tools[].strict"),
+        _as("tools[].strict", chat="tools[].function.strict"),
     ),
     "name": Option(_holds("name"), _never, _never, _as("messages[].name")),
 }
@@ -256,7 +263,9 @@ def given(conversation: Conversation, endpoint: str) -> Iterator[tuple[str, Any]
         yield "marked", True
     if endpoint != MESSAGES and any(isinstance(part, Image) and part.detail for part in parts):
         yield "detail", True
-    if endpoint != CHAT and any(isinstance(part, Result) and part.is_error for part in parts):
+    if endpoint not in (CHAT, RESPONSES) and any(
+        isinstance(part, Result) and part.is_error for part in parts
+    ):
         yield "is_error", True
     if any(tool.strict for tool in tools):
         yield "strict", True

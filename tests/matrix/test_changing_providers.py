@@ -6,13 +6,13 @@ from types import ModuleType
 import pytest
 import pytest_asyncio
 
-from tests.matrix import chat, grpc_calls, messages
+from tests.matrix import chat, grpc_calls, messages, responses
 from tests.matrix.exchanges import ask, said_by
 from tests.matrix.meaning import check
 from tests.matrix.sent_requests import SentRequest
 from tests.matrix.tool_conversations import BOTH
 from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
-from tests.matrix.words import CHAT, Answer, Conversation, Turn, result, user
+from tests.matrix.words import CHAT, RESPONSES, Answer, Conversation, Turn, result, user
 
 # Odd numbers of providers, so that each of them asks for calls and is told of others' results.
 ORDERS = {
@@ -56,7 +56,7 @@ async def experienced(target: MatrixGateway) -> MatrixGateway:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
-    "endpoint", [chat, messages, grpc_calls], ids=lambda endpoint: endpoint.NAME
+    "endpoint", [chat, messages, responses, grpc_calls], ids=lambda endpoint: endpoint.NAME
 )
 async def test_every_turn(
     experienced: MatrixGateway, endpoint: ModuleType, order: str, stream: bool
@@ -81,7 +81,7 @@ async def test_every_turn(
                 asked.sent,
                 asked.dropped,
             )
-            told.check_thoughts(upstream, sent_request)
+            told.check_thoughts(asked.upstream, sent_request)
         calls = not place % 2
         assert [call.name for call in said.calls] == (["get_weather", "get_time"] if calls else [])
         if calls:
@@ -89,7 +89,7 @@ async def test_every_turn(
         else:
             assert f"get_time says {place - 1}" in said.text
             turn = user(f"Use get_weather and get_time in parallel, once more: {place}.")
-        told.add(upstream, said, turn)
+        told.add(asked.upstream, said, turn)
     told.check_ids()
 
 
@@ -99,7 +99,7 @@ class _Told:
     def __init__(self, endpoint: ModuleType, turns: Sequence[Turn]) -> None:
         self.turns = list(turns)
         given = {"max_tokens": 8000}
-        thinking = {"effort": "high"} if endpoint.NAME == CHAT else {"budget": 2048}
+        thinking = {"effort": "high"} if endpoint.NAME in (CHAT, RESPONSES) else {"budget": 2048}
         self.conversation = Conversation("loops", turns, given | thinking, BOTH)
         self._has_signatures = endpoint.NAME != CHAT
         self._thoughts: list[tuple[Upstream, str]] = []
@@ -119,7 +119,7 @@ class _Told:
             assert sent_request.thoughts == []
         elif upstream.takes_thoughts == "own":
             # It takes what its own models have signed, and a chat has no signatures.
-            signed = [one for who, one in self._thoughts if who.dialect == "anthropic"]
+            signed = [one for who, one in self._thoughts if who.dialect == upstream.dialect]
             assert sent_request.thoughts == (signed if self._has_signatures else [])
         else:
             assert set(own) <= set(sent_request.thoughts) <= set(others), upstream.name

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.matrix import chat, grpc_calls, grpc_responses, messages, options
+from tests.matrix import chat, grpc_calls, grpc_responses, messages, options, responses
 from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
 from tests.matrix.exchanges import Exchange, ask, said_by
 from tests.matrix.meaning import check
@@ -20,20 +20,27 @@ from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
 from tests.matrix.words import CHAT, GRPC, Answer, Conversation, Failure, result, user
 
 CONVERSATIONS = (*TEXTS, *MEDIA, *FORMS, *THOUGHTS, *CALLS, *RESULTS, *LOOPS)
-ENDPOINTS = (chat, messages, grpc_calls)
+ENDPOINTS = (chat, messages, responses, grpc_calls)
+
+
+def taken(endpoint: ModuleType) -> list[Conversation]:
+    """Return the conversations that an endpoint has words for."""
+    if endpoint is responses:
+        return [one for one in CONVERSATIONS if not responses.lacks(one)]
+    return [one for one in CONVERSATIONS if endpoint.NAME in one.endpoints]
 
 
 def test_the_table():
     names = [conversation.name for conversation in CONVERSATIONS]
     assert len(names) == len(set(names)) >= 40
+    assert all(len(taken(endpoint)) >= 40 for endpoint in ENDPOINTS)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)
 async def test_every_conversation(target: MatrixGateway, endpoint: ModuleType, upstream: Upstream):
-    taken = [one for one in CONVERSATIONS if endpoint.NAME in one.endpoints]
-    await _check_all(target, endpoint, upstream, taken)
+    await _check_all(target, endpoint, upstream, taken(endpoint))
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -41,8 +48,8 @@ async def test_every_conversation(target: MatrixGateway, endpoint: ModuleType, u
     "upstream", [one for one in UPSTREAMS if one.responses], ids=lambda upstream: upstream.name
 )
 async def test_every_conversation_at_responses(target: MatrixGateway, upstream: Upstream):
-    taken = [one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)]
-    await _check_all(target, grpc_responses, upstream, taken)
+    given = [one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)]
+    await _check_all(target, grpc_responses, upstream, given)
 
 
 async def _check_all(

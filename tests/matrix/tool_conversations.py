@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.matrix.conversations import OTHER_PICTURE, PICTURE
-from tests.matrix.upstreams import OPENAIS
+from tests.matrix.upstreams import NATIVE, OPENAIS
 from tests.matrix.words import (
     CHAT,
     GRPC,
     MESSAGES,
+    RESPONSES,
     Call,
     Conversation,
     Image,
@@ -150,6 +151,7 @@ CALLS = (
         refusals=[
             Refusal(OPENAIS - _NAME_NO_FIELD - _ANY_NAME, {CHAT: "tools[0].function.name"}),
             Refusal(_NAME_NO_FIELD, {CHAT: "maximum"}),
+            Refusal(NATIVE, {RESPONSES: "tools[0].name"}),
         ],
     ),
 )

@@ -72,6 +72,7 @@ UPSTREAMS = (
 NAMES = frozenset(upstream.name for upstream in UPSTREAMS)
 ANTHROPICS = frozenset(one.name for one in UPSTREAMS if one.dialect == "anthropic")
 GEMINI = frozenset({"gemini"})
+NATIVE = frozenset(one.name for one in UPSTREAMS if one.responses)
 OPENAIS = frozenset(one.name for one in UPSTREAMS if one.dialect == "openai")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 Json = dict[str, Any]
 Role = Literal["system", "developer", "user", "assistant"]
 
-CHAT, MESSAGES, GRPC = "chat", "messages", "gRPC"
+CHAT, MESSAGES, GRPC, RESPONSES = "chat", "messages", "gRPC", "responses"
 ENDPOINTS = (CHAT, MESSAGES, GRPC)
 
 
@@ -129,7 +129,8 @@ class Conversation:
         tools: tools that are offered.
         choice: auto, any, none, or the name of a tool; "" where nothing is said.
         own: fields of a request that only its dialect has, by endpoint.
-        endpoints: those that have words for it.
+        endpoints: those that have words for it; which conversations responses have words for,
+            their module tells.
         model: the sandbox's model.
         says: what the answer's text holds.
         calls: the tools that are called, in order.

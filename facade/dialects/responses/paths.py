@@ -12,7 +12,7 @@ FIELD_NAMES = FieldNames(
     {
         "max_tokens": "max_output_tokens",
         "end_user": "user",
-        "thinking": "reasoning",
+        "thinking": "reasoning.effort",
         "thinking.effort": "reasoning.effort",
         "thinking.budget_tokens": "reasoning.effort",
         "output_format": "text.format",

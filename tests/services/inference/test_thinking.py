@@ -172,6 +172,7 @@ def test_the_current_key_exists_and_ids_have_no_dot() -> None:
         ("YQ", False),
         ("YQ==\n", False),
         ("gw1.a.b.c", False),
+        ("gAAAAABo", False),
         ("ä", False),
     ],
 )
@@ -351,6 +352,11 @@ def test_unchecking_servers_get_signatures_of_unknown_origin(signature: str) -> 
     kept = answer(request, signs=False, dialect=ANTHROPIC)
     assert kept == [own, Block(redacted_thinking="r"), Block(text="b")]
     assert answer(request, signs=False, dialect=OPENAI) == [Block(text="b")]
+
+
+def test_unchecking_servers_get_nothing_that_openai_encrypted() -> None:
+    request = conversation(thought("a", "gAAAAABo"), Block(text="b"))
+    assert answer(request, signs=False, dialect=ANTHROPIC) == [Block(text="b")]
 
 
 def test_unchecking_servers_get_no_unsigned_or_forged_blocks() -> None:

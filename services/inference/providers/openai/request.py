@@ -255,11 +255,12 @@ def _thinking(thinking: ThinkingConfig, fields: OpenAIFields, target: Target) ->
         fields.drop("thinking")
         return {}
     fields.own(thinking.extra, "thinking.extra")
-    if thinking.mode == ThinkingConfig.MODE_DISABLED:
+    effort = thinking.effort
+    if fields.is_native and effort and thinking.mode != ThinkingConfig.MODE_DISABLED:
+        return {"reasoning_effort": effort}
+    if thinking.mode == ThinkingConfig.MODE_DISABLED or effort == "none":
         return _no_thinking(fields, target)
-    if effort := thinking.effort:
-        if fields.is_native:
-            return {"reasoning_effort": effort}
+    if effort:
         if effort in _ORDER:
             return {"reasoning_effort": _known(effort, target.efforts)}
         fields.drop("thinking.effort")

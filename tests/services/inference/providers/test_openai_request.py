@@ -323,6 +323,11 @@ def test_thinking_is_turned_off_where_a_model_allows_it() -> None:
     assert "reasoning_effort" not in body_of(call)
     call.target = replace(call.target, efforts=("none", "low", "medium", "high"))
     assert body_of(call)["reasoning_effort"] == "none"
+    call = call_of(thinking=ThinkingConfig(effort="none"), dialect=ANTHROPIC)
+    assert "reasoning_effort" not in body_of(call)
+    call.target = replace(call.target, thinks=None)
+    body_of(call)
+    assert dropped_of(call) == ["thinking"]
     told = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED, effort="high")
     call = call_of(thinking=told, dialect=ANTHROPIC)
     call.target = replace(call.target, efforts=("none", "low", "medium", "high"))

@@ -1,0 +1,167 @@
+"""Calls of functions that stand for custom tools, turned into calls of those tools."""
+
+import re
+from collections.abc import Collection
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.custom_tools import INPUT
+from services.inference.stream.filters import Batch
+
+# How arguments begin up to the text, and where white space may stand in that.
+_HEAD = '{"input":"'
+_GAPS = frozenset({0, 1, _HEAD.index(":"), len(_HEAD) - 1})
+_WHITE = " \t\r\n"
+_SPECIAL = re.compile(r'["\\]')
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+_UNKNOWN = "\ufffd"
+
+
+class CustomCallFilter:
+    """Makes calls of custom tools of an answer's calls of functions; see `custom_tools`.
+
+    Args:
+        names: of the custom tools.
+    """
+
+    is_done = False
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._open: dict[tuple[int, int], InputDecoder] = {}
+
+    def feed(self, batch: Batch) -> Batch:
+        """Return the events that pass, possibly none; see `StreamFilter.feed`."""
+        passed: list[Event] = []
+        for event in batch:
+            kind = event.WhichOneof("kind")
+            if kind == "block_start" and event.block_start.tool_use.name in self._names:
+                self._begin(event, passed)
+            elif kind == "input" and (decoder := self._open.get((event.choice, event.block))):
+                _add(event, decoder.feed(event.input), passed)
+            elif kind == "block_stop" and (
+                decoder := self._open.pop((event.choice, event.block), None)
+            ):
+                _add(event, decoder.end(), passed)
+                passed.append(event)
+            else:
+                passed.append(event)
+        return passed
+
+    def _begin(self, event: Event, passed: list[Event]) -> None:
+        block = Block()
+        block.CopyFrom(event.block_start)
+        block.tool_use.input, block.tool_use.freeform = "", True
+        passed.append(Event(choice=event.choice, block=event.block, block_start=block))
+        decoder = self._open[event.choice, event.block] = InputDecoder()
+        _add(event, decoder.feed(event.block_start.tool_use.input), passed)
+
+
+def _add(event: Event, text: str, passed: list[Event]) -> None:
+    if text:
+        passed.append(Event(choice=event.choice, block=event.block, input=text))
+
+
+class InputDecoder:
+    """Decodes the text in the arguments `{"input": "…"}` as they come.
+
+    Arguments that begin otherwise are held until they end. Of an object the text is taken then, and
+    what a model has written without an object is the text itself.
+    """
+
+    __slots__ = ("_has_ended", "_head", "_held", "_high", "_is_text", "_rest")
+
+    def __init__(self) -> None:
+        self._head = 0  # characters of `_HEAD` that have come
+        self._held: list[str] = []  # everything, until the text begins
+        self._is_text = False  # whether the text has begun
+        self._has_ended = False
+        self._rest = ""  # the beginning of an escape
+        self._high = 0  # the first half of a surrogate pair
+
+    def feed(self, json: str) -> str:
+        """Return what a piece of the arguments adds to the text."""
+        if self._is_text:
+            return self._decode(json)
+        self._held.append(json)
+        for place, char in enumerate(json):
+            if self._head < 0:
+                break
+            if char == _HEAD[self._head]:
+                self._head += 1
+                if self._head == len(_HEAD):
+                    self._is_text = True
+                    self._held.clear()
+                    return self._decode(json[place + 1 :])
+            elif not (char in _WHITE and self._head in _GAPS):
+                self._head = -1
+        return ""
+
+    def end(self) -> str:
+        """Return what is left of the text when the arguments have ended."""
+        if self._is_text:
+            return self._lone()
+        return _text_of("".join(self._held))
+
+    def _decode(self, json: str) -> str:
+        if self._has_ended:
+            return ""
+        json, self._rest = self._rest + json, ""
+        pieces: list[str] = []
+        place = 0
+        while found := _SPECIAL.search(json, place):
+            start = found.start()
+            self._plain(json[place:start], pieces)
+            if json[start] == '"':
+                self._has_ended = True
+                pieces.append(self._lone())
+                return "".join(pieces)
+            length = 6 if json[start + 1 : start + 2] == "u" else 2
+            if len(json) < start + length:
+                self._rest = json[start:]
+                return "".join(pieces)
+            self._escape(json[start + 1 : start + length], pieces)
+            place = start + length
+        self._plain(json[place:], pieces)
+        return "".join(pieces)
+
+    def _plain(self, text: str, pieces: list[str]) -> None:
+        if text:
+            pieces += (self._lone(), text)
+
+    def _escape(self, escape: str, pieces: list[str]) -> None:
+        if len(escape) == 1:
+            self._plain(_ESCAPES.get(escape, escape), pieces)
+            return
+        try:
+            code = int(escape[1:], 16)
+        except ValueError:
+            code = ord(_UNKNOWN)
+        if self._high and code in _LOW:
+            pieces.append(chr(0x10000 + ((self._high - 0xD800) << 10) + (code - 0xDC00)))
+            self._high = 0
+            return
+        pieces.append(self._lone())
+        if code in _HIGH:
+            self._high = code
+        else:
+            pieces.append(_UNKNOWN if code in _LOW else chr(code))
+
+    def _lone(self) -> str:
+        """Return what stands for half of a pair whose other half has not come."""
+        high, self._high = self._high, 0
+        return _UNKNOWN if high else ""
+
+
+def _text_of(arguments: str) -> str:
+    try:
+        given = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    if isinstance(given, dict) and not given:
+        return ""
+    text = given.get(INPUT) if isinstance(given, dict) else given
+    return text if isinstance(text, str) else arguments
