@@ -152,10 +152,10 @@ class Facade:
         assert server is not None, "it has been started"
         drain_s = self._context.settings.limits.drain_s
         background = self._context.background
-        await asyncio.gather(
-            self._context.drain.finish(drain_s, lambda: server.connections),
-            background.finish(drain_s),
-        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(background.finish(drain_s))
+            # At once, so that no further request is taken.
+            await self._context.drain.finish(drain_s, lambda: server.connections)
         # Requests that were cut off store how they ended.
         await background.finish(0)
         await self._runner.cleanup()
