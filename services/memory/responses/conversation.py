@@ -152,7 +152,7 @@ async def extend_lives(
     row: Mapping[str, Any],
     limits: ResponseLimits,
 ) -> None:
-    """Let all responses that a new one continues live as long as it does.
+    """Extend the life of all responses that a new one continues to its own.
 
     As they are given a day more than that, not every response writes to all of its conversation.
 

@@ -131,7 +131,7 @@ class ResponseRuns:
         await self._renewer.close()
 
     def _lose(self, owner_id: str, response_id: str) -> None:
-        """Tell whoever generates a response at once, where that is a caller of this process."""
+        """Interrupt at once whoever generates a response, if that is a caller of this process."""
         if run := self._running.get((owner_id, response_id)):
             run.lose()
         self._wake()

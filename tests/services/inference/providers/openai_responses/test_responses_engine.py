@@ -226,7 +226,7 @@ async def test_own_events_come_where_nothing_may_change_them(
 ) -> None:
     wanted = request("openai/echo", takes_passthrough=True)
     for name, value in fields.items():
-        wanted.ClearField(name)  # type: ignore[arg-type] # a name of the table
+        wanted.ClearField(name)
         wanted.MergeFrom(GenerateRequest(**{name: value}))
     events = await gateway.stream(wanted)
     assert any(event.native for event in events) == is_native
