@@ -1,6 +1,7 @@
 """Runs a facade: `python -m facade --services unix:/path`."""
 
 import argparse
+import os
 
 from services.common import process, settings
 from services.common.ids import Source
@@ -30,8 +31,10 @@ def main() -> None:
         from facade.server import Facade
         from services.common.channels import open_channel
         from services.common.grpc_tls import channel_credentials
+        from services.common.telemetry.opening import open_telemetry
 
         loaded = settings.load()
+        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
         server = loaded.server
         channel = open_channel(
             arguments.services,
@@ -47,11 +50,14 @@ def main() -> None:
             metrics_port=(
                 server.metrics_port if arguments.metrics_port is None else arguments.metrics_port
             ),
+            telemetry=telemetry,
         )
         lifecycle.ready()
         await lifecycle.stopping.wait()
         await facade.stop()
         await channel.close()
+        if telemetry is not None:
+            await telemetry.stop()
 
     process.run(serve, arguments.parent_pipe)
 

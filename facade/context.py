@@ -23,6 +23,7 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.ids import Source
 from services.common.settings import Settings
+from services.common.telemetry.spans import Telemetry
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Context:
         drain: the requests in progress.
         background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
+        telemetry: records spans and measurements; None without a collector.
     """
 
     settings: Settings
@@ -66,6 +68,7 @@ class Context:
     drain: Drain
     background: BackgroundTasks
     cors: Cors | None
+    telemetry: Telemetry | None
 
 
 class ServedAnswer(NamedTuple):

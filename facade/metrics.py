@@ -5,6 +5,8 @@ from prometheus_client import CollectorRegistry
 from services.common.metrics import Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
+_DELAY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class Metrics:
@@ -22,6 +24,27 @@ class Metrics:
             "Time until an answer was complete, by route.",
             ("route",),
             buckets=_SECONDS,
+            registry=registry,
+        )
+        self.first_content_seconds = Histogram(
+            "gateway_first_content_seconds",
+            "Time from a request to the first content of its streamed answer.",
+            ("provider",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.output_token_seconds = Histogram(
+            "gateway_output_token_seconds",
+            "Time per output token of a streamed answer, after its first content.",
+            ("provider",),
+            buckets=_TOKEN_SECONDS,
+            registry=registry,
+        )
+        self.loop_delay_seconds = Histogram(
+            "gateway_loop_delay_seconds",
+            "How much later than it was due a timer of the event loop went off, twice a second: "
+            "what requests wait for a busy worker.",
+            buckets=_DELAY_SECONDS,
             registry=registry,
         )
         self.live = Gauge(
@@ -50,6 +73,7 @@ class Metrics:
         )
         # Labelled counters are cached, as lookups cost more than counting.
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._streamed: dict[str, tuple[Histogram, Histogram]] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a finished request."""
@@ -60,3 +84,17 @@ class Metrics:
         requests, times = found
         requests.inc()
         times.observe(seconds)
+
+    def streamed(self, provider: str, first_s: float, token_s: float | None) -> None:
+        """Count how fast a streamed answer came: its first content, and each token after it."""
+        found = self._streamed.get(provider)
+        if found is None:
+            found = (
+                self.first_content_seconds.labels(provider),
+                self.output_token_seconds.labels(provider),
+            )
+            self._streamed[provider] = found
+        first, tokens = found
+        first.observe(first_s)
+        if token_s is not None:
+            tokens.observe(token_s)

@@ -18,10 +18,12 @@ from facade.draining import stopping
 from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, StreamedResponse
+from facade.tracing import begin_trace, end_trace, stream_timing
 from services.common import logs
 from services.common.authentication import Caller
 from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
+from services.common.telemetry.trace_context import TRACEPARENT_KEY
 from services.common.texts import cut, printable
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
@@ -42,7 +44,7 @@ async def request_context(
         asyncio.CancelledError: the client has left, or the facade stops after the response began.
     """
     context = exchange.context
-    began = context.source.monotonic()
+    began = exchange.began = context.source.monotonic()
     if context.cors is not None:
         exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
     given = exchange.headers.get("x-request-id")
@@ -51,6 +53,9 @@ async def request_context(
     else:
         exchange.request_id = new_request_id()
     logs.request_id.set(exchange.request_id)
+    span = None
+    if context.telemetry is not None or TRACEPARENT_KEY in exchange.headers:
+        span = begin_trace(exchange)
     status = 499
     context.metrics.live.inc()
     task = context.drain.enter(exchange.connection)
@@ -80,9 +85,20 @@ async def request_context(
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
+        if exchange.first_content_s is not None:
+            _count_stream(exchange, seconds)
+        if span is not None:
+            end_trace(exchange, span, status, seconds)
         context.access_log.answered(
             exchange.method, exchange.route, status, seconds, partial(_details_of, exchange, status)
         )
+
+
+def _count_stream(exchange: Exchange, seconds: float) -> None:
+    """Count how fast a streamed answer came."""
+    timing = stream_timing(exchange, seconds)
+    if timing is not None and exchange.served is not None:
+        exchange.context.metrics.streamed(exchange.served.provider, *timing)
 
 
 async def authenticate(exchange: Exchange) -> None:
@@ -123,6 +139,8 @@ def _details_of(exchange: Exchange, status: int) -> dict[str, object]:
     Unknown fields are left out. The path is included only for 404, without its query.
     """
     details: dict[str, object] = {}
+    if (trace := exchange.trace) is not None:
+        details["trace_id"], details["span_id"] = trace.trace_id, trace.span_id
     if (caller := exchange.caller) is not None:
         details["user"] = caller.user_id
         details["key_id"] = caller.key_id

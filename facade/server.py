@@ -22,6 +22,7 @@ from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
+from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
@@ -34,6 +35,7 @@ from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error
 from services.common.ids import Source
 from services.common.settings import Settings
+from services.common.telemetry.spans import Telemetry
 
 _BACKLOG = 2048
 # Seconds that aiohttp gets to close connections, twice, after the drain.
@@ -63,6 +65,7 @@ class Facade:
         self._runner = runner
         self._operations = operations
         self._context = context
+        self._loop_delay = LoopDelay(asyncio.get_running_loop(), context.metrics)
         self.port = port
         self.metrics_port = metrics_port
 
@@ -77,11 +80,13 @@ class Facade:
         *,
         metrics_port: int = 0,
         identify: Identify | None = None,
+        telemetry: Telemetry | None = None,
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
         Facades may share both ports; 0 selects a free port. `channel` connects to the services.
-        `identify` returns the owner of a key; by default the services are called.
+        `identify` returns the owner of a key; by default the services are called. `telemetry`
+        records spans, where there is a collector.
         """
         registry = CollectorRegistry()
         counted = Metrics(registry)
@@ -110,6 +115,7 @@ class Facade:
                 counted.background.inc,
             ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
+            telemetry=telemetry,
         )
         runner = web.AppRunner(
             create_app(context),
@@ -161,6 +167,7 @@ class Facade:
         await self._runner.cleanup()
         await self._operations.cleanup()
         await self._context.parser.close()
+        self._loop_delay.stop()
         self._context.access_log.write()
 
 

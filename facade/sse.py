@@ -165,6 +165,7 @@ class _EventStream:
         self._headers: dict[str, str] = {}
         self._held: list[bytes] = []
         self._response: StreamedResponse | None = None
+        self._has_content = False
         self._keepalive_s = limits.keepalive_s
         self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
 
@@ -178,10 +179,14 @@ class _EventStream:
         """
         events = message.events
         data = self._encoder.encode(events)
+        if not self._has_content and self._have_content(events):
+            self._has_content = True
+            exchange = self._exchange
+            exchange.first_content_s = exchange.context.source.monotonic() - exchange.began
         response = self._response
         if response is None:
             self._held.append(data)
-            if not self._are_headers_due(events):
+            if not self._has_content:
                 return False
             self._begin().write(self._take_held())
         elif data:
@@ -210,7 +215,7 @@ class _EventStream:
         """Stop writing keepalives."""
         self._timer.stop()
 
-    def _are_headers_due(self, events: Sequence[Event]) -> bool:
+    def _have_content(self, events: Sequence[Event]) -> bool:
         """Return whether content has arrived; store the headers that name the serving model."""
         for event in events:
             if event.WhichOneof("kind") == "start":

@@ -1,6 +1,7 @@
 """Entry point of `python -m services [accounts inference …]`: gRPC services in one process."""
 
 import argparse
+import os
 
 from services import SERVICES
 from services.common import process, settings
@@ -35,12 +36,19 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here, so that --help and a wrong option answer at once.
         from services.assembly import Services
+        from services.common.telemetry.opening import open_telemetry
 
-        services = await Services.start(names, arguments.listen, settings.load(), Source())
+        loaded = settings.load()
+        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
+        services = await Services.start(
+            names, arguments.listen, loaded, Source(), telemetry=telemetry
+        )
         lifecycle.on_reload = services.reload
         lifecycle.ready()
         await lifecycle.stopping.wait()
         await services.stop(lifecycle.hurrying)
+        if telemetry is not None:
+            await telemetry.stop()
 
     process.run(serve, arguments.parent_pipe)
 

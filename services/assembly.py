@@ -31,6 +31,7 @@ from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
 from services.common.sweeping import sweeper_lease
+from services.common.telemetry.spans import Telemetry
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
@@ -84,6 +85,7 @@ class Services:
         source: Source,
         *,
         is_shared: bool = False,
+        telemetry: Telemetry | None = None,
     ) -> Self:
         """Build the services called `names` and serve them.
 
@@ -93,6 +95,7 @@ class Services:
             settings: all settings of the gateway.
             source: clock and ids.
             is_shared: whether other processes may listen on the same port.
+            telemetry: records spans, where there is a collector.
         """
         # The database, and what all services get from it.
         database = open_engine(settings.storage)
@@ -173,6 +176,7 @@ class Services:
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
                 for_blobs,
+                telemetry=telemetry,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

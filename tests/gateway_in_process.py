@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +24,7 @@ from services.assembly import Services
 from services.common.database import migrate, open_engine
 from services.common.ids import Source
 from services.common.settings import parse
+from services.common.telemetry.opening import open_telemetry
 from services.sandbox.upstream import create_app
 
 
@@ -77,13 +79,14 @@ async def running_gateway(
     *,
     source: Source | None = None,
     services: Sequence[str] = SERVICES,
+    environ: Mapping[str, str] = MappingProxyType({}),
     **sections: Mapping[str, Any] | list[Any],
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on free ports.
 
     Its providers `openai`, `anthropic` and `gemini` are `upstream`, an application or the address
     of a server, the sandbox's own when none is given; `services` are those that run; `sections`
-    of the settings go over the defaults.
+    of the settings go over the defaults; telemetry is opened with `environ`.
     """
     source = source or Source()
     counters = CollectorRegistry()
@@ -118,9 +121,16 @@ async def running_gateway(
             patch("services.assembly.CollectorRegistry", lambda: counters),
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
-            started = await Services.start(services, grpc, settings, source)
+            telemetry = open_telemetry(settings.telemetry, "test", environ)
+            started = await Services.start(services, grpc, settings, source, telemetry=telemetry)
             facade = await Facade.start(
-                started.channel, "127.0.0.1", 0, settings, source, identify=started.identify
+                started.channel,
+                "127.0.0.1",
+                0,
+                settings,
+                source,
+                identify=started.identify,
+                telemetry=telemetry,
             )
         try:
             url = f"http://127.0.0.1:{facade.port}"
@@ -129,6 +139,8 @@ async def running_gateway(
         finally:
             await facade.stop()
             await started.stop()
+            if telemetry is not None:
+                await telemetry.stop()
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from multidict import CIMultiDictProxy
 from facade.context import Context, ServedAnswer
 from facade.dialects.paths import CallerPaths
 from services.common.authentication import Caller
+from services.common.telemetry.trace_context import TraceContext
 
 _NO_CONTENT_TYPE = "application/octet-stream"
 _NO_HEADERS: Mapping[str, str] = {}
@@ -85,10 +86,14 @@ class Exchange:
             parsed.
         served: the model that served the answer, with token counts.
         failure: the error code of the response.
+        began: when it arrived, by the monotonic clock.
+        first_content_s: seconds until the first content of a streamed answer; None before.
+        trace: the trace that it is part of, if any.
     """
 
     __slots__ = (
         "api_key",
+        "began",
         "body",
         "caller",
         "caller_paths",
@@ -99,6 +104,7 @@ class Exchange:
         "cors_headers",
         "expect",
         "failure",
+        "first_content_s",
         "has_begun",
         "headers",
         "is_http_1_1",
@@ -109,6 +115,7 @@ class Exchange:
         "request_id",
         "route",
         "served",
+        "trace",
     )
 
     def __init__(
@@ -143,6 +150,9 @@ class Exchange:
         self.api_key = ""
         self.cors_headers = _NO_HEADERS
         self.has_begun = False
+        self.began = 0.0
+        self.first_content_s: float | None = None
+        self.trace: TraceContext | None = None
         self.model: str | None = None
         self.served: ServedAnswer | None = None
         self.failure: str | None = None

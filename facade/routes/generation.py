@@ -84,7 +84,11 @@ def rpc_metadata(exchange: Exchange) -> Metadata:
     """Return the metadata of every RPC for a request."""
     carried = call_metadata(exchange.api_key, exchange.request_id)
     passed = exchange.headers.get(HOPS_KEY)
-    return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))
+    if passed is not None:
+        carried = (*carried, (HOPS_KEY, str(parse_hops(passed))))
+    if exchange.trace is not None:
+        carried = (*carried, *exchange.trace.pairs())
+    return carried
 
 
 def metadata(request: web.Request) -> Metadata:

@@ -28,6 +28,12 @@ from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
 from services.common.inprocess.context import OverError
+from services.common.telemetry.trace_context import (
+    TRACEPARENT_KEY,
+    TRACESTATE_KEY,
+    current_trace,
+    parse_trace_context,
+)
 
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
@@ -166,6 +172,7 @@ def _take_over(entries: Metadata | None) -> tuple[str, str]:
         GatewayError: the call has two credentials.
     """
     authorization = user_id = request_id = passed = None
+    parent = state = ""
     for name, value in entries or ():
         if name == "authorization":
             text = str(value)
@@ -179,6 +186,12 @@ def _take_over(entries: Metadata | None) -> tuple[str, str]:
             passed = str(value)
         elif name == USER_ID_KEY:
             user_id = str(value)
+        elif name == TRACEPARENT_KEY:
+            parent = str(value)
+        elif name == TRACESTATE_KEY:
+            state = str(value)
     logs.request_id.set(request_id if request_id and len(request_id) <= MAX_REQUEST_ID else "")
     hops.set(parse_hops(passed) if passed else 0)
+    if parent:
+        current_trace.set(parse_trace_context(parent, state))
     return authorization or "", user_id or ""

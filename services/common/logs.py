@@ -13,6 +13,7 @@ from itertools import islice
 
 import orjson
 
+from services.common.telemetry.trace_context import current_trace
 from services.common.texts import cut
 
 # Characters of a value, and of a trace: what callers send stands in both.
@@ -44,6 +45,8 @@ class JsonFormatter(logging.Formatter):
         }
         if current := request_id.get():
             line["request_id"] = current
+        if (trace := current_trace.get()) is not None:
+            line["trace_id"], line["span_id"] = trace.trace_id, trace.span_id
         for key, value in islice(record.__dict__.items(), _STANDARD, None):
             if key not in _DERIVED:
                 line[key] = cut(value, _MAX_VALUE) if isinstance(value, str) else value

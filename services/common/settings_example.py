@@ -211,4 +211,11 @@ timeout_s = 10
 kept_s = 604800               # how long
 kept_bytes = 4294967296       # of all users together; the oldest go first
 kept_bytes_per_user = 536870912   # of one user
+
+[telemetry]                   # traces and measurements for an OpenTelemetry collector
+otlp_endpoint = ""            # of its receiver for HTTP, as "http://127.0.0.1:4318"; empty:
+                              # OTEL_EXPORTER_OTLP_ENDPOINT, and without that nothing is sent
+service_name = "llm-gateway"
+sample_ratio = 1.0            # of the traces that begin here; others are kept as they came
+metrics_every_s = 60          # how often measurements are sent
 """

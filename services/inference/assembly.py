@@ -15,6 +15,7 @@ from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
+from services.common.telemetry.spans import Telemetry
 from services.inference import abilities, diagnostics, discovery
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
@@ -65,8 +66,10 @@ class Inference:
         lease: Lease,
         reserve: DiskReserve,
         environ: Mapping[str, str],
+        telemetry: Telemetry | None,
     ) -> None:
         self._settings = settings
+        self._telemetry = telemetry
         self._client = client
         self._environ = environ
         self._metrics = Metrics(counters)
@@ -90,6 +93,7 @@ class Inference:
             self._metrics,
             source.monotonic,
             self._adaptation(),
+            telemetry=telemetry,
         )
         self._learning = asyncio.create_task(self._keep_learning())
         self._sweeper = ConversionSweeper(
@@ -113,11 +117,12 @@ class Inference:
         lease: Lease,
         reserve: DiskReserve,
         environ: Mapping[str, str] = os.environ,
+        telemetry: Telemetry | None = None,
     ) -> Self:
         """Build the service; this does not wait for providers.
 
         `lease` is held by the process that deletes old conversions; `reserve` is the free disk
-        space that they must leave.
+        space that they must leave. `telemetry` records spans, where there is a collector.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -131,7 +136,17 @@ class Inference:
             max_idle=limits.max_idle_upstream_connections,
         )
         return cls(
-            settings, secrets, source, counters, client, files, memories, lease, reserve, environ
+            settings,
+            secrets,
+            source,
+            counters,
+            client,
+            files,
+            memories,
+            lease,
+            reserve,
+            environ,
+            telemetry,
         )
 
     def reload(self, settings: Settings) -> None:
@@ -233,6 +248,7 @@ class Inference:
             search_backend(self._settings.tools.web_search, self._client, self._environ),
             Pages(self._fetcher, self._converter, self._settings.limits.max_fetched_bytes),
             self._metrics,
+            telemetry=self._telemetry,
         )
 
     async def _keep_learning(self) -> None:

@@ -21,6 +21,7 @@ from services.common import ids
 from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory
+from services.common.telemetry.spans import Telemetry
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt import Batches
@@ -114,6 +115,7 @@ class Engine:
         monotonic: seconds of a clock that never goes back.
         adaptation: converts media for models that do not read them.
         uniform: random source for jitter.
+        telemetry: records spans of attempts and tools, where there is a collector.
 
     Attributes:
         breakers: the circuit breakers of models.
@@ -133,6 +135,7 @@ class Engine:
         monotonic: Callable[[], float],
         adaptation: Adaptation,
         uniform: Uniform = ids.uniform,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._limits = limits
         self.routes = routes
@@ -146,7 +149,9 @@ class Engine:
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
-        self._attempt_log = AttemptLog(self.breakers, metrics, self.failure_log, monotonic)
+        self._attempt_log = AttemptLog(
+            self.breakers, metrics, self.failure_log, monotonic, telemetry
+        )
         self._adaptation = adaptation
         self._uniform = uniform
         self.refusals = Refusals()

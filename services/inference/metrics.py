@@ -7,6 +7,7 @@ from services.inference.fallback.circuit_breaker import ModelKey, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 
+_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _MAX_UNKNOWN = 100  # maximum number of unknown models with a label of their own
 
 
@@ -24,6 +25,13 @@ class Metrics:
             "gateway_upstream_attempts",
             "Attempts at providers, by outcome: served, failed, cancelled, unsupported.",
             ("provider", "outcome"),
+            registry=registry,
+        )
+        self.attempt_seconds = Histogram(
+            "gateway_upstream_attempt_seconds",
+            "Time from the beginning of an attempt to its end, by outcome.",
+            ("provider", "outcome"),
+            buckets=_SECONDS,
             registry=registry,
         )
         self.hedges = Counter(

@@ -1,6 +1,7 @@
 """A worker: the facade and all services of a gateway in one process, on one event loop."""
 
 import asyncio
+import os
 
 from facade.server import Facade
 from services import SERVICES
@@ -8,6 +9,7 @@ from services.assembly import Services
 from services.common import settings
 from services.common.ids import Source
 from services.common.process import Lifecycle
+from services.common.telemetry.opening import open_telemetry
 from services.worker.prepare import NotPreparedError, prepare
 
 
@@ -29,11 +31,14 @@ async def run_worker(
     try:
         loaded = settings.load()
         key = await prepare(loaded)
+        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
     except (settings.SettingsError, NotPreparedError) as error:
         lifecycle.fail(str(error))
 
     clock = Source()
-    services = await Services.start(SERVICES, grpc, loaded, clock, is_shared=True)
+    services = await Services.start(
+        SERVICES, grpc, loaded, clock, is_shared=True, telemetry=telemetry
+    )
     facade = await Facade.start(
         services.channel,
         host,
@@ -42,6 +47,7 @@ async def run_worker(
         clock,
         metrics_port=metrics_port,
         identify=services.identify,
+        telemetry=telemetry,
     )
     lifecycle.on_reload = services.reload
     lifecycle.ready(key or "")
@@ -49,3 +55,5 @@ async def run_worker(
     await lifecycle.stopping.wait()
     await asyncio.gather(facade.stop(), services.stop_listening())
     await services.stop(lifecycle.hurrying)
+    if telemetry is not None:
+        await telemetry.stop()

@@ -31,6 +31,7 @@ from services.common.settings.sections import (
     Server,
     Storage,
     StorageLimits,
+    Telemetry,
 )
 from services.common.settings.tools import Tools, WebSearch
 
@@ -61,6 +62,7 @@ __all__ = [
     "SettingsError",
     "Storage",
     "StorageLimits",
+    "Telemetry",
     "Tools",
     "WebSearch",
     "load",

@@ -21,6 +21,7 @@ from services.common.settings.sections import (
     Roles,
     Server,
     Storage,
+    Telemetry,
 )
 from services.common.settings.tools import Tools
 
@@ -54,6 +55,7 @@ class Settings(Section):
     memory: Memory = Memory()
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
+    telemetry: Telemetry = Telemetry()
 
     @field_validator("providers", mode="before")
     @classmethod

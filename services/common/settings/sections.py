@@ -181,6 +181,22 @@ class Grpc(Section):
         return self
 
 
+class Telemetry(Section):
+    """Traces and measurements for an OpenTelemetry collector."""
+
+    otlp_endpoint: str = ""
+    service_name: Annotated[str, Field(min_length=1)] = "llm-gateway"
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1
+    metrics_every_s: Annotated[float, Field(ge=1)] = 60
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_http(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("begins with http:// or https://, as http://127.0.0.1:4318")
+        return value
+
+
 class ArticleQuota(PlanLimits):
     """Bytes that the documents of one user may have together, by plan."""
 

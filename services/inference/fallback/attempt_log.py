@@ -5,11 +5,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, Self
 
-from prometheus_client import Counter
-
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
+from services.common.metrics import Counter, Histogram
+from services.common.telemetry.spans import Span, Telemetry
+from services.common.telemetry.trace_context import TraceContext, attempt_trace
 from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Step
@@ -38,12 +39,16 @@ class AttemptRecord:
         outcome: None while the attempt is under way.
     """
 
-    __slots__ = ("_began", "_is_probe", "_log", "_ms", "_reason", "_status", "_step", "outcome")
+    __slots__ = (
+        *("_began", "_is_probe", "_log", "_ms", "_reason", "_span", "_status", "_step"),
+        "outcome",
+    )
 
-    def __init__(self, log: "AttemptLog", step: Step) -> None:
+    def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
         self.outcome: Outcome | None = None
         self._log = log
         self._step = step
+        self._span = span
         self._is_probe = log.breakers.begin(step.key)
         self._began = log.monotonic()
         self._status: int | None = None
@@ -127,8 +132,11 @@ class AttemptRecord:
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self._ms = round((self._log.monotonic() - self._began) * 1000)
-        self._log.count(self._step.key.provider, outcome)
+        seconds = self._log.monotonic() - self._began
+        self._ms = round(seconds * 1000)
+        self._log.count(self._step.key.provider, outcome, seconds)
+        if self._span is not None:
+            self._log.trace(self._span, self._step, outcome, self.attempt(), seconds)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {
@@ -138,8 +146,22 @@ class AttemptRecord:
                 "ms": self._ms,
             }
             if self._reason:
-                told["reason"] = Reason.Name(self._reason).removeprefix("REASON_").lower()
+                told["reason"] = reason_name(self._reason)
             log.log(level, "attempt", extra=told)
+
+
+def reason_name(reason: Reason.ValueType) -> str:
+    """Return the name of a reason as logs and traces have it, such as `upstream_timeout`."""
+    return Reason.Name(reason).removeprefix("REASON_").lower()
+
+
+def _names(step: Step) -> dict[str, str]:
+    """Return the attributes that say what is asked."""
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": step.key.provider,
+        "gen_ai.request.model": step.key.model,
+    }
 
 
 class AttemptLog:
@@ -150,6 +172,7 @@ class AttemptLog:
         metrics: of attempts, hedges and recoveries.
         failure_log: of the attempts that failed.
         monotonic: seconds of a clock that never goes back.
+        telemetry: records a span for each attempt, where there is a collector.
     """
 
     def __init__(
@@ -158,25 +181,61 @@ class AttemptLog:
         metrics: Metrics,
         failure_log: FailureLog,
         monotonic: Callable[[], float],
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.breakers = breakers
         self.metrics = metrics
         self.failure_log = failure_log
         self.monotonic = monotonic
+        self.telemetry = telemetry
         # Looking a counter up by its labels costs more than counting.
-        self._counters: dict[tuple[str, Outcome], Counter] = {}
+        self._counters: dict[tuple[str, Outcome], tuple[Counter, Histogram]] = {}
 
-    def count(self, provider: str, outcome: Outcome) -> None:
-        """Count an attempt at a provider."""
-        counter = self._counters.get((provider, outcome))
-        if counter is None:
-            counter = self.metrics.attempts.labels(provider, outcome)
-            self._counters[provider, outcome] = counter
-        counter.inc()
+    def count(self, provider: str, outcome: Outcome, seconds: float) -> None:
+        """Count an attempt at a provider, which took so long."""
+        found = self._counters.get((provider, outcome))
+        if found is None:
+            metrics = self.metrics
+            found = (
+                metrics.attempts.labels(provider, outcome),
+                metrics.attempt_seconds.labels(provider, outcome),
+            )
+            self._counters[provider, outcome] = found
+        attempts, times = found
+        attempts.inc()
+        times.observe(seconds)
 
-    def begin(self, step: Step) -> AttemptRecord:
-        """Return the record of an attempt at a step's model, which begins."""
-        return AttemptRecord(self, step)
+    def begin(self, step: Step, parent: TraceContext | None = None) -> AttemptRecord:
+        """Return the record of an attempt at a step's model, which begins.
+
+        With a collector it is a span of the trace of `parent`, and what the current task sends
+        to the provider continues that span.
+        """
+        if self.telemetry is None:
+            return AttemptRecord(self, step, None)
+        span = self.telemetry.begin(
+            f"chat {step.key.model}",
+            "client",
+            parent,
+            {**_names(step), "gateway.step": step.step_id},
+        )
+        attempt_trace.set(span.context)
+        return AttemptRecord(self, step, span)
+
+    def trace(
+        self, span: Span, step: Step, outcome: Outcome, attempt: Attempt, seconds: float
+    ) -> None:
+        """End the span of an attempt, and record how long it took."""
+        assert self.telemetry is not None, "it began the span"
+        error = "" if outcome == "served" else reason_name(attempt.reason)
+        details: dict[str, str | int] = {"gateway.outcome": outcome}
+        if attempt.status:
+            details["http.response.status_code"] = attempt.status
+        span.end(details, error)
+        names = _names(step)
+        if error:
+            names["error.type"] = error
+        self.telemetry.record("gen_ai.client.operation.duration", seconds, names)
 
     def skip(self, step: Step) -> None:
         """Write down that a step is left out because its model keeps failing."""

@@ -3,6 +3,7 @@
 import asyncio
 
 from services.common.errors import GatewayError
+from services.common.telemetry.trace_context import current_trace
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.budget import RetryBudget
@@ -16,6 +17,7 @@ class RunContext:
 
     Attributes:
         loop: the running event loop.
+        parent: the trace that all attempts are part of, where they are recorded.
         plan: what may be tried.
         attempts: makes the attempts.
         log: where they are written down.
@@ -28,7 +30,7 @@ class RunContext:
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "log", "loop"),
+        *("attempts", "budget", "delivered", "log", "loop", "parent"),
         *("plan", "records", "retries", "uniform", "whole"),
     )
 
@@ -45,6 +47,7 @@ class RunContext:
     ) -> None:
         """Begin a run; without a `budget` it has the plan's."""
         self.loop = loop
+        self.parent = None if log.telemetry is None else current_trace.get()
         self.plan = plan
         self.attempts = attempts
         self.log = log
@@ -57,7 +60,7 @@ class RunContext:
 
     def begin(self, step: Step) -> AttemptRecord:
         """Return the record of an attempt that begins."""
-        record = self.log.begin(step)
+        record = self.log.begin(step, self.parent)
         self.records.append(record)
         return record
 

@@ -22,6 +22,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
+from services.common.telemetry.trace_context import attempt_trace, current_trace
 from services.common.texts import printable
 from services.inference import http
 from services.inference.offload import offload
@@ -361,6 +362,8 @@ class Upstream:
             fields = http.fields((self._sent | own).items())
         if headers:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
+        if (trace := attempt_trace.get() or current_trace.get()) is not None:
+            fields += http.fields(trace.pairs())
         return self._client.send(self._origin, "POST", self._target(path), fields, body)
 
     async def _refusal(self, response: http.Response) -> UpstreamError:

@@ -23,6 +23,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import WebTool
 from services.common.errors import GatewayError
+from services.common.telemetry.spans import Span, Telemetry
+from services.common.telemetry.trace_context import current_trace
 from services.common.texts import fit
 from services.inference.metrics import Metrics
 from services.inference.tools.domains import domain_of, permits
@@ -77,6 +79,7 @@ class WebTools:
         metrics: counts calls.
         now: returns the current time.
         timeout_s: timeout of one call in seconds.
+        telemetry: records a span for each call, where there is a collector.
 
     Attributes:
         available: the tools that can run.
@@ -90,6 +93,7 @@ class WebTools:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         timeout_s: float = CALL_TIMEOUT_S,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.available = Available(searches is not None, reads is not None)
         self._searches = searches
@@ -97,6 +101,7 @@ class WebTools:
         self._metrics = metrics
         self._now = now
         self._timeout_s = timeout_s
+        self._telemetry = telemetry
 
     async def run(
         self, call: ToolUse, tool: WebTool, is_known: Callable[[str], bool]
@@ -110,6 +115,7 @@ class WebTools:
         """
         result = ServerToolResult(tool_use_id=call.id, name=call.name)
         outcome = "cancelled"
+        span = self._begin_span(call)
         try:
             if call.name == SEARCH:
                 result.search.CopyFrom(await self._search(call, tool))
@@ -120,7 +126,23 @@ class WebTools:
             result.error_code = outcome = refusal.args[0]
         finally:
             self._metrics.tool_calls.labels(call.name, outcome).inc()
+            if span is not None:
+                span.end({"gateway.outcome": outcome}, "" if outcome == "served" else outcome)
         return result
+
+    def _begin_span(self, call: ToolUse) -> Span | None:
+        if self._telemetry is None:
+            return None
+        return self._telemetry.begin(
+            f"execute_tool {call.name}",
+            "internal",
+            current_trace.get(),
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": call.name,
+                "gen_ai.tool.call.id": call.id,
+            },
+        )
 
     def refuse(self, call: ToolUse, code: str) -> ServerToolResult:
         """Return an error result for a call that is not run."""

@@ -1,0 +1,29 @@
+"""Measurement of how late the event loop is."""
+
+import asyncio
+
+from facade.metrics import Metrics
+
+_EVERY_S = 0.5
+
+
+class LoopDelay:
+    """Observes by how much each of its timers goes off late."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
+        """Start measuring."""
+        self._loop = loop
+        self._seconds = metrics.loop_delay_seconds
+        self._begin()
+
+    def stop(self) -> None:
+        """Stop measuring."""
+        self._timer.cancel()
+
+    def _begin(self) -> None:
+        self._due = self._loop.time() + _EVERY_S
+        self._timer = self._loop.call_at(self._due, self._observe)
+
+    def _observe(self) -> None:
+        self._seconds.observe(max(self._loop.time() - self._due, 0.0))
+        self._begin()

@@ -1,0 +1,94 @@
+"""Traces of requests: the span of each, and the context that goes with its calls."""
+
+from facade.http.exchange import Exchange
+from services.common.telemetry.spans import Span
+from services.common.telemetry.trace_context import (
+    TRACEPARENT_KEY,
+    TRACESTATE_KEY,
+    current_trace,
+    parse_trace_context,
+)
+
+_SERVER_ERRORS = 500
+
+
+def begin_trace(exchange: Exchange) -> Span | None:
+    """Join the trace that a request names, or begin one; return its span where it is recorded.
+
+    Without a collector the caller's own context goes on to the provider, and into the log.
+    """
+    parent = None
+    if (given := exchange.headers.get(TRACEPARENT_KEY)) is not None:
+        parent = parse_trace_context(given, exchange.headers.get(TRACESTATE_KEY, ""))
+    telemetry = exchange.context.telemetry
+    span = None
+    if telemetry is not None:
+        span = telemetry.begin(
+            f"{exchange.method} {exchange.route}",
+            "server",
+            parent,
+            {
+                "http.request.method": exchange.method,
+                "http.route": exchange.route,
+                "gateway.request_id": exchange.request_id,
+            },
+        )
+    exchange.trace = parent if span is None else span.context
+    # A connection has one task for all its requests.
+    current_trace.set(exchange.trace)
+    return span
+
+
+def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> None:
+    """End the span of a request, and record how long it took and what it used."""
+    telemetry = exchange.context.telemetry
+    assert telemetry is not None, "it began the span"
+    error = (exchange.failure or str(status)) if status >= _SERVER_ERRORS else ""
+    details: dict[str, str | int] = {"http.response.status_code": status}
+    if exchange.caller is not None:
+        details["enduser.id"] = exchange.caller.user_id
+    if exchange.failure is not None:
+        details["gateway.error"] = exchange.failure
+    names: dict[str, str] = {}
+    served = exchange.served
+    if served is not None and served.model:
+        names = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": served.provider,
+            "gen_ai.request.model": exchange.model or served.model,
+            "gen_ai.response.model": served.model,
+        }
+        details |= names
+        details["gen_ai.usage.input_tokens"] = served.input_tokens
+        details["gen_ai.usage.output_tokens"] = served.output_tokens
+    span.end(details, error)
+    telemetry.record(
+        "http.server.request.duration",
+        seconds,
+        {
+            "http.request.method": exchange.method,
+            "http.route": exchange.route,
+            "http.response.status_code": status,
+        },
+    )
+    if served is None or not names:
+        return
+    for kind, tokens in (("input", served.input_tokens), ("output", served.output_tokens)):
+        telemetry.record("gen_ai.client.token.usage", tokens, {**names, "gen_ai.token.type": kind})
+    if (timing := stream_timing(exchange, seconds)) is not None:
+        first, each = timing
+        telemetry.record("gen_ai.server.time_to_first_token", first, names)
+        if each is not None:
+            telemetry.record("gen_ai.server.time_per_output_token", each, names)
+
+
+def stream_timing(exchange: Exchange, seconds: float) -> tuple[float, float | None] | None:
+    """Return the seconds to the first content of a stream, and those for each token after it.
+
+    None without a stream that had content; a stream of one token has no second figure.
+    """
+    first, served = exchange.first_content_s, exchange.served
+    if first is None or served is None:
+        return None
+    more = served.output_tokens - 1
+    return first, (seconds - first) / more if more > 0 else None

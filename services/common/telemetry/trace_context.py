@@ -1,0 +1,59 @@
+"""W3C trace context: which trace a request belongs to, and the span it is part of.
+
+Source: https://www.w3.org/TR/trace-context/, level 1.
+"""
+
+import re
+from contextvars import ContextVar
+from typing import NamedTuple
+
+# Of a request, of a call's metadata, and of a request to a provider.
+TRACEPARENT_KEY = "traceparent"
+TRACESTATE_KEY = "tracestate"
+
+# Characters of `tracestate` that a party has to carry; a longer one is left out.
+_MAX_STATE = 512
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+_STATE = re.compile(rf"[\x20-\x7e]{{1,{_MAX_STATE}}}")
+_SAMPLED = 1
+
+
+class TraceContext(NamedTuple):
+    """A span's place in a trace.
+
+    Attributes:
+        trace_id: 32 hexadecimal digits.
+        span_id: 16 hexadecimal digits.
+        is_sampled: whether the trace is recorded by whoever began it.
+        state: value of `tracestate`, or "".
+    """
+
+    trace_id: str
+    span_id: str
+    is_sampled: bool
+    state: str = ""
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return the header fields, or the entries of a call's metadata, that carry the context."""
+        parent = f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.is_sampled else 0:02x}"
+        if self.state:
+            return (TRACEPARENT_KEY, parent), (TRACESTATE_KEY, self.state)
+        return ((TRACEPARENT_KEY, parent),)
+
+
+def parse_trace_context(traceparent: str, tracestate: str = "") -> TraceContext | None:
+    """Return the context that both headers hold, or None for an invalid `traceparent`."""
+    found = _TRACEPARENT.fullmatch(traceparent.strip(" \t"))
+    if found is None or (found[1] == "00" and found[5]):
+        return None
+    state = tracestate.strip(" \t")
+    is_sampled = bool(int(found[4], 16) & _SAMPLED)
+    return TraceContext(found[2], found[3], is_sampled, state if _STATE.fullmatch(state) else "")
+
+
+# Of the request that the current task serves; None where it is part of no trace.
+current_trace: ContextVar[TraceContext | None] = ContextVar("current_trace", default=None)
+# Of the attempt that the current task makes, where attempts are recorded.
+attempt_trace: ContextVar[TraceContext | None] = ContextVar("attempt_trace", default=None)

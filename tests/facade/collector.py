@@ -1,0 +1,66 @@
+"""An OpenTelemetry collector: OTLP over HTTP, read with OpenTelemetry's own protos."""
+
+from typing import Any
+
+from aiohttp import web
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+
+class Collector:
+    """Holds what it was sent.
+
+    Attributes:
+        app: to be served.
+        spans: all spans, as they came.
+        points: histogram points by the metric's name.
+        resources: attributes of each sender.
+    """
+
+    def __init__(self) -> None:
+        self.app = web.Application()
+        self.app.router.add_post("/v1/traces", self._traces)
+        self.app.router.add_post("/v1/metrics", self._metrics)
+        self.spans: list[Span] = []
+        self.points: dict[str, list[Any]] = {}
+        self.resources: list[dict[str, Any]] = []
+
+    def named(self, name: str) -> list[Span]:
+        return [span for span in self.spans if span.name == name]
+
+    async def _traces(self, request: web.Request) -> web.Response:
+        sent = ExportTraceServiceRequest.FromString(await _body(request))
+        for resource in sent.resource_spans:
+            self.resources.append(attributes(resource.resource))
+            for scope in resource.scope_spans:
+                self.spans += scope.spans
+        return _answer(ExportTraceServiceResponse())
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        sent = ExportMetricsServiceRequest.FromString(await _body(request))
+        for resource in sent.resource_metrics:
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    self.points.setdefault(metric.name, []).extend(metric.histogram.data_points)
+        return _answer(ExportMetricsServiceResponse())
+
+
+async def _body(request: web.Request) -> bytes:
+    assert request.content_type == "application/x-protobuf"
+    return await request.read()  # aiohttp has unpacked it
+
+
+def _answer(message: Any) -> web.Response:
+    return web.Response(body=message.SerializeToString(), content_type="application/x-protobuf")
+
+
+def attributes(holder: Any) -> dict[str, Any]:
+    """Return the attributes of a span, a point or a resource."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in holder.attributes}

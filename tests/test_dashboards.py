@@ -1,0 +1,46 @@
+"""The dashboard and the alert rules name metrics that the gateway has, with their labels."""
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from prometheus_client import CollectorRegistry
+
+from facade.metrics import Metrics as FacadeMetrics
+from services.inference.metrics import Metrics as InferenceMetrics
+from tests.gateway_in_process import running_gateway
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+_NAME = re.compile(r"\bgateway_[a-z_]+")
+_GROUPED = re.compile(r"by \(([^)]*)\)")
+
+
+def expressions() -> list[str]:
+    dashboard = json.loads((DEPLOY / "grafana/dashboards/gateway.json").read_text())
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    rules = yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text())
+    shown = [target["expr"] for panel in panels for target in panel["targets"]]
+    return shown + [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+
+
+async def test_every_metric_is_there(tmp_path):
+    async with running_gateway(tmp_path) as gateway:
+        async with gateway.http.get(f"{gateway.metrics_url}/metrics") as answer:
+            text = await answer.text()
+    known = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    known |= {f"{name}_bucket" for name in known}
+    used = {name for one in expressions() for name in _NAME.findall(one)}
+    assert used
+    assert used - known == set()
+
+
+def test_labels_are_those_of_the_metrics():
+    registry = CollectorRegistry()
+    FacadeMetrics(registry), InferenceMetrics(registry)
+    labels = {"le", "limit"}
+    for metric in registry._collector_to_names:
+        labels |= set(metric._labelnames)
+    for one in expressions():
+        for group in _GROUPED.findall(one):
+            assert set(group.replace(" ", "").split(",")) <= labels, one
