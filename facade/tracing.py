@@ -10,6 +10,8 @@ from services.common.telemetry.trace_context import (
 )
 
 _SERVER_ERRORS = 500
+# What monitoring asks for, many times a minute.
+_NOT_RECORDED = frozenset({"/healthz", "/metrics", "/readyz"})
 
 
 def begin_trace(exchange: Exchange) -> Span | None:
@@ -22,7 +24,7 @@ def begin_trace(exchange: Exchange) -> Span | None:
         parent = parse_trace_context(given, exchange.headers.get(TRACESTATE_KEY, ""))
     telemetry = exchange.context.telemetry
     span = None
-    if telemetry is not None:
+    if telemetry is not None and exchange.route not in _NOT_RECORDED:
         span = telemetry.begin(
             f"{exchange.method} {exchange.route}",
             "server",

@@ -204,3 +204,11 @@ async def test_lines_of_a_request_name_its_trace(tmp_path, caplog):
     failures = [line for line in lines if line["level"] in ("warning", "error")]
     assert failures
     assert {line["trace_id"] for line in failures} == {PARENT.trace_id}
+
+
+async def test_what_monitoring_asks_for_is_not_recorded(tmp_path, collector):
+    async with running_gateway(tmp_path, environ=collector.environ) as gateway:
+        for url in (f"{gateway.metrics_url}/metrics", f"{gateway.url}/healthz"):
+            async with gateway.http.get(url) as answer:
+                assert answer.status == 200
+    assert collector.spans == []
