@@ -21,6 +21,8 @@ UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
+    `x-gateway-deployment` is there where the model has several.
+
     `x-gateway-adapted` lists converted media, as many as fit: the path of each part, and its
     conversion.
 
@@ -39,6 +41,8 @@ def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
         "x-gateway-step": _safe(served.step[:MAX_NAME]),
         "x-gateway-attempts": str(served.attempts),
     }
+    if deployment := served.deployment:
+        headers["x-gateway-deployment"] = _safe(deployment[:MAX_NAME])
     if served.dropped:
         headers["x-gateway-dropped"] = _listed(
             served.dropped if paths is None else paths.dropped(served.dropped)

@@ -13,7 +13,14 @@ from services.common.settings.loading import (
     load,
     parse,
 )
-from services.common.settings.providers import WILDCARD, Input, Model, Provider
+from services.common.settings.providers import (
+    WILDCARD,
+    Balance,
+    Deployment,
+    Input,
+    Model,
+    Provider,
+)
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
@@ -44,6 +51,8 @@ __all__ = [
     "ArticleDocuments",
     "ArticleQuota",
     "Articles",
+    "Balance",
+    "Deployment",
     "Discovery",
     "Grpc",
     "Input",

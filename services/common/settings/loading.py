@@ -68,10 +68,12 @@ class Settings(Section):
         for index, model in enumerate(self.models):
             if model.name in seen:
                 raise ValueError(f"models[{index}].name: {model.name!r} is there twice")
-            if model.provider not in self.providers and model.provider != "sandbox":
-                raise ValueError(
-                    f"models[{index}].provider: there is no [providers.{model.provider}]"
-                )
+            for number, one in enumerate(model.served_by):
+                if one.provider not in self.providers and one.provider != "sandbox":
+                    place = f"deployments[{number}]." if model.deployments else ""
+                    raise ValueError(
+                        f"models[{index}].{place}provider: there is no [providers.{one.provider}]"
+                    )
             seen.add(model.name)
         return self
 

@@ -1411,6 +1411,7 @@ class Served(_message.Message):
     HEADERS_FIELD_NUMBER: _builtins.int
     UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
     ADAPTED_FIELD_NUMBER: _builtins.int
+    DEPLOYMENT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1425,6 +1426,8 @@ class Served(_message.Message):
     """Optional, at most 128 characters of `A-Za-z0-9._:/+=-`. The provider's id of the request,
     which its support asks for.
     """
+    deployment: _builtins.str
+    """Optional, of a model with several deployments: the one that served, as `provider/upstream`."""
     @_builtins.property
     def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Paths of request fields that the provider does not support, such as
@@ -1457,10 +1460,11 @@ class Served(_message.Message):
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         upstream_request_id: _builtins.str = ...,
         adapted: _abc.Iterable[_builtins.str] | None = ...,
+        deployment: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "deployment", b"deployment", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
