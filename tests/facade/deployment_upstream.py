@@ -11,9 +11,9 @@ from aiohttp import web
 Script = Callable[[dict[str, Any]], web.StreamResponse]
 
 
-def failing(status: int, headers: Mapping[str, str] | None = None, code: str = "") -> Script:
+def failing(status: int, headers: Mapping[str, str] | None = None, message: str = "no") -> Script:
     """Return a script that answers with an error."""
-    body = orjson.dumps({"error": {"message": f"status {status}", "code": code}})
+    body = orjson.dumps({"error": {"message": message}})
 
     def fail(given: dict[str, Any]) -> web.StreamResponse:
         return web.Response(

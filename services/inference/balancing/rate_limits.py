@@ -70,7 +70,8 @@ def after_failure(
             found = exhausted(headers, now)
             asked = UNTOLD_WAIT_S if found is None else found.wait_s
         return None if asked is None else _bounded(asked, "rate_limited")
-    if error.status in _OF_ACCOUNTS:
+    lacks_key = error.reason == errors_pb2.REASON_UPSTREAM_AUTH and error.status is None
+    if lacks_key or error.status in _OF_ACCOUNTS:
         return Cooldown(REFUSED_WAIT_S, "refused")
     return None
 
