@@ -47,6 +47,8 @@ class Context:
         drain: the requests in progress.
         background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
+        has_response_cache: whether there is a cache of answers, which `cache-control` of requests
+            is for.
     """
 
     settings: Settings
@@ -66,6 +68,7 @@ class Context:
     drain: Drain
     background: BackgroundTasks
     cors: Cors | None
+    has_response_cache: bool = False
 
 
 class ServedAnswer(NamedTuple):

@@ -110,6 +110,7 @@ class Facade:
                 counted.background.inc,
             ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
+            has_response_cache=settings.response_cache.enabled,
         )
         runner = web.AppRunner(
             create_app(context),

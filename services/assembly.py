@@ -34,10 +34,10 @@ from services.common.sweeping import sweeper_lease
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
-from services.inference.adaptation.sweeper import ROUNDS
-from services.inference.assembly import Inference
+from services.inference.assembly import ANSWERS, Inference
 from services.inference.files import FileStore
 from services.inference.memory.turn_client import TurnClient
+from services.inference.store_sweeper import ROUNDS
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
 from services.memory.responses import servicer as responses
@@ -172,11 +172,12 @@ class Services:
                 sweeper_lease(
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
+                sweeper_lease(database, ANSWERS, settings.limits.sweep_every_s, source),
                 for_blobs,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
-                inference.InferenceServicer(services._inference.engine),
+                inference.InferenceServicer(services._inference.engine, services._inference.cache),
                 inference.SERVICE_NAME,
             )
 

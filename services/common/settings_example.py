@@ -220,4 +220,11 @@ timeout_s = 10
 kept_s = 604800               # how long
 kept_bytes = 4294967296       # of all users together; the oldest go first
 kept_bytes_per_user = 536870912   # of one user
+
+[response_cache]              # answers to equal requests (docs/response-cache.md)
+enabled = false
+ttl_s = 3600                  # how long an answer is kept, at most 2592000
+max_bytes = 1073741824        # of all answers together; the oldest go first
+max_answer_bytes = 1048576    # of one answer; larger ones are not kept
+scope = "user"                # whose equal requests share an answer: user | team
 """

@@ -149,10 +149,9 @@ class Engine:
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
-        loads = Loads(monotonic, metrics)
-        self.balancer = Balancer(loads, self.breakers, uniform)
+        self.balancer = Balancer(Loads(monotonic, metrics), self.breakers, uniform)
         self._attempt_log = AttemptLog(
-            self.breakers, metrics, self.failure_log, loads, self.balancer, monotonic
+            self.breakers, metrics, self.failure_log, self.balancer, monotonic
         )
         self._adaptation = adaptation
         self._uniform = uniform
@@ -377,8 +376,7 @@ class Engine:
         """
         request = given.request if isinstance(given, LazyRequest) else given
         if request.expects_built_in_tools:
-            web = self.routes.web
-            request.use_built_in_tools = web is not None and web.available.searches
+            request.use_built_in_tools = self.routes.has_search
         if not isinstance(given, LazyRequest):
             return given, None
         if request.use_built_in_tools or uses_memory(request):

@@ -89,6 +89,12 @@ class Metrics:
             ("provider", "model", "reason"),
             registry=registry,
         )
+        self.response_cache = Counter(
+            "gateway_response_cache",
+            "Requests by what the cache of answers did: hit, miss, bypass.",
+            ("result",),
+            registry=registry,
+        )
         self._deployments: set[ModelKey] = set()
         self._unknown: set[ModelKey] = set()
         self._breakers = Gauge(

@@ -32,6 +32,8 @@ class DeploymentUpstream:
         asked: the names of the deployments, in the order in which they were asked.
         bodies: what they were sent.
         silent: names of deployments that never answer.
+        text: what those that are well say after their name.
+        is_cut: whether their streams break off after that.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,8 @@ class DeploymentUpstream:
         self.asked: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.silent: set[str] = set()
+        self.text = ""
+        self.is_cut = False
         self.app = web.Application()
         self.app.router.add_post("/{name}/{rest:.*}", self._answer)
 
@@ -65,15 +69,20 @@ class DeploymentUpstream:
             told = {"object": "list", "data": [vector], "model": "e", "usage": {"prompt_tokens": 1}}
             return web.json_response(told, headers=headers)
         if not body.get("stream"):
-            return web.json_response(_completion(name), headers=headers)
+            return web.json_response(_completion(name + self.text), headers=headers)
         stream = web.StreamResponse(
             headers={"content-type": "text/event-stream", **(headers or {})}
         )
         await stream.prepare(request)
-        for delta, finish in (({"role": "assistant", "content": name}, None), ({}, "stop")):
+        for delta, finish in (
+            ({"role": "assistant", "content": name + self.text}, None),
+            ({}, "stop"),
+        ):
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
             chunk = {**_HEAD, "object": "chat.completion.chunk", "choices": [choice]}
             await stream.write(b"data: " + orjson.dumps(chunk) + b"\n\n")
+            if self.is_cut:
+                return stream
         await stream.write(b"data: [DONE]\n\n")
         return stream
 
@@ -81,8 +90,8 @@ class DeploymentUpstream:
 _HEAD = {"id": "c", "created": 1, "model": "m"}
 
 
-def _completion(name: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": name}
+def _completion(text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
     return {
         **_HEAD,
         "object": "chat.completion",

@@ -18,6 +18,7 @@ from services.common.settings.sections import (
     Grpc,
     Limits,
     Memory,
+    ResponseCache,
     Roles,
     Server,
     Storage,
@@ -54,6 +55,7 @@ class Settings(Section):
     memory: Memory = Memory()
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
+    response_cache: ResponseCache = ResponseCache()
 
     @field_validator("providers", mode="before")
     @classmethod

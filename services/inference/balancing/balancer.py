@@ -25,10 +25,13 @@ class Balancer:
         loads: what the process knows of deployments.
         breakers: their circuit breakers.
         uniform: random source of choices.
+
+    Attributes:
+        loads: as the argument.
     """
 
     def __init__(self, loads: Loads, breakers: CircuitBreakers, uniform: Uniform) -> None:
-        self._loads = loads
+        self.loads = loads
         self._breakers = breakers
         self._uniform = uniform
 
@@ -81,7 +84,7 @@ class Balancer:
         """Return which of some deployments is to be asked again, and the seconds to wait for it."""
         waits = [self._wait_s(step) for step in steps]
         best = min(range(len(steps)), key=waits.__getitem__)
-        return best, self._loads.wait_s(steps[best].key)
+        return best, self.loads.wait_s(steps[best].key)
 
     def _order(
         self,
@@ -100,17 +103,17 @@ class Balancer:
         loads: list[float] | None = None
         if deployments.balance == "least_busy":
             loads = [
-                self._loads.busy(key, weight) for key, weight in zip(keys, weights, strict=True)
+                self.loads.busy(key, weight) for key, weight in zip(keys, weights, strict=True)
             ]
         elif deployments.balance == "fastest":
-            loads = self._loads.slow(keys, kind)
+            loads = self.loads.slow(keys, kind)
         waits = [self._wait_s(step) for step in steps]
         return ordered(draws, weights, waits, loads, STICKY_SLACK if is_sticky else 1.0)
 
     def _wait_s(self, step: Step) -> float:
         if not self._breakers.admits(step.key):
             return _OPEN_S
-        return self._loads.wait_s(step.key)
+        return self.loads.wait_s(step.key)
 
 
 def _user_id() -> str:

@@ -11,7 +11,6 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.balancing.balancer import Balancer
-from services.inference.balancing.loads import Loads
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
@@ -213,14 +212,13 @@ class AttemptLog:
         breakers: CircuitBreakers,
         metrics: Metrics,
         failure_log: FailureLog,
-        loads: Loads,
         balancer: Balancer,
         monotonic: Callable[[], float],
     ) -> None:
         self.breakers = breakers
         self.metrics = metrics
         self.failure_log = failure_log
-        self.loads = loads
+        self.loads = balancer.loads
         self.balancer = balancer
         self.monotonic = monotonic
         # Looking a counter up by its labels costs more than counting.
