@@ -2,7 +2,7 @@
 
 Providers keep the beginnings of recent prompts, and read them again at a fraction of the price and
 time, each deployment for itself. A conversation begins alike in all of its requests: with its
-instructions and the first message of its user.
+instructions and the first message of its user. One that the server remembers has a name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ from hashlib import blake2b
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.lazy_request import LazyRequest
+from services.inference.providers.billing import BILLING
 
 # Bytes of the beginning that are compared.
 _MAX_BYTES = 64 << 10
@@ -30,9 +31,14 @@ def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None
     """
     digest = blake2b(digest_size=16)
     digest.update(f"{user_id}\0{request.model}\0".encode())
+    if memory_id := request.memory.memory_id:
+        digest.update(memory_id.encode())
+        return digest.digest()
     left = _MAX_BYTES
     texts = _canonical(request) if lazy is None else _written(lazy.fields)
     for text in texts:
+        if text.startswith(BILLING):
+            text = text.partition("\n")[2]
         # A character takes a byte at least.
         digest.update(text[:left].encode(errors="replace"))
         left -= len(text)

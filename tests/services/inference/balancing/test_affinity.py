@@ -2,7 +2,7 @@
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message
-from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
 from services.common.lazy_request import LazyRequest
 from services.inference.balancing.affinity import affinity_of
 
@@ -62,3 +62,22 @@ def test_only_the_beginning_of_a_long_prompt_counts():
 
 def test_what_is_no_conversation_is_no_failure():
     assert lazy(messages=[1, None, {"role": "user", "content": [3, {"text": 4}]}], input={"a": 1})
+
+
+def test_the_billing_line_of_claude_code_does_not_count():
+    def of(line: str) -> bytes:
+        parts = [{"type": "text", "text": text} for text in (line, "You are an agent.")]
+        return lazy(system=parts, messages=[USER])
+
+    changing = [f"x-anthropic-billing-header: cc_version=2.1; cch={code};" for code in ("a1", "b2")]
+    assert of(changing[0]) == of(changing[1]) == lazy(system="You are an agent.", messages=[USER])
+    assert of(changing[0] + "\nMore.") != of(changing[0])
+
+
+def test_a_remembered_conversation_is_known_by_its_name():
+    def of(memory_id: str, text: str) -> bytes:
+        message = Message(role=conversation.ROLE_USER, blocks=[Block(text=text)])
+        request = GenerateRequest(model="m", messages=[message], memory=Memory(memory_id=memory_id))
+        return affinity_of("u", request, None)
+
+    assert of("mine", "Hi") == of("mine", "And then?") != of("other", "Hi")
