@@ -172,7 +172,7 @@ class Services:
                 sweeper_lease(
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
-                sweeper_lease(database, ANSWERS, settings.limits.sweep_every_s, source),
+                sweeper_lease(database, ANSWERS, ROUNDS * settings.limits.sweep_every_s, source),
                 for_blobs,
             )
             server.add(

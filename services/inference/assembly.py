@@ -225,9 +225,9 @@ class Inference:
         """Open the cache of answers, and begin to sweep it."""
         bounds = settings.response_cache
         store = open_store(settings.storage, reserve, ANSWERS)
-        self.cache = CachedAnswers(self.engine, store, bounds, self._metrics, source)
+        every_s = ROUNDS * settings.limits.sweep_every_s
+        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, source)
         kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
-        every_s = settings.limits.sweep_every_s
         self._cache_sweeper = StoreSweeper(ANSWERS, store, lease, every_s, kept, source)
         self._sweeping.append(asyncio.create_task(self._cache_sweeper.run()))
 

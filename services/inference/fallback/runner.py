@@ -216,7 +216,7 @@ class FallbackRunner:
             if not delivered.comparable or delivered.size() > (context.plan.max_recovered or 0):
                 raise error
             runner = StepRunner(context, broken.index)
-            if not (runner.moves_on(error) or await runner.may_retry(error)):
+            if not (runner.switch_deployment(error) or await runner.may_retry(error)):
                 if self._ends(runner, error):
                     raise error
                 runner = self._step_runner(self._following(runner, error))

@@ -143,8 +143,8 @@ class StepRunner:
             self._move_to(index)
         return True
 
-    def moves_on(self, error: UpstreamError) -> bool:
-        """Go on to another deployment of the model, at once; False where there is none to try.
+    def switch_deployment(self, error: UpstreamError) -> bool:
+        """Turn to another deployment of the model after a failure; False where none is left.
 
         That is no retry: each deployment is tried once before the first of those.
         """
@@ -218,7 +218,7 @@ class StepRunner:
             self._changes += 1
             if self.may_convert:
                 await self.adapt()
-        elif self.moves_on(error):
+        elif self.switch_deployment(error):
             if self.may_convert:
                 await self.adapt()
         elif not await self.may_retry(error):

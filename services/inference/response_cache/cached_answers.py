@@ -38,7 +38,6 @@ log = logging.getLogger(__name__)
 _MAX_WRITES = 64
 # Between two sweeps a process stores at most this share of all bytes.
 _SHARE = 8
-_SHARE_PERIOD_S = 60.0
 
 Request = GenerateRequest | LazyRequest
 
@@ -50,6 +49,7 @@ class CachedAnswers:
         engine: answers requests that the cache does not.
         store: where answers are kept.
         bounds: of the cache.
+        sweep_s: seconds between two sweeps of the store.
         metrics: counts hits and misses.
         source: the clocks.
     """
@@ -59,12 +59,14 @@ class CachedAnswers:
         engine: Engine,
         store: ByteStore,
         bounds: ResponseCache,
+        sweep_s: float,
         metrics: Metrics,
         source: Source,
     ) -> None:
         self._engine = engine
         self._store = store
         self._bounds = bounds
+        self._sweep_s = sweep_s
         self._metrics = metrics
         self._source = source
         self._writes: set[asyncio.Task[None]] = set()
@@ -168,7 +170,7 @@ class CachedAnswers:
     def _keep(self, key: str, content: bytes) -> None:
         """Store an answer in the background, unless there is too much to store."""
         now = self._source.monotonic()
-        if now - self._period_began > _SHARE_PERIOD_S:
+        if now - self._period_began > self._sweep_s:
             self._period_began, self._written = now, 0
         size = len(content)
         if (
