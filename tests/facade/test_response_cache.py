@@ -86,8 +86,13 @@ class Cached:
 async def cached(tmp_path, *, source: Source | None = None, **fields: Any):
     upstream = DeploymentUpstream()
     async with serving(upstream.app) as address:
-        providers = upstream.providers(address, "east")
-        models = [{"name": "m", "provider": "east"}, {"name": "n", "provider": "east"}]
+        providers = upstream.providers(address, "east", "west")
+        models = [
+            {"name": "m", "provider": "east"},
+            {"name": "n", "provider": "east"},
+            {"name": "other", "provider": "east", "fallbacks": ["spare"]},
+            {"name": "spare", "provider": "west"},
+        ]
         async with running_gateway(
             tmp_path,
             address,
@@ -240,6 +245,19 @@ async def test_failures_are_not_kept(tmp_path, stream):
             await gateway.ask(stream=stream)
         assert len(gateway.upstream.asked) == 2
         assert gateway.files() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_answer_of_a_stand_in_is_not_kept(tmp_path, stream):
+    async with cached(tmp_path) as gateway:
+        gateway.upstream.scripts["east"] = failing(404)
+        for _ in range(2):
+            result, _, body = await gateway.ask(model="other", stream=stream)
+            assert (result, b"west" in body) == ("miss", True)
+        assert gateway.files() == []
+        del gateway.upstream.scripts["east"]
+        assert b"east" in (await gateway.ask(model="other", stream=stream))[2]
+        await gateway.kept(1)
 
 
 async def test_an_answer_that_breaks_off_is_not_kept(tmp_path):

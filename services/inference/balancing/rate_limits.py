@@ -103,7 +103,8 @@ def _until_reset(text: str, now: Callable[[], float]) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        return _of_duration(text) or _of_time(text, now)
+        duration = _of_duration(text)
+        return _of_time(text, now) if duration is None else duration
     if not math.isfinite(seconds):
         return None
     return seconds - now() if seconds >= _FIRST_TIME else seconds

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_BYPASS,
@@ -40,6 +40,19 @@ _MAX_WRITES = 64
 _SHARE = 8
 
 Request = GenerateRequest | LazyRequest
+
+
+class _Place(NamedTuple):
+    """Where the answer to a request is kept.
+
+    Attributes:
+        key: in the store.
+        step_id: of the model that was asked for. An answer of another, which stands in for it while
+            it fails, is not kept.
+    """
+
+    key: str
+    step_id: str
 
 
 class CachedAnswers:
@@ -79,17 +92,17 @@ class CachedAnswers:
         Raises:
             GatewayError: as the engine's.
         """
-        key = self._key(given, directives, whole=True)
-        if key and (kept := await self._kept(key, directives)):
+        place = self._place(given, directives, whole=True)
+        if place and (kept := await self._kept(place.key, directives)):
             response = kept.response(self._source.now_ms())
             if response is not None:
                 self._count("hit")
                 return response
-        self._count("miss" if key else "bypass")
+        self._count("miss" if place else "bypass")
         response = await self._engine.generate(given)
-        if key:
-            self._keep(key, response.SerializeToString())
-        response.served.cache = CACHE_STATUS_MISS if key else CACHE_STATUS_BYPASS
+        if place and response.served.step == place.step_id:
+            self._keep(place.key, response.SerializeToString())
+        response.served.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
         return response
 
     async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
@@ -98,35 +111,37 @@ class CachedAnswers:
         Raises:
             GatewayError: as the engine's.
         """
-        key = self._key(given, directives, whole=False)
-        if key and (kept := await self._kept(key, directives)):
-            batches = kept.batches(self._source.now_ms())
-            if batches is not None:
+        place = self._place(given, directives, whole=False)
+        if place and (kept := await self._kept(place.key, directives)):
+            events = kept.batches(self._source.now_ms())
+            if events is not None:
                 self._count("hit")
-                return _replayed(batches)
-        self._count("miss" if key else "bypass")
+                return _replayed(events)
+        self._count("miss" if place else "bypass")
         n = (given.request if isinstance(given, LazyRequest) else given).n or 1
-        return self._recorded(key, await self._engine.stream(given), n)
+        batches = await self._engine.stream(given)
+        return _bypassing(batches) if place is None else self._recorded(place, batches, n)
 
     async def drain(self) -> None:
         """Wait until the answers that are being stored have been."""
         if self._writes:
             await asyncio.gather(*self._writes)
 
-    def _key(self, given: Request, directives: CacheDirectives, *, whole: bool) -> str:
-        """Return the key of a request's answer, "" where the cache takes no part."""
+    def _place(self, given: Request, directives: CacheDirectives, *, whole: bool) -> _Place | None:
+        """Return where a request's answer is kept, or None where the cache takes no part."""
         request, lazy = (given.request, given) if isinstance(given, LazyRequest) else (given, None)
         known = caller.get(None)
         if directives.no_store or known is None:
-            return ""
+            return None
         if not is_cacheable(request, lazy, has_search=self._engine.routes.has_search):
-            return ""
+            return None
         try:
             plan = self._engine.plan_of(request)
         except GatewayError:
-            return ""  # as the engine will say
+            return None  # as the engine will say
         owner = owner_of(known, self._bounds.scope)
-        return key_of(owner, request, lazy, plan, whole=whole)
+        key = key_of(owner, request, lazy, plan, whole=whole)
+        return _Place(key, plan.steps[0].step_id)
 
     async def _kept(self, key: str, directives: CacheDirectives) -> CachedAnswer | None:
         """Return the answer under a key, if there is one that is young enough."""
@@ -146,14 +161,15 @@ class CachedAnswers:
             is_fresh = is_fresh and age_s <= directives.max_age_s
         return kept if is_fresh else None
 
-    async def _recorded(self, key: str, batches: Batches, n: int) -> Batches:
+    async def _recorded(self, place: _Place, batches: Batches, n: int) -> Batches:
         """Yield the events of a stream, and keep them once it is complete."""
         parts: list[bytes] = []
-        left = self._bounds.max_answer_bytes if key else -1
-        status = CACHE_STATUS_MISS if key else CACHE_STATUS_BYPASS
+        left = self._bounds.max_answer_bytes
         finished = 0
         async with aclosing(batches):
             async for batch in batches:
+                if batch[0].HasField("start") and batch[0].start.served.step != place.step_id:
+                    left = -1
                 if left >= 0:
                     # Messages one after the other are one message with the events of all.
                     part = StreamGenerateResponse(events=batch).SerializeToString()
@@ -162,10 +178,10 @@ class CachedAnswers:
                     finished += sum(event.HasField("finish") for event in batch)
                     if left < 0:
                         parts.clear()
-                _mark(batch, status)
+                _mark(batch, CACHE_STATUS_MISS)
                 yield batch
         if left >= 0 and finished >= n:
-            self._keep(key, b"".join(parts))
+            self._keep(place.key, b"".join(parts))
 
     def _keep(self, key: str, content: bytes) -> None:
         """Store an answer in the background, unless there is too much to store."""
@@ -201,6 +217,13 @@ class CachedAnswers:
 async def _replayed(batches: list[Batch]) -> Batches:
     for batch in batches:
         yield batch
+
+
+async def _bypassing(batches: Batches) -> Batches:
+    async with aclosing(batches):
+        async for batch in batches:
+            _mark(batch, CACHE_STATUS_BYPASS)
+            yield batch
 
 
 def _mark(batch: Batch, status: CacheStatus.ValueType) -> None:

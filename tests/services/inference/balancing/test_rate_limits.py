@@ -71,6 +71,7 @@ def test_a_refused_account_is_left_alone_and_refused_content_not():
     ("reset", "wait_s"),
     [
         ("20ms", 0.02),
+        ("0s", 0),
         ("6m0s", 360),
         ("1h2m3s", LONGEST_WAIT_S),
         ("2.5", 2.5),
