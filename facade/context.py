@@ -49,6 +49,8 @@ class Context:
         background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
         telemetry: records spans and measurements; None without a collector.
+        has_response_cache: whether there is a cache of answers, which `cache-control` of requests
+            is for.
     """
 
     settings: Settings
@@ -69,6 +71,7 @@ class Context:
     background: BackgroundTasks
     cors: Cors | None
     telemetry: Telemetry | None
+    has_response_cache: bool = False
 
 
 class ServedAnswer(NamedTuple):

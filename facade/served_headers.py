@@ -5,6 +5,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from facade.dialects.paths import CallerPaths
+from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import Served
 from services.common.texts import MAX_NAME
 
@@ -14,12 +15,21 @@ _SAFE = "/:@!$&'()*+;=~[]._-"
 _LONGEST_LIST = 4000
 
 
+_CACHE_WORDS = {
+    inference_pb2.CACHE_STATUS_HIT: "hit",
+    inference_pb2.CACHE_STATUS_MISS: "miss",
+    inference_pb2.CACHE_STATUS_BYPASS: "bypass",
+}
+
 # The provider's request id.
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
 def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
+
+    `x-gateway-deployment` is there where the model has several, `x-gateway-cache` where the gateway
+    has a cache of answers, with `age` in seconds (RFC 9111, section 5.1) for one that was in it.
 
     `x-gateway-adapted` lists converted media, as many as fit: the path of each part, and its
     conversion.
@@ -39,6 +49,12 @@ def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
         "x-gateway-step": _safe(served.step[:MAX_NAME]),
         "x-gateway-attempts": str(served.attempts),
     }
+    if deployment := served.deployment:
+        headers["x-gateway-deployment"] = _safe(deployment[:MAX_NAME])
+    if status := served.cache:
+        headers["x-gateway-cache"] = _CACHE_WORDS[status]
+        if status == inference_pb2.CACHE_STATUS_HIT:
+            headers["age"] = str(served.cache_age_s)
     if served.dropped:
         headers["x-gateway-dropped"] = _listed(
             served.dropped if paths is None else paths.dropped(served.dropped)

@@ -116,6 +116,7 @@ class Facade:
             ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
             telemetry=telemetry,
+            has_response_cache=settings.response_cache.enabled,
         )
         runner = web.AppRunner(
             create_app(context),

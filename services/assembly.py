@@ -35,10 +35,10 @@ from services.common.telemetry.spans import Telemetry
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
-from services.inference.adaptation.sweeper import ROUNDS
-from services.inference.assembly import Inference
+from services.inference.assembly import ANSWERS, Inference
 from services.inference.files import FileStore
 from services.inference.memory.turn_client import TurnClient
+from services.inference.store_sweeper import ROUNDS
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
 from services.memory.responses import servicer as responses
@@ -175,12 +175,13 @@ class Services:
                 sweeper_lease(
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
+                sweeper_lease(database, ANSWERS, ROUNDS * settings.limits.sweep_every_s, source),
                 for_blobs,
                 telemetry=telemetry,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
-                inference.InferenceServicer(services._inference.engine),
+                inference.InferenceServicer(services._inference.engine, services._inference.cache),
                 inference.SERVICE_NAME,
             )
 

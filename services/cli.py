@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from services.accounts.repository import AccountRepository, KeyInfo
-    from services.common.settings import Settings
+    from services.common.settings import Model, Settings
 
 # The names of the plans; a test keeps them in step with the proto.
 Plan = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
@@ -243,8 +243,14 @@ def check() -> None:
         f"The settings are right: {settings.server.host}:{settings.server.port}, "
         f"{database}, data in {settings.storage.data_dir}, "
         f"providers named: {', '.join(settings.providers) or 'none'}, "
-        f"models named: {', '.join(model.name for model in settings.models) or 'none'}."
+        f"models named: {', '.join(map(_named, settings.models)) or 'none'}."
     )
+
+
+def _named(model: "Model") -> str:
+    """Return the name of a model, and how many deployments it has if there are several."""
+    count = len(model.served_by)
+    return model.name if count == 1 else f"{model.name} ({count} deployments)"
 
 
 @config.command("example")

@@ -29,6 +29,7 @@ from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
 
 _JSON = "application/json"
+_MAX_CACHE_CONTROL = 256  # characters
 _DIALECTS: Mapping[Kind, Dialect.ValueType] = {
     "chat": conversation_pb2.DIALECT_OPENAI,
     "messages": conversation_pb2.DIALECT_ANTHROPIC,
@@ -83,12 +84,22 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
 def rpc_metadata(exchange: Exchange) -> Metadata:
     """Return the metadata of every RPC for a request."""
     carried = call_metadata(exchange.api_key, exchange.request_id)
+    if exchange.context.has_response_cache:
+        carried = (*carried, *_cache_control(exchange))
     passed = exchange.headers.get(HOPS_KEY)
     if passed is not None:
         carried = (*carried, (HOPS_KEY, str(parse_hops(passed))))
     if exchange.trace is not None:
         carried = (*carried, *exchange.trace.pairs())
     return carried
+
+
+def _cache_control(exchange: Exchange) -> Metadata:
+    """Return the caller's `cache-control`, for the cache of answers."""
+    given = exchange.headers.get("cache-control", "")
+    if not 0 < len(given) <= _MAX_CACHE_CONTROL or not (given.isascii() and given.isprintable()):
+        return ()
+    return (("cache-control", given),)
 
 
 def metadata(request: web.Request) -> Metadata:

@@ -52,6 +52,15 @@ name = "fast"                 # what callers write; "claude-*": every name that 
                               # name counts before a wildcard, a longer wildcard before a shorter
 provider = "openai"
 upstream = "gpt-4o-mini"      # default: the name that was asked for
+# In place of provider and upstream, places that serve the same model (docs/load-balancing.md):
+# deployments = [
+#   {provider = "azure-east", upstream = "mini-1", weight = 3},
+#   {provider = "azure-west", upstream = "mini-2", weight = 1},
+#   {provider = "openai", weight = 0},   # 0: while no other can be asked
+# ]
+balance = "weighted"          # weighted | least_busy (fewest calls of this process under way) |
+                              # fastest (shortest time to the first content)
+sticky = true                 # conversations stay where they began, for the provider's cache
 inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
 context_window = 128000
 max_output_tokens = 16384
@@ -218,4 +227,11 @@ otlp_endpoint = ""            # of its receiver for HTTP, as "http://127.0.0.1:4
 service_name = "llm-gateway"
 sample_ratio = 1.0            # of the traces that begin here; others are kept as they came
 metrics_every_s = 60          # how often measurements are sent
+
+[response_cache]              # answers to equal requests (docs/response-cache.md)
+enabled = false
+ttl_s = 3600                  # how long an answer is kept, at most 2592000
+max_bytes = 1073741824        # of all answers together; the oldest go first
+max_answer_bytes = 1048576    # of one answer; larger ones are not kept
+scope = "user"                # whose equal requests share an answer: user | team
 """

@@ -14,13 +14,13 @@ from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
+from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings
 from services.common.telemetry.spans import Telemetry
 from services.inference import abilities, diagnostics, discovery
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
-from services.inference.adaptation.store import open_store
-from services.inference.adaptation.sweeper import ROUNDS, ConversionSweeper
+from services.inference.byte_store import Bounds, open_store
 from services.inference.catalogue import Inputs
 from services.inference.conversion.converter import Converter
 from services.inference.conversion.pool import ConversionPool, PooledConverter
@@ -33,8 +33,10 @@ from services.inference.http import Client
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
+from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
 from services.inference.routing import Models
+from services.inference.store_sweeper import ROUNDS, StoreSweeper
 from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
@@ -45,6 +47,10 @@ log = logging.getLogger(__name__)
 # Local servers come and go; the lists of others only change with new models.
 _LEARN_LOCAL_EVERY_S = 30.0
 _LEARN_ALL_EVERY_ROUNDS = 20
+# Name of the folder of conversions.
+_CONVERSIONS = "conversions"
+# The same of cached answers, and of the lease of their sweeper.
+ANSWERS = "answers"
 
 
 class Inference:
@@ -52,6 +58,7 @@ class Inference:
 
     Attributes:
         engine: generates answers.
+        cache: keeps them; None where the settings do not turn it on.
     """
 
     def __init__(
@@ -64,6 +71,7 @@ class Inference:
         files: Files,
         memories: TurnOpener,
         lease: Lease,
+        cache_lease: Lease,
         reserve: DiskReserve,
         environ: Mapping[str, str],
         telemetry: Telemetry | None,
@@ -77,7 +85,7 @@ class Inference:
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._without_responses: set[str] = set()  # addresses of servers
-        self._conversions = open_store(settings.storage, reserve)
+        self._conversions = open_store(settings.storage, reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter: Converter = PooledConverter(self._pool, _user)
         self._resolver = Resolver()
@@ -96,14 +104,19 @@ class Inference:
             telemetry=telemetry,
         )
         self._learning = asyncio.create_task(self._keep_learning())
-        self._sweeper = ConversionSweeper(
+        self._sweeper = StoreSweeper(
+            _CONVERSIONS,
             self._conversions,
             lease,
             ROUNDS * settings.limits.sweep_every_s,
-            settings.adaptation,
+            _conversion_bounds(settings.adaptation),
             source,
         )
-        self._sweeping = asyncio.create_task(self._sweeper.run())
+        self._sweeping = [asyncio.create_task(self._sweeper.run())]
+        self.cache: CachedAnswers | None = None
+        self._cache_sweeper: StoreSweeper | None = None
+        if settings.response_cache.enabled:
+            self._open_cache(settings, cache_lease, reserve, source)
 
     @classmethod
     async def start(
@@ -115,14 +128,16 @@ class Inference:
         files: Files,
         memories: TurnOpener,
         lease: Lease,
+        cache_lease: Lease,
         reserve: DiskReserve,
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
     ) -> Self:
         """Build the service; this does not wait for providers.
 
-        `lease` is held by the process that deletes old conversions; `reserve` is the free disk
-        space that they must leave. `telemetry` records spans, where there is a collector.
+        `lease` is held by the process that deletes old conversions, `cache_lease` by the one that
+        deletes old answers; `reserve` is the free disk space that both must leave. `telemetry`
+        records spans, where there is a collector.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -144,6 +159,7 @@ class Inference:
             files,
             memories,
             lease,
+            cache_lease,
             reserve,
             environ,
             telemetry,
@@ -197,13 +213,30 @@ class Inference:
     async def stop(self) -> None:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
-        self._learning.cancel()
-        self._sweeping.cancel()
-        await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)
+        tasks = [self._learning, *self._sweeping]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._sweeper.stop()
+        if self._cache_sweeper is not None:
+            await self._cache_sweeper.stop()
+        if self.cache is not None:
+            await self.cache.drain()
         await self._pool.close()
         self._resolver.close()
         await self._client.close()
+
+    def _open_cache(
+        self, settings: Settings, lease: Lease, reserve: DiskReserve, source: Source
+    ) -> None:
+        """Open the cache of answers, and begin to sweep it."""
+        bounds = settings.response_cache
+        store = open_store(settings.storage, reserve, ANSWERS)
+        every_s = ROUNDS * settings.limits.sweep_every_s
+        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, source)
+        kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
+        self._cache_sweeper = StoreSweeper(ANSWERS, store, lease, every_s, kept, source)
+        self._sweeping.append(asyncio.create_task(self._cache_sweeper.run()))
 
     def _adaptation(self) -> Adaptation:
         return Adaptation(
@@ -255,6 +288,10 @@ class Inference:
         for number in itertools.count():
             await self.learn(local_only=number % _LEARN_ALL_EVERY_ROUNDS != 0)
             await asyncio.sleep(_LEARN_LOCAL_EVERY_S)
+
+
+def _conversion_bounds(kept: AdaptationSettings) -> Bounds:
+    return Bounds(kept.kept_s, kept.kept_bytes, kept.kept_bytes_per_user)
 
 
 def _user() -> str:

@@ -1,6 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.inference.v1.inference_pb2 import Served
@@ -49,6 +49,11 @@ class Attempt:
         """What the model is known to refuse, names of `services.inference.refusals`."""
         return self._call.without
 
+    @property
+    def answer_headers(self) -> Mapping[str, str] | None:
+        """The headers of the provider's response; None before it, and without HTTP."""
+        return self._call.answer_headers
+
     async def whole(self) -> Batch:
         """Ask the provider, and return all events of its answer.
 
@@ -90,7 +95,8 @@ class Attempt:
     def describe(self, served: Served, step_id: str, attempts: int) -> None:
         """Write down what serves the attempt, and what of the request could not be used."""
         call = self._call
-        served.CopyFrom(_served(call.target.name, call.target.provider, step_id, attempts))
+        target = call.target
+        served.CopyFrom(_served(target.name, target.provider, step_id, attempts))
         # Setting an empty value takes as long as any other.
         if call.dropped:
             served.dropped.extend(call.dropped)
@@ -98,6 +104,8 @@ class Attempt:
             served.memory_truncated = self._left_out
         if self._adapted:
             served.adapted.extend(self._adapted)
+        if target.is_deployment:
+            served.deployment = f"{target.provider}/{target.upstream}"
         set_served_head(served, call, self._provider.dialect)
 
 

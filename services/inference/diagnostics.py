@@ -37,7 +37,20 @@ def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
         *_own_keys(settings, environ),
         *_misspelt_names(settings),
         *_fallbacks_of_other_spaces(settings),
+        *_deployments_with_state(settings),
     ]
+
+
+def _deployments_with_state(settings: Settings) -> Iterator[str]:
+    for model in settings.models:
+        for index, one in enumerate(model.deployments):
+            provider = settings.providers.get(one.provider)
+            if len(model.deployments) > 1 and provider is not None and provider.pass_stateful:
+                yield (
+                    f"models.{model.name}.deployments[{index}]: the provider {one.provider!r} has "
+                    "pass_stateful, and what callers keep at it is unknown to the other "
+                    "deployments; a model with one deployment suits them"
+                )
 
 
 def _fallbacks_of_other_spaces(settings: Settings) -> Iterator[str]:

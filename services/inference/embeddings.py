@@ -5,6 +5,7 @@ one answer, and those of answers that a caller compares, are never mixed.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
@@ -53,6 +54,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     if request.fallback in _CHAINS and request.HasField("fallback_config"):
         routed.fallback_config.CopyFrom(request.fallback_config)
     plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
+    plan = engine.balancer.arranged(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
     [batch] = await engine.runner(plan, attempts, whole=True).whole()
     response = attempts.response
@@ -98,7 +100,7 @@ def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
     first = plan.steps[0]
     if not is_chain:
         steps = [step for step in plan.steps if share_space(step.target, first.target)]
-        return plan._replace(steps=tuple(steps), hedge_after_s=0.0)
+        return _in_one_place(plan._replace(steps=tuple(steps), hedge_after_s=0.0))
     for step in plan.steps:
         if step.parameters is not None:
             where = f"{step.path}.parameters"
@@ -111,7 +113,17 @@ def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
                 f"of {quoted(first.target.name)}, and must not be mixed with them; the setting "
                 "vector_space of both models would say that they are",
             )
-    return plan
+    return _in_one_place(plan)
+
+
+def _in_one_place(plan: Plan) -> Plan:
+    """Return a plan in which a model without a vector space has its first deployment alone."""
+    if not plan.is_balanced:
+        return plan
+    steps = (
+        step if step.target.vector_space else replace(step, deployments=()) for step in plan.steps
+    )
+    return plan._replace(steps=tuple(steps))
 
 
 def share_space(one: Target, other: Target) -> bool:

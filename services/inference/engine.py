@@ -26,6 +26,8 @@ from services.inference import estimate, thinking, validation
 from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt import Batches
 from services.inference.attempt_factory import RequestAttempts
+from services.inference.balancing.balancer import Balancer
+from services.inference.balancing.loads import Loads
 from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.budget import RetryBudget
@@ -119,6 +121,7 @@ class Engine:
 
     Attributes:
         breakers: the circuit breakers of models.
+        balancer: chooses among the deployments of a model.
         failure_log: writes the failures of providers to the log.
         refusals: the fields that models reject.
     """
@@ -149,8 +152,9 @@ class Engine:
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
+        self.balancer = Balancer(Loads(monotonic, metrics), self.breakers, uniform)
         self._attempt_log = AttemptLog(
-            self.breakers, metrics, self.failure_log, monotonic, telemetry
+            self.breakers, metrics, self.failure_log, self.balancer, monotonic, telemetry
         )
         self._adaptation = adaptation
         self._uniform = uniform
@@ -179,7 +183,7 @@ class Engine:
         request, lazy = self._split(given)
         if lazy is not None:
             return whole_of(await self._lazy_runner(lazy, whole=True).whole())
-        checked = await self._checked(request)
+        checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             return await self._whole(await self._prepared(request, checked))
         async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
@@ -196,7 +200,7 @@ class Engine:
         request, lazy = self._split(given)
         if lazy is not None:
             return self._lazy_runner(lazy, whole=False).stream()
-        checked = await self._checked(request)
+        checked = await self._checked(request, whole=False)
         if checked.is_remembered:
             return self._remembered(request, checked)
         return self._stream(await self._prepared(request, checked))
@@ -205,7 +209,7 @@ class Engine:
         """Count the input tokens of a request; an estimate where its provider cannot count."""
         request, _ = self._split(request)
         mark(request)
-        checked = await offload(self._check, request)
+        checked = await offload(self._check, request, whole=False)
         if not checked.is_remembered:
             return await self._counted(await self._prepared(request, checked, counts=True))
         async with opened_turn(
@@ -247,6 +251,8 @@ class Engine:
         """
         routes, plans = self._routed
         plan = plans.of(lazy.request)
+        if plan.is_balanced:
+            plan = self.balancer.arranged(plan, lazy.request, whole=whole, lazy=lazy)
         providers = routes.providers_of(lazy.request.dialect)
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
@@ -322,15 +328,15 @@ class Engine:
             served=served,
         )
 
-    async def _checked(self, request: GenerateRequest) -> _CheckedRequest:
+    async def _checked(self, request: GenerateRequest, *, whole: bool) -> _CheckedRequest:
         mark(request)
-        return await offload(self._check, request)
+        return await offload(self._check, request, whole=whole)
 
-    def _check(self, request: GenerateRequest) -> _CheckedRequest:
+    def _check(self, request: GenerateRequest, *, whole: bool) -> _CheckedRequest:
         """Check a request and make its plan, without waiting."""
         kinds = validation.check(request)
         routes, plans = self._routed
-        plan = plans.of(request)
+        plan = self.balancer.arranged(plans.of(request), request, whole=whole)
         providers = routes.providers_of(request.dialect)
         has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
@@ -373,8 +379,7 @@ class Engine:
         """
         request = given.request if isinstance(given, LazyRequest) else given
         if request.expects_built_in_tools:
-            web = self.routes.web
-            request.use_built_in_tools = web is not None and web.available.searches
+            request.use_built_in_tools = self.routes.has_search
         if not isinstance(given, LazyRequest):
             return given, None
         if request.use_built_in_tools or uses_memory(request):

@@ -10,6 +10,8 @@ _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 _SECONDS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _MAX_UNKNOWN = 100  # maximum number of unknown models with a label of their own
 
+_MAX_DEPLOYMENTS = 1_000  # maximum number of deployments with labels of their own
+
 
 class Metrics:
     """The counters of one process."""
@@ -75,6 +77,33 @@ class Metrics:
             buckets=range(1, 9),
             registry=registry,
         )
+        self.deployment_attempts = Counter(
+            "gateway_deployment_attempts",
+            "Attempts at deployments of models with several, by outcome as of all attempts.",
+            ("provider", "model", "outcome"),
+            registry=registry,
+        )
+        self.deployment_calls = Gauge(
+            "gateway_deployment_live_calls",
+            "Calls under way at deployments of models with several.",
+            ("provider", "model"),
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self.deployment_cooldowns = Counter(
+            "gateway_deployment_cooldowns",
+            "Times that a deployment was left alone: rate_limited, exhausted (nothing remains of "
+            "a limit), refused (the key, the account or the model).",
+            ("provider", "model", "reason"),
+            registry=registry,
+        )
+        self.response_cache = Counter(
+            "gateway_response_cache",
+            "Requests by what the cache of answers did: hit, miss, bypass.",
+            ("result",),
+            registry=registry,
+        )
+        self._deployments: set[ModelKey] = set()
         self._unknown: set[ModelKey] = set()
         self._breakers = Gauge(
             "gateway_breaker_open",
@@ -83,6 +112,30 @@ class Metrics:
             multiprocess_mode="livemax",
             registry=registry,
         )
+
+    def deployment_began(self, key: ModelKey) -> None:
+        """Count the start of a call of a deployment."""
+        if self._has_labels(key):
+            self.deployment_calls.labels(key.provider, key.model).inc()
+
+    def deployment_ended(self, key: ModelKey, outcome: str) -> None:
+        """Count the end of a call of a deployment."""
+        if self._has_labels(key):
+            self.deployment_calls.labels(key.provider, key.model).dec()
+            self.deployment_attempts.labels(key.provider, key.model, outcome).inc()
+
+    def deployment_cooled(self, key: ModelKey, reason: str) -> None:
+        """Count that a deployment is left alone for a while."""
+        if self._has_labels(key):
+            self.deployment_cooldowns.labels(key.provider, key.model, reason).inc()
+
+    def _has_labels(self, key: ModelKey) -> bool:
+        """Return whether a deployment is among the first so many; wildcards have any number."""
+        if key not in self._deployments:
+            if len(self._deployments) >= _MAX_DEPLOYMENTS:
+                return False
+            self._deployments.add(key)
+        return True
 
     def breaker_changed(self, key: ModelKey, state: State, *, is_known: bool) -> None:
         """Export the state of a model's circuit breaker.

@@ -69,6 +69,11 @@ class Routes:
     def _of_responses(self) -> Mapping[str, Provider]:
         return _ProvidersOfResponses(self.providers, self.responses)
 
+    @property
+    def has_search(self) -> bool:
+        """Whether the gateway searches the web for models."""
+        return self.web is not None and self.web.available.searches
+
     def providers_of(self, dialect: Dialect.ValueType) -> Mapping[str, Provider]:
         """Return the providers by name, as requests of a dialect call them."""
         return self._of_responses if dialect == DIALECT_RESPONSES else self.providers

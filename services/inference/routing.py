@@ -23,7 +23,7 @@ from services.common.errors import GatewayError, model_not_found
 from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
 from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
-from services.inference.providers.base import Target
+from services.inference.providers.base import Deployments, Target
 
 SANDBOX = "sandbox"
 # Kinds of providers whose reasoning models always think.
@@ -82,9 +82,18 @@ class Models:
             target = self._of_wildcard(offered.name) or offered
             if self._targets.setdefault(target.name, target) is target and listed:
                 others.append(self._describe(target))
-        self._offers = {(target.provider, target.upstream) for target in self._targets.values()}
+        self._offers = {
+            (one.provider, one.upstream)
+            for target in self._targets.values()
+            for one in (target.deployments.targets if target.deployments else (target,))
+        }
         # A wildcard with a fixed model resolves only to that model.
-        self._offers |= {(one.provider, one.upstream) for one in wildcards if one.upstream}
+        self._offers |= {
+            (place.provider, place.upstream)
+            for one in wildcards
+            for place in one.served_by
+            if place.upstream
+        }
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
         # Cached, as callers repeat the same few names.
@@ -166,10 +175,23 @@ class Models:
 
     def _configured_target(self, model: settings.Model, name: str) -> Target:
         """Return the model of a configured name."""
-        upstream = model.upstream or name
-        facts = _overridden(self._facts(model.provider, upstream), model)
+        targets = [self._deployment(model, name, one) for one in model.served_by]
+        first = targets[0]
+        if len(targets) == 1:
+            return first
+        deployments = Deployments(
+            tuple(replace(target, is_deployment=True) for target in targets),
+            tuple(one.weight for one in model.served_by),
+            model.balance,
+            model.sticky,
+        )
+        return replace(first, is_deployment=True, deployments=deployments)
+
+    def _deployment(self, model: settings.Model, name: str, place: settings.Deployment) -> Target:
+        upstream = place.upstream or name
+        facts = _overridden(self._facts(place.provider, upstream), model)
         return self._target_of(
-            name, model.provider, upstream, facts, model.fallbacks, model.vector_space or ""
+            name, place.provider, upstream, facts, model.fallbacks, model.vector_space or ""
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:

@@ -12,16 +12,25 @@ from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
 from services.inference.offload import parse_large
+from services.inference.response_cache import directives
+from services.inference.response_cache.cached_answers import CachedAnswers
+from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.event_batch import EventBatch
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
 
 class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
-    """Implements `inference.proto`; errors are raised as GatewayError."""
+    """Implements `inference.proto`; errors are raised as GatewayError.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: answers requests.
+        cache: keeps its answers; None without a cache.
+    """
+
+    def __init__(self, engine: Engine, cache: CachedAnswers | None = None) -> None:
         self._engine = engine
+        self._cache = cache
 
     async def Generate(
         self,
@@ -31,6 +40,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        if self._cache is not None:
+            return await self._cache.generate(request, _directives(context))
         return await self._engine.generate(request)
 
     async def StreamGenerate(
@@ -41,7 +52,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield a streamed answer, as `EventBatch`es."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        async with aclosing(await self._engine.stream(request)) as batches:
+        if self._cache is None:
+            answer = await self._engine.stream(request)
+        else:
+            answer = await self._cache.stream(request, _directives(context))
+        async with aclosing(answer) as batches:
             async for batch in batches:
                 yield EventBatch(batch)
 
@@ -86,3 +101,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
+
+
+def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:
+    """Return what the caller of a call wants of the cache."""
+    for name, value in context.invocation_metadata() or ():
+        if name == "cache-control":
+            return directives.parse(str(value))
+    return CacheDirectives()

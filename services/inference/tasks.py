@@ -90,7 +90,10 @@ async def _write(engine: Engine, name: str, prompt: Prompt) -> RunTaskResponse:
 
 async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskResponse:
     routes = engine.routes
+    # Vectors of deployments that may differ are not comparable.
     target = routes.models.resolve(name)
+    if target.vector_space:
+        target = engine.balancer.chosen(target)
     model = f"{target.provider}/{target.upstream}"
     call = EmbeddingCall(
         GenerateRequest(), target, stream=False, inputs=EmbedRequest(texts=request.texts)

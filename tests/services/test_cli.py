@@ -134,6 +134,18 @@ def test_right_settings_are_summed_up(gateway: Command) -> None:
     assert "hush" not in output
 
 
+def test_deployments_are_counted_and_checked(gateway: Command) -> None:
+    gateway.config.write_text(
+        '[providers.east]\nkind = "openai"\nbase_url = "http://127.0.0.1:1"\n'
+        '[[models]]\nname = "fast"\ndeployments = [{provider = "east"}, {provider = "sandbox"}]\n'
+    )
+    output, _ = gateway("config check")
+    assert "models named: fast (2 deployments)" in output
+    gateway.config.write_text('[[models]]\nname = "fast"\ndeployments = [{provider = "west"}]\n')
+    told = gateway.refused("config check", status=2)
+    assert "models[0].deployments[0].provider: there is no [providers.west]" in told
+
+
 def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None:
     gateway.environ["NO_SUCH_KEY"] = None
     gateway.config.write_text(

@@ -13,7 +13,14 @@ from services.common.settings.loading import (
     load,
     parse,
 )
-from services.common.settings.providers import WILDCARD, Input, Model, Provider
+from services.common.settings.providers import (
+    WILDCARD,
+    Balance,
+    Deployment,
+    Input,
+    Model,
+    Provider,
+)
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
@@ -27,6 +34,7 @@ from services.common.settings.sections import (
     MemoryQuota,
     MemoryStorage,
     PlanLimits,
+    ResponseCache,
     Roles,
     Server,
     Storage,
@@ -45,6 +53,8 @@ __all__ = [
     "ArticleDocuments",
     "ArticleQuota",
     "Articles",
+    "Balance",
+    "Deployment",
     "Discovery",
     "Grpc",
     "Input",
@@ -56,6 +66,7 @@ __all__ = [
     "Name",
     "PlanLimits",
     "Provider",
+    "ResponseCache",
     "Roles",
     "Server",
     "Settings",

@@ -18,6 +18,7 @@ from services.common.settings.sections import (
     Grpc,
     Limits,
     Memory,
+    ResponseCache,
     Roles,
     Server,
     Storage,
@@ -56,6 +57,7 @@ class Settings(Section):
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
     telemetry: Telemetry = Telemetry()
+    response_cache: ResponseCache = ResponseCache()
 
     @field_validator("providers", mode="before")
     @classmethod
@@ -70,10 +72,12 @@ class Settings(Section):
         for index, model in enumerate(self.models):
             if model.name in seen:
                 raise ValueError(f"models[{index}].name: {model.name!r} is there twice")
-            if model.provider not in self.providers and model.provider != "sandbox":
-                raise ValueError(
-                    f"models[{index}].provider: there is no [providers.{model.provider}]"
-                )
+            for number, one in enumerate(model.served_by):
+                if one.provider not in self.providers and one.provider != "sandbox":
+                    place = f"deployments[{number}]." if model.deployments else ""
+                    raise ValueError(
+                        f"models[{index}].{place}provider: there is no [providers.{one.provider}]"
+                    )
             seen.add(model.name)
         return self
 

@@ -1,7 +1,7 @@
 """Sections of the settings on providers and their models."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -15,6 +15,9 @@ _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 WILDCARD = "*"
 
 Input = Literal["text", "image", "pdf", "audio", "video"]
+# How a deployment of a model is chosen.
+Balance = Literal["weighted", "least_busy", "fastest"]
+MAX_DEPLOYMENTS = 64
 
 
 class Provider(Section):
@@ -56,12 +59,25 @@ class Provider(Section):
         return self.api_key_env
 
 
+class Deployment(Section):
+    """One place where a model is served."""
+
+    provider: Name
+    upstream: str = ""
+    weight: Annotated[float, Field(ge=0, le=1_000)] = 1
+
+
 class Model(Section):
     """A model under the name that callers write, or a wildcard (`claude-*`) for many names."""
 
     name: Name
-    provider: Name
+    provider: Name | None = None
     upstream: str = ""
+    deployments: Annotated[list[Deployment], Field(max_length=MAX_DEPLOYMENTS)] = Field(
+        default_factory=list
+    )
+    balance: Balance = "weighted"
+    sticky: bool = True
     inputs: list[Input] | None = None
     context_window: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -75,9 +91,35 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _has_wildcard_at_the_end(self) -> Self:
-        if WILDCARD in self.name[:-1] or WILDCARD in self.upstream:
+        upstreams = [self.upstream, *(one.upstream for one in self.deployments)]
+        if WILDCARD in self.name[:-1] or any(WILDCARD in upstream for upstream in upstreams):
             raise ValueError(f"name: takes one {WILDCARD}, at its end; upstream takes none")
         return self
+
+    @model_validator(mode="after")
+    def _is_served_somewhere(self) -> Self:
+        if (self.provider is None) == (not self.deployments):
+            raise ValueError("provider: is needed, or deployments in its place")
+        places = [(one.provider, one.upstream) for one in self.served_by]
+        for index, place in enumerate(places):
+            if place in places[:index]:
+                raise ValueError(f"deployments[{index}]: is there twice")
+        if self.deployments and not any(one.weight for one in self.deployments):
+            raise ValueError("deployments: one of them needs a weight above 0")
+        return self
+
+    @property
+    def served_by(self) -> Sequence[Deployment]:
+        """The deployments; the provider's model where it has no others.
+
+        Their `upstream` is that of the model where they have none of their own.
+        """
+        if self.provider is not None:
+            return (Deployment(provider=self.provider, upstream=self.upstream),)
+        return [
+            one if one.upstream else one.model_copy(update={"upstream": self.upstream})
+            for one in self.deployments
+        ]
 
     @property
     def is_wildcard(self) -> bool:

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -265,6 +265,16 @@ class Memory(Section):
     max_conversation: Annotated[int, Field(ge=1)] = 1000
     quota: MemoryQuota = MemoryQuota()
     storage: MemoryStorage = MemoryStorage()
+
+
+class ResponseCache(Section):
+    """The cache of answers to equal requests."""
+
+    enabled: bool = False
+    ttl_s: Annotated[float, Field(gt=0, le=30 * 86_400)] = 3600
+    max_bytes: Annotated[int, Field(ge=1 << 20)] = 1 << 30
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=64 << 20)] = 1 << 20
+    scope: Literal["user", "team"] = "user"
 
 
 class Adaptation(Section):

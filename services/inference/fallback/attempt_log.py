@@ -1,7 +1,7 @@
 """The attempt log: what became of each attempt, for logs, metrics, breakers and errors."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Literal, Self
 
@@ -11,6 +11,8 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.metrics import Counter, Histogram
 from services.common.telemetry.spans import Span, Telemetry
 from services.common.telemetry.trace_context import TraceContext, attempt_trace
+from services.inference.balancing.balancer import Balancer
+from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Step
@@ -164,6 +166,58 @@ def _names(step: Step) -> dict[str, str]:
     }
 
 
+class DeploymentRecord(AttemptRecord):
+    """One attempt at one of several deployments of a model, which counts for its load.
+
+    Args:
+        log: where it is written down.
+        step: of the plan.
+        span: of its trace, where attempts are recorded.
+        load_class: of the request.
+    """
+
+    __slots__ = ("_headers", "_load", "_load_class")
+
+    def __init__(self, log: "AttemptLog", step: Step, span: Span | None, load_class: int) -> None:
+        super().__init__(log, step, span)
+        self._load_class = load_class
+        self._headers: Mapping[str, str] = {}
+        self._load = log.loads.of(step.key)
+        self._load.calls += 1
+        log.loads.metrics.deployment_began(step.key)
+
+    def heard(self, headers: Mapping[str, str] | None) -> None:
+        """Note the headers of the provider's response; of a failed one before the failure."""
+        if headers is not None:
+            self._headers = headers
+
+    def answers(self, headers: Mapping[str, str] | None) -> None:
+        """Note the headers of an answer that has begun: what they say of limits counts at once."""
+        if headers is not None and (cooldown := exhausted(headers, self._log.loads.now)):
+            self._log.loads.cool(self._step.key, cooldown)
+
+    def started(self) -> None:
+        """Note that the first content has come."""
+        super().started()
+        now = self._log.monotonic()
+        self._load.note(self._load_class, now - self._began, now)
+
+    def failed(self, error: GatewayError) -> None:
+        """Note a failure of the provider, or that a time limit has passed."""
+        if self.outcome is None and isinstance(error, UpstreamError):
+            loads = self._log.loads
+            headers = self._headers
+            cooldown = after_failure(error, headers, loads.now) or exhausted(headers, loads.now)
+            if cooldown is not None:
+                loads.cool(self._step.key, cooldown)
+        super().failed(error)
+
+    def _close(self, outcome: Outcome) -> None:
+        self._load.calls -= 1
+        self._log.loads.metrics.deployment_ended(self._step.key, outcome)
+        super()._close(outcome)
+
+
 class AttemptLog:
     """Writes down the attempts of a process.
 
@@ -171,6 +225,8 @@ class AttemptLog:
         breakers: those of the models; each attempt counts.
         metrics: of attempts, hedges and recoveries.
         failure_log: of the attempts that failed.
+        loads: those of deployments; each attempt at one counts.
+        balancer: chooses the deployment of a retry.
         monotonic: seconds of a clock that never goes back.
         telemetry: records a span for each attempt, where there is a collector.
     """
@@ -180,12 +236,15 @@ class AttemptLog:
         breakers: CircuitBreakers,
         metrics: Metrics,
         failure_log: FailureLog,
+        balancer: Balancer,
         monotonic: Callable[[], float],
         telemetry: Telemetry | None = None,
     ) -> None:
         self.breakers = breakers
         self.metrics = metrics
         self.failure_log = failure_log
+        self.loads = balancer.loads
+        self.balancer = balancer
         self.monotonic = monotonic
         self.telemetry = telemetry
         # Looking a counter up by its labels costs more than counting.
@@ -205,21 +264,21 @@ class AttemptLog:
         attempts.inc()
         times.observe(seconds)
 
-    def begin(self, step: Step, parent: TraceContext | None = None) -> AttemptRecord:
+    def begin(
+        self, step: Step, load_class: int = 0, parent: TraceContext | None = None
+    ) -> AttemptRecord:
         """Return the record of an attempt at a step's model, which begins.
 
         With a collector it is a span of the trace of `parent`, and what the current task sends
         to the provider continues that span.
         """
-        if self.telemetry is None:
-            return AttemptRecord(self, step, None)
-        span = self.telemetry.begin(
-            f"chat {step.key.model}",
-            "client",
-            parent,
-            {**_names(step), "gateway.step": step.step_id},
-        )
-        attempt_trace.set(span.context)
+        span = None
+        if self.telemetry is not None:
+            names = {**_names(step), "gateway.step": step.step_id}
+            span = self.telemetry.begin(f"chat {step.key.model}", "client", parent, names)
+            attempt_trace.set(span.context)
+        if step.group is not None:
+            return DeploymentRecord(self, step, span, load_class)
         return AttemptRecord(self, step, span)
 
     def trace(

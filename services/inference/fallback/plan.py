@@ -6,7 +6,7 @@ refused whole (contract, Fallback rules).
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -62,6 +62,9 @@ class Step:
         fail_on: the caller's rule of what moves on; the usual one when None.
         parameters: fields that replace the request's; none when None.
         path: of the step in the caller's JSON, "" for a model that no step names.
+        deployments: the step at each deployment of the model, in a plan before one is chosen;
+            () for a model with one.
+        group: shared by the steps that stand for one step of such a plan; None elsewhere.
         key: what its breaker goes by.
     """
 
@@ -72,11 +75,22 @@ class Step:
     fail_on: FailOn | None = None
     parameters: GenerateRequest | None = None
     path: str = ""
+    deployments: "tuple[Step, ...]" = ()
+    group: object = None
     key: ModelKey = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the key, which is asked for again and again."""
         object.__setattr__(self, "key", ModelKey(self.target.provider, self.target.upstream))
+
+
+def at_deployments(step: Step) -> Step:
+    """Return a step with its `deployments`, if its model has several."""
+    if step.target.deployments is None:
+        return step
+    group = object()
+    places = (replace(step, target=one, group=group) for one in step.target.deployments.targets)
+    return replace(step, deployments=tuple(places))
 
 
 class Plan(NamedTuple):
@@ -91,6 +105,9 @@ class Plan(NamedTuple):
         max_recovered: characters of an answer that breaks off in the middle which may be gone
             on with; None where none may.
         is_patient: whether a wait that a provider asks for is kept however long it is.
+        is_balanced: whether a step's model has several deployments.
+        load_class: the class of requests whose times to the first content are compared; see
+            `services.inference.balancing.loads`.
     """
 
     steps: tuple[Step, ...]
@@ -99,15 +116,35 @@ class Plan(NamedTuple):
     hedge_after_s: float = 0.0
     max_recovered: int | None = None
     is_patient: bool = True
+    is_balanced: bool = False
+    load_class: int = 0
+
+    def after(self, index: int) -> int:
+        """Return the index of the step of the next model, past other deployments of this one."""
+        steps = self.steps
+        group = steps[index].group
+        index += 1
+        if group is not None:
+            while index < len(steps) and steps[index].group is group:
+                index += 1
+        return index
+
+    def group_of(self, index: int) -> range:
+        """Return the indexes of the deployments of a step's model."""
+        end = self.after(index)
+        group = self.steps[index].group
+        while index and group is not None and self.steps[index - 1].group is group:
+            index -= 1
+        return range(index, end)
 
     def hedges(self, index: int) -> bool:
-        """Return whether the step after `index` is asked beside it once it has been silent.
+        """Return whether the model after that of `index` is asked beside it once it is silent.
 
         Silence means nothing of a model that thinks, and asking another would be paid twice.
         """
         return (
             self.hedge_after_s > 0
-            and index + 1 < len(self.steps)
+            and self.after(index) < len(self.steps)
             and not self.steps[index].target.thinks
         )
 
@@ -150,9 +187,9 @@ class Plans:
     def _usual(self, model: str, is_alone: bool, asks_to_think: bool, recovers: bool) -> Plan:
         """Return the plan of a request without a chain of its own."""
         if is_alone:
-            return Plan((self._primary(model, _NO_RETRIES),))
+            return _plan((self._primary(model, _NO_RETRIES),))
         first = self._primary(model, _AUTO_RETRIES)
-        return Plan(
+        return _plan(
             (first, *self._configured(first)),
             hedge_after_s=0 if asks_to_think else self._limits.hedge_after_s,
             max_recovered=self._limits.max_recovered if recovers else None,
@@ -194,7 +231,7 @@ class Plans:
         if request.fallback == inference_pb2.FALLBACK_MODE_ENABLED:
             steps = (self._primary(request.model, _NO_RETRIES), *steps)
         timeout_s = config.global_timeout_ms / 1000
-        return Plan(
+        return _plan(
             steps,
             timeout_s=timeout_s if config.HasField("global_timeout_ms") else None,
             max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
@@ -203,14 +240,14 @@ class Plans:
 
     def _primary(self, model: str, retries: Retries) -> Step:
         target = self._models.resolve(model)
-        return Step(PRIMARY_STEP, target, self._limits.step_timeout_s, retries)
+        return at_deployments(Step(PRIMARY_STEP, target, self._limits.step_timeout_s, retries))
 
     def _configured(self, first: Step) -> Iterator[Step]:
         """Return the fallbacks that the operator configured for a model, as far as they are there.
 
         Models come and go with their servers; the others still stand in.
         """
-        seen = {first.key}
+        seen = _keys(first)
         for number, name in enumerate(first.target.fallbacks, 1):
             try:
                 target = self._models.resolve(name)
@@ -218,10 +255,21 @@ class Plans:
                 told = {"model": first.target.name, "fallback": name}
                 log.warning("fallback not found", extra=told)
                 continue
-            step = Step(f"fallback-{number}", target, self._limits.step_timeout_s, _AUTO_RETRIES)
-            if step.key not in seen:
-                seen.add(step.key)
+            step = at_deployments(
+                Step(f"fallback-{number}", target, self._limits.step_timeout_s, _AUTO_RETRIES)
+            )
+            if not _keys(step) <= seen:
+                seen |= _keys(step)
                 yield step
+
+
+def _plan(steps: tuple[Step, ...], **fields: Any) -> Plan:
+    return Plan(steps, is_balanced=any(step.deployments for step in steps), **fields)
+
+
+def _keys(step: Step) -> set[ModelKey]:
+    """Return the keys of a step's model, one for each deployment."""
+    return {one.key for one in step.deployments or (step,)}
 
 
 def _asks_to_think(request: GenerateRequest) -> bool:
@@ -270,14 +318,16 @@ def _step(
         timeout_s = min(given["timeout_ms"] / 1000, timeout_s)
     if "parameters" in given:
         _check_parameters(request, given["parameters"], f"{path}.parameters")
-    return Step(
-        given.get("step_id", ""),
-        _step_target(given.get("model", ""), path, models),
-        timeout_s,
-        _retries(given["retry_policy"], path) if "retry_policy" in given else _NO_RETRIES,
-        _fail_on(given["fail_on"], f"{path}.fail_on") if "fail_on" in given else None,
-        given.get("parameters"),
-        path,
+    return at_deployments(
+        Step(
+            given.get("step_id", ""),
+            _step_target(given.get("model", ""), path, models),
+            timeout_s,
+            _retries(given["retry_policy"], path) if "retry_policy" in given else _NO_RETRIES,
+            _fail_on(given["fail_on"], f"{path}.fail_on") if "fail_on" in given else None,
+            given.get("parameters"),
+            path,
+        )
     )
 
 

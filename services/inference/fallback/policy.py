@@ -30,7 +30,8 @@ _NOT_OF_THE_REQUEST = frozenset(
         errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED,
     }
 )
-
+# Of these, faults of one account or place, and not of the model.
+_OF_THE_DEPLOYMENT = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_MODEL_NOT_FOUND})
 
 # Words about the signature of a thinking block, or about a reasoning item of OpenAI's responses
 # that cannot be decrypted or is not encrypted.
@@ -114,6 +115,13 @@ def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
         return True
     told = error.body.casefold()
     return any(word in told for word in fail_on.words)
+
+
+def may_succeed_elsewhere(error: UpstreamError) -> bool:
+    """Return whether another deployment of the model may answer where this one failed."""
+    if is_silence(error):
+        return False  # it has taken the time of the step
+    return is_transient(error) or error.reason in _OF_THE_DEPLOYMENT
 
 
 def refuses_signatures(error: UpstreamError) -> bool:

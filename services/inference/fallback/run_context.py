@@ -26,12 +26,13 @@ class RunContext:
         budget: the time and the retries that are left.
         records: of all attempts, in order.
         delivered: what of an answer that broke off has gone out, if any.
-        retries: how many each step has had, by its index.
+        retries: how many each step has had, by its index, or by the group of its deployments.
+        tried: indexes of the deployments that have failed, of models with several.
     """
 
     __slots__ = (
         *("attempts", "budget", "delivered", "log", "loop", "parent"),
-        *("plan", "records", "retries", "uniform", "whole"),
+        *("plan", "records", "retries", "tried", "uniform", "whole"),
     )
 
     def __init__(
@@ -56,11 +57,12 @@ class RunContext:
         self.budget = budget or RetryBudget(plan, loop.time())
         self.records: list[AttemptRecord] = []
         self.delivered: DeliveredPrefix | None = None
-        self.retries: dict[int, int] = {}
+        self.retries: dict[object, int] = {}
+        self.tried: frozenset[int] = frozenset()
 
     def begin(self, step: Step) -> AttemptRecord:
         """Return the record of an attempt that begins."""
-        record = self.log.begin(step, self.parent)
+        record = self.log.begin(step, self.plan.load_class, self.parent)
         self.records.append(record)
         return record
 

@@ -148,7 +148,8 @@ class FallbackRunner:
                     self._refusal = error
                 if (hedge is not None and hedge.decided) or self._ends(runner, error):
                     raise
-            runner = self._step_runner(runner.index + 1)
+                following = self._following(runner, error)
+            runner = self._step_runner(following)
 
     def _step_runner(self, index: int) -> StepRunner:
         """Begin a step, or the next whose model does not keep failing."""
@@ -161,7 +162,7 @@ class FallbackRunner:
 
     def _ends(self, runner: StepRunner, error: Exception) -> bool:
         """Return whether the failure of a step is that of the run."""
-        if runner.is_last:
+        if self._following(runner, error) == len(self._context.plan.steps):
             return True
         if isinstance(error, UpstreamError):
             return not moves_on(error, runner.step.fail_on)
@@ -176,8 +177,18 @@ class FallbackRunner:
         # A step whose model cannot carry the request is left out.
         return error.reason != errors_pb2.REASON_UNSUPPORTED
 
+    def _following(self, runner: StepRunner, error: Exception) -> int:
+        """Return the index of the step after a failure.
+
+        Where a provider failed the other deployments of the model have been tried. Another one may
+        carry what this one could not be sent.
+        """
+        if isinstance(error, UpstreamError):
+            return self._context.plan.after(runner.index)
+        return runner.index + 1
+
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
-        start_rival = partial(self._start_rival, runner.index + 1)
+        start_rival = partial(self._start_rival, self._context.plan.after(runner.index))
         return Hedge(self._context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
@@ -205,10 +216,10 @@ class FallbackRunner:
             if not delivered.comparable or delivered.size() > (context.plan.max_recovered or 0):
                 raise error
             runner = StepRunner(context, broken.index)
-            if not await runner.may_retry(error):
+            if not (runner.switch_deployment(error) or await runner.may_retry(error)):
                 if self._ends(runner, error):
                     raise error
-                runner = self._step_runner(runner.index + 1)
+                runner = self._step_runner(self._following(runner, error))
             started = await self._start_from(runner, ignore_first_content)
         except GatewayError as later:
             recoveries.labels("failed").inc()

@@ -4,7 +4,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.attempt import Attempt, Batches
-from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
@@ -63,7 +63,11 @@ async def start_attempt(
                 raise _late(context, provider, deadline) from None
             except UpstreamError as error:
                 attempt.add_head(error)
+                if isinstance(record, DeploymentRecord):
+                    record.heard(attempt.answer_headers)
                 raise
+            if isinstance(record, DeploymentRecord):
+                record.answers(attempt.answer_headers)
             _describe(context, index, attempt, head[0])
     except BaseException:
         if batches is not None:

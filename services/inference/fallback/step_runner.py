@@ -12,6 +12,7 @@ from services.inference.fallback.policy import (
     LONGEST_DELAY_S,
     is_silence,
     is_transient,
+    may_succeed_elsewhere,
     out_of_time,
     refuses_signatures,
 )
@@ -74,8 +75,9 @@ class StepRunner:
 
     @property
     def is_last(self) -> bool:
-        """Whether no step follows."""
-        return self.index + 1 == len(self._context.plan.steps)
+        """Whether no step of another model follows."""
+        plan = self._context.plan
+        return plan.after(self.index) == len(plan.steps)
 
     async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
         """Ask the model until its answer starts; `on_first_content` is called when it does.
@@ -128,17 +130,56 @@ class StepRunner:
         if not self._allows_retry(error):
             return False
         context = self._context
-        retries = context.retries.get(self.index, 0)
+        retries = context.retries.get(self._retry_key, 0)
         delay = self.step.retries.delay(retries, context.uniform)
-        # `auto` gives a provider that limits its rate a moment, also where it asks for none.
-        asked = error.asked_wait_s if context.plan.is_patient else error.retry_after_s
-        delay = max(delay, asked or 0)
+        index, asked = self._retried(error)
+        delay = max(delay, asked)
         if context.loop.time() + delay > self._latest_retry():
             return False
-        context.retries[self.index] = retries + 1
+        context.retries[self._retry_key] = retries + 1
         context.budget.take_retry()
         await asyncio.sleep(delay)
+        if index != self.index:
+            self._move_to(index)
         return True
+
+    def switch_deployment(self, error: UpstreamError) -> bool:
+        """Turn to another deployment of the model after a failure; False where none is left.
+
+        That is no retry: each deployment is tried once before the first of those.
+        """
+        context = self._context
+        if self.step.group is None or not may_succeed_elsewhere(error):
+            return False
+        context.tried |= {self.index}
+        steps, breakers = context.plan.steps, context.log.breakers
+        for index in context.plan.group_of(self.index):
+            if index not in context.tried and breakers.admits(steps[index].key):
+                self._move_to(index)
+                return True
+        return False
+
+    def _move_to(self, index: int) -> None:
+        """Ask another deployment of the model from now on."""
+        self.index = index
+        self.step = self._context.plan.steps[index]
+        self._continues = False
+
+    @property
+    def _retry_key(self) -> object:
+        return self.index if self.step.group is None else self.step.group
+
+    def _retried(self, error: UpstreamError) -> tuple[int, float]:
+        """Return the step of a retry, and the seconds that it is to wait for at least."""
+        context = self._context
+        if self.step.group is not None:
+            indexes = context.plan.group_of(self.index)
+            steps = [context.plan.steps[index] for index in indexes]
+            place, wait_s = context.log.balancer.soonest(steps)
+            return indexes[place], wait_s
+        # `auto` gives a provider that limits its rate a moment, also where it asks for none.
+        asked = error.asked_wait_s if context.plan.is_patient else error.retry_after_s
+        return self.index, asked or 0
 
     async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
         context = self._context
@@ -177,6 +218,9 @@ class StepRunner:
             self._changes += 1
             if self.may_convert:
                 await self.adapt()
+        elif self.switch_deployment(error):
+            if self.may_convert:
+                await self.adapt()
         elif not await self.may_retry(error):
             raise error
 
@@ -209,10 +253,16 @@ class StepRunner:
         return (
             is_transient(error)
             and not is_silence(error)
-            and context.retries.get(self.index, 0) < self.step.retries.most
+            and context.retries.get(self._retry_key, 0) < self.step.retries.most
             and context.budget.allows_retry
-            and (self.is_last or context.log.breakers.admits(self.step.key))
+            and (self.is_last or self._is_admitted())
         )
+
+    def _is_admitted(self) -> bool:
+        """Return whether the model may be asked, at one deployment at least."""
+        plan, breakers = self._context.plan, self._context.log.breakers
+        indexes = plan.group_of(self.index)
+        return any(breakers.admits(plan.steps[index].key) for index in indexes)
 
     def _latest_retry(self) -> float:
         context, plan = self._context, self._context.plan

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
+from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
@@ -36,6 +37,8 @@ class Target:
         thinking_off: request fields that disable thinking; empty if unknown.
         vector_space: the space of its vectors, for models that may stand in for each other; "" for
             one of its own.
+        is_deployment: whether it is one of several deployments of a model.
+        deployments: all of them, itself the first; None for a model with one.
     """
 
     name: str
@@ -51,10 +54,29 @@ class Target:
     refuses: frozenset[str] = frozenset()
     thinking_off: Mapping[str, Any] = field(default_factory=dict)
     vector_space: str = ""
+    is_deployment: bool = False
+    deployments: "Deployments | None" = None
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
         """Return whether a kind of medium may be sent; True for all if unknown."""
         return self.inputs is None or kind in self.inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """The places where a model is served, and how one is chosen for a request.
+
+    Attributes:
+        targets: the model at each place, without `deployments`.
+        weights: their shares; 0 for a place that is asked when no other is free.
+        balance: as in the settings.
+        is_sticky: whether requests that begin alike go to one place.
+    """
+
+    targets: tuple[Target, ...]
+    weights: tuple[float, ...]
+    balance: Balance
+    is_sticky: bool
 
 
 @dataclass(frozen=True, slots=True)

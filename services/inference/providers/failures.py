@@ -195,18 +195,23 @@ def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
 def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | None:
     """Return the provider's retry delay in whole seconds: at least 0, at most a day.
 
+    See `wait_of`.
+    """
+    return _whole(wait_of(headers, now))
+
+
+def wait_of(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
+    """Return the provider's retry delay in seconds, which may be negative.
+
     Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
     (RFC 9110, section 10.2.3); None where neither is there or can be read.
     """
     seconds = _number(headers.get("retry-after-ms", ""))
     if seconds is not None:
-        seconds /= 1000
-    else:
-        text = headers.get("retry-after", "")
-        seconds = _number(text)
-        if seconds is None:
-            seconds = _until(text, now)
-    return _whole(seconds)
+        return seconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    return _until(text, now) if seconds is None else seconds
 
 
 def _whole(seconds: float | None) -> int | None:

@@ -72,6 +72,28 @@ def test_the_environment_goes_over_the_file(tmp_path):
             "[[models]]\nname = 'a*'\nprovider = 'sandbox'\nupstream = 'b*'",
             "models.0: name: takes one *, at its end; upstream takes none",
         ),
+        ("[[models]]\nname = 'a'", "models.0: provider: is needed, or deployments"),
+        (
+            "[[models]]\nname = 'a'\nprovider = 'sandbox'\ndeployments = [{provider = 'sandbox'}]",
+            "models.0: provider: is needed, or deployments in its place",
+        ),
+        (
+            "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox'}, {provider = 'b'}]",
+            "models[0].deployments[1].provider: there is no [providers.b]",
+        ),
+        (
+            "[[models]]\nname = 'a'\nupstream = 'u'\n"
+            "deployments = [{provider = 'sandbox'}, {provider = 'sandbox', upstream = 'u'}]",
+            "models.0: deployments[1]: is there twice",
+        ),
+        (
+            "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox', weight = 0}]",
+            "models.0: deployments: one of them needs a weight above 0",
+        ),
+        (
+            "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox', wait = 0}]",
+            "models.0.deployments.0.wait: there is no such key",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path, text, named):

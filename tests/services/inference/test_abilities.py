@@ -112,6 +112,7 @@ async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
             FakeFiles({}),
             FakeMemories(),
             FreeLease(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )

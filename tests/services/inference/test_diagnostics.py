@@ -17,6 +17,20 @@ def test_searxng_and_no_backend_need_no_key() -> None:
     assert problems(Settings(), {}) == []
 
 
+def test_state_kept_at_one_of_several_deployments_is_told() -> None:
+    providers = {
+        "s": {"kind": "sandbox", "pass_stateful": True},
+        "t": {"kind": "sandbox"},
+    }
+    models = [
+        {"name": "a", "deployments": [{"provider": "t"}, {"provider": "s"}]},
+        {"name": "b", "deployments": [{"provider": "s"}]},
+        {"name": "c", "provider": "s"},
+    ]
+    (told,) = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
+    assert told.startswith("models.a.deployments[1]: the provider 's' has pass_stateful")
+
+
 def test_a_fallback_of_another_vector_space_is_told() -> None:
     models = [
         {

@@ -178,6 +178,7 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
             FakeFiles({}),
             FakeMemories(),
             FreeLease(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )
@@ -249,6 +250,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             FakeFiles({}),
             FakeMemories(),
             FreeLease(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )
@@ -269,6 +271,7 @@ async def test_settings_read_again_take_effect():
         CollectorRegistry(),
         FakeFiles({}),
         FakeMemories(),
+        FreeLease(),
         FreeLease(),
         DiskReserve(Path(), 0),
         {},

@@ -108,6 +108,38 @@ FALLBACK_MODE_STRICT: FallbackMode.ValueType  # 4
 """The configured steps alone; `model` is ignored."""
 Global___FallbackMode: _TypeAlias = FallbackMode  # noqa: Y015
 
+class _CacheStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_STATUS_UNSPECIFIED: _CacheStatus.ValueType  # 0
+    """There is no cache."""
+    CACHE_STATUS_HIT: _CacheStatus.ValueType  # 1
+    """The answer comes from it. No provider was asked: nothing is to be paid or counted, and `usage`
+    is that of the answer when it was made.
+    """
+    CACHE_STATUS_MISS: _CacheStatus.ValueType  # 2
+    """The answer was not in it, or the caller wanted a new one. It is kept if it can be."""
+    CACHE_STATUS_BYPASS: _CacheStatus.ValueType  # 3
+    """The request is one whose answers are not kept, or its caller said `no-store`."""
+
+class CacheStatus(_CacheStatus, metaclass=_CacheStatusEnumTypeWrapper):
+    """What the cache of answers did for a request."""
+
+CACHE_STATUS_UNSPECIFIED: CacheStatus.ValueType  # 0
+"""There is no cache."""
+CACHE_STATUS_HIT: CacheStatus.ValueType  # 1
+"""The answer comes from it. No provider was asked: nothing is to be paid or counted, and `usage`
+is that of the answer when it was made.
+"""
+CACHE_STATUS_MISS: CacheStatus.ValueType  # 2
+"""The answer was not in it, or the caller wanted a new one. It is kept if it can be."""
+CACHE_STATUS_BYPASS: CacheStatus.ValueType  # 3
+"""The request is one whose answers are not kept, or its caller said `no-store`."""
+Global___CacheStatus: _TypeAlias = CacheStatus  # noqa: Y015
+
 @_typing.final
 class RunTaskRequest(_message.Message):
     """A task to run."""
@@ -1411,6 +1443,9 @@ class Served(_message.Message):
     HEADERS_FIELD_NUMBER: _builtins.int
     UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
     ADAPTED_FIELD_NUMBER: _builtins.int
+    DEPLOYMENT_FIELD_NUMBER: _builtins.int
+    CACHE_FIELD_NUMBER: _builtins.int
+    CACHE_AGE_S_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1425,6 +1460,12 @@ class Served(_message.Message):
     """Optional, at most 128 characters of `A-Za-z0-9._:/+=-`. The provider's id of the request,
     which its support asks for.
     """
+    deployment: _builtins.str
+    """Optional, of a model with several deployments: the one that served, as `provider/upstream`."""
+    cache: Global___CacheStatus.ValueType
+    """Optional. What the cache of answers did; unspecified where there is none."""
+    cache_age_s: _builtins.int
+    """Required with HIT. Seconds since the answer was made."""
     @_builtins.property
     def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Paths of request fields that the provider does not support, such as
@@ -1457,10 +1498,13 @@ class Served(_message.Message):
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         upstream_request_id: _builtins.str = ...,
         adapted: _abc.Iterable[_builtins.str] | None = ...,
+        deployment: _builtins.str = ...,
+        cache: Global___CacheStatus.ValueType = ...,
+        cache_age_s: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "cache", b"cache", "cache_age_s", b"cache_age_s", "deployment", b"deployment", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

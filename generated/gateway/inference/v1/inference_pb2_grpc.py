@@ -91,6 +91,9 @@ class InferenceServiceServicer:
         (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
         _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
         INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
+
+        Where the gateway has a cache of answers, the metadata entry `cache-control` of this call and
+        of StreamGenerate says `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

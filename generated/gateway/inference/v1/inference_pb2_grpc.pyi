@@ -47,6 +47,9 @@ class InferenceServiceStub:
     (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
+
+    Where the gateway has a cache of answers, the metadata entry `cache-control` of this call and
+    of StreamGenerate says `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
     """
     StreamGenerate: _grpc.UnaryStreamMultiCallable[_inference_pb2.GenerateRequest, _inference_pb2.StreamGenerateResponse]
     """Generates an answer as it comes: one message for all that one read from the
@@ -110,6 +113,9 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
+
+    Where the gateway has a cache of answers, the metadata entry `cache-control` of this call and
+    of StreamGenerate says `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
     """
     StreamGenerate: _aio.UnaryStreamMultiCallable[_inference_pb2.GenerateRequest, _inference_pb2.StreamGenerateResponse]  # type: ignore[assignment]
     """Generates an answer as it comes: one message for all that one read from the
@@ -176,6 +182,9 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
         _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
         INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
+
+        Where the gateway has a cache of answers, the metadata entry `cache-control` of this call and
+        of StreamGenerate says `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
         """
 
     @_abc_1.abstractmethod

@@ -16,13 +16,13 @@ from services.common.authentication import Caller, caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.ids import Source
-from services.common.settings import Adaptation, Storage
+from services.common.settings import Storage
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
-from services.inference.adaptation.store import Bucket, Entry, Folder, open_store, overdue
-from services.inference.adaptation.sweeper import ConversionSweeper
+from services.inference.byte_store import Bounds, Bucket, Entry, Folder, open_store, overdue
 from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
 from services.inference.metrics import Metrics
+from services.inference.store_sweeper import StoreSweeper
 from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
 words = st.text()
@@ -130,7 +130,7 @@ def entry(owner: str, number: int, size: int, age_s: float) -> Entry:
 
 
 ROOM = DiskReserve(Path(), 0)
-BOUNDS = Adaptation(kept_s=100, kept_bytes=100, kept_bytes_per_user=60)
+BOUNDS = Bounds(kept_s=100, kept_bytes=100, kept_bytes_per_owner=60)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_the_sweeper_clears_the_folder(tmp_path):
     await store.put("a/2", b"x" * 10)
     old = time.time() - 1000
     os.utime(tmp_path / "kept" / "a" / "2", (old, old))
-    sweeper = ConversionSweeper(store, FreeLease(), 60, BOUNDS, Source())
+    sweeper = StoreSweeper("conversions", store, FreeLease(), 60, BOUNDS, Source())
     assert await sweeper.sweep()
     assert [one.key for one in await store.entries()] == ["a/1"]
 
@@ -183,6 +183,6 @@ async def test_a_bucket_does_as_the_folder():
     ("blob_url", "prefix"), [("s3://b", "conversions"), ("s3://b/x/y/", "x/y/conversions")]
 )
 def test_a_bucket_has_a_prefix_of_its_own_for_conversions(tmp_path, blob_url, prefix):
-    store = open_store(Storage(data_dir=tmp_path, blob_url=blob_url), ROOM)
+    store = open_store(Storage(data_dir=tmp_path, blob_url=blob_url), ROOM, "conversions")
     assert isinstance(store, Bucket)
     assert store._prefix == prefix

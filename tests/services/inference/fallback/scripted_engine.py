@@ -16,6 +16,7 @@ from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine
+from services.inference.fallback.policy import Uniform
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
 from services.inference.routes import Routes
@@ -105,7 +106,7 @@ class ScriptedEngine:
     Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
     `short` writes little, and `tiny` reads little.
     `inputs` are the media that models read, by their names; `upstreams` what the
-    provider calls them, where that differs.
+    provider calls them, where that differs. `more` are further models, `uniform` the random source.
     """
 
     def __init__(
@@ -113,6 +114,8 @@ class ScriptedEngine:
         fallbacks: Sequence[str] = ("b", "c"),
         inputs: Mapping[str, list[Any]] | None = None,
         upstreams: Mapping[str, str] | None = None,
+        more: Sequence[Model] = (),
+        uniform: Uniform = lambda low, high: high,
         **limits: Any,
     ) -> None:
         self.p = ScriptedProvider("p")
@@ -131,6 +134,7 @@ class ScriptedEngine:
             Model(name="short", provider="p", max_output_tokens=100),
             Model(name="tiny", provider="p", context_window=2000),
             Model(name="pre", provider="q", fallbacks=["b"]),
+            *more,
         ]
         self.registry = CollectorRegistry()
         self.files = FakeFiles({})
@@ -146,7 +150,7 @@ class ScriptedEngine:
             Metrics(self.registry),
             monotonic=lambda: asyncio.get_running_loop().time(),
             adaptation=self.adaptation,
-            uniform=lambda low, high: high,
+            uniform=uniform,
         )
         for name in ("a", "b", "c", "short", "tiny"):
             self.p.plays(name, answer(f"I am {name}"))

@@ -1,12 +1,11 @@
-"""Periodic deletion of cached conversions."""
+"""Periodic deletion of what stores keep for a while."""
 
 import logging
 
 from services.common.ids import Source
 from services.common.leases import Lease
-from services.common.settings import Adaptation
 from services.common.sweeping import Sweeper
-from services.inference.adaptation.store import KeptConversions, overdue
+from services.inference.byte_store import Bounds, ByteStore, overdue
 
 # Each sweep lists the whole store: it runs this many times less often than `limits.sweep_every_s`.
 ROUNDS = 10
@@ -14,18 +13,29 @@ ROUNDS = 10
 log = logging.getLogger(__name__)
 
 
-class ConversionSweeper(Sweeper):
-    """Deletes cached conversions that are too old or exceed the bounds."""
+class StoreSweeper(Sweeper):
+    """Deletes entries of a store that are too old or exceed its bounds.
+
+    Args:
+        name: what the entries are, for the log.
+        store: the store.
+        lease: see `services.common.sweeping.sweeper_lease`.
+        every_s: seconds between two sweeps.
+        bounds: those of the store.
+        source: the clock.
+    """
 
     def __init__(
         self,
-        store: KeptConversions,
+        name: str,
+        store: ByteStore,
         lease: Lease,
         every_s: float,
-        bounds: Adaptation,
+        bounds: Bounds,
         source: Source,
     ) -> None:
         super().__init__(lease, every_s)
+        self._name = name
         self._store = store
         self._bounds = bounds
         self._source = source
@@ -35,4 +45,4 @@ class ConversionSweeper(Sweeper):
         entries = await self._store.entries()
         if going := overdue(entries, self._source.now(), self._bounds):
             await self._store.delete(going)
-            log.info("conversions swept", extra={"conversions": len(going)})
+            log.info("entries swept", extra={"store": self._name, "entries": len(going)})

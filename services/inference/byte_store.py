@@ -1,7 +1,8 @@
-"""Stores for cached conversions: a local folder or an S3 bucket.
+"""Stores for what can be made again: a local folder or an S3 bucket.
 
-Keys have the form `owner/hash`. Entries are deleted when they are old, when their owner has too
-many, and when the total is too large, oldest first. Any entry may be lost: it is converted again.
+Conversions of media and cached answers are kept in them. Keys have the form `owner/hash`. Entries
+are deleted when they are old, when their owner has too many, and when the total is too large,
+oldest first. Any entry may be lost.
 """
 
 import asyncio
@@ -19,12 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.errors.v1 import errors_pb2
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
-from services.common.settings import Adaptation, Storage
+from services.common.settings import Storage
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
-
-FOLDER = "conversions"
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +41,24 @@ class Entry(NamedTuple):
         return self.key.partition("/")[0]
 
 
-class KeptConversions(ABC):
-    """A store whose entries can be listed and deleted."""
+class ByteStore(ABC):
+    """A store of bytes whose entries can be listed and deleted."""
 
     @abstractmethod
     async def get(self, key: str) -> bytes | None:
-        """Return the content stored under a key; see `cache.Store`."""
+        """Return the content stored under a key, or None.
+
+        Raises:
+            GatewayError: storage_unavailable.
+        """
 
     @abstractmethod
     async def put(self, key: str, content: bytes) -> None:
-        """Store content under a key; see `cache.Store`."""
+        """Store content under a key, atomically.
+
+        Raises:
+            GatewayError: storage_unavailable; storage_full.
+        """
 
     @abstractmethod
     async def delete(self, keys: Iterable[str]) -> None:
@@ -70,16 +77,22 @@ class KeptConversions(ABC):
         """
 
 
-def open_store(storage: Storage, reserve: DiskReserve) -> KeptConversions:
-    """Return the store next to that of files; nothing is created or connected yet."""
+def open_store(storage: Storage, reserve: DiskReserve, name: str) -> ByteStore:
+    """Return a store next to that of files; nothing is created or connected yet.
+
+    Args:
+        storage: where files are.
+        reserve: free disk space that is left.
+        name: of its folder.
+    """
     if not storage.blob_url:
-        return Folder(storage.data_dir / FOLDER, reserve)
+        return Folder(storage.data_dir / name, reserve)
     bucket, _, prefix = storage.blob_url.partition("://")[2].partition("/")
-    return Bucket(bucket, f"{prefix.strip('/')}/{FOLDER}".lstrip("/"))
+    return Bucket(bucket, f"{prefix.strip('/')}/{name}".lstrip("/"))
 
 
-class Folder(KeptConversions):
-    """Conversions as files in one folder with mode 0700.
+class Folder(ByteStore):
+    """Entries as files in one folder with mode 0700.
 
     Args:
         folder: is created with the first entry.
@@ -122,8 +135,8 @@ class Folder(KeptConversions):
             raise _unavailable(error) from error
 
 
-class Bucket(KeptConversions):
-    """Conversions as objects of an S3 bucket, under a prefix."""
+class Bucket(ByteStore):
+    """Entries as objects of an S3 bucket, under a prefix."""
 
     def __init__(self, bucket: str, prefix: str) -> None:
         self._bucket = bucket
@@ -190,7 +203,21 @@ class Bucket(KeptConversions):
             raise _unavailable(error) from error
 
 
-def overdue(entries: Iterable[Entry], now_s: float, bounds: Adaptation) -> list[str]:
+class Bounds(NamedTuple):
+    """How much is kept, and how long.
+
+    Attributes:
+        kept_s: seconds.
+        kept_bytes: of all owners together.
+        kept_bytes_per_owner: of one owner.
+    """
+
+    kept_s: float
+    kept_bytes: int
+    kept_bytes_per_owner: int
+
+
+def overdue(entries: Iterable[Entry], now_s: float, bounds: Bounds) -> list[str]:
     """Return the keys to delete: old entries, then the oldest beyond the bounds. Pure."""
     going: list[str] = []
     total = 0
@@ -200,7 +227,7 @@ def overdue(entries: Iterable[Entry], now_s: float, bounds: Adaptation) -> list[
         by_owner[one.owner] = by_owner.get(one.owner, 0) + one.size
         if (
             one.modified_s < now_s - bounds.kept_s
-            or by_owner[one.owner] > bounds.kept_bytes_per_user
+            or by_owner[one.owner] > bounds.kept_bytes_per_owner
             or total > bounds.kept_bytes
         ):
             going.append(one.key)
@@ -210,8 +237,8 @@ def overdue(entries: Iterable[Entry], now_s: float, bounds: Adaptation) -> list[
 
 
 def _unavailable(error: Exception) -> GatewayError:
-    log.warning("conversions cannot be kept or read", extra={"store": str(error)})
-    return GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "conversions cannot be kept now")
+    log.warning("a store cannot be read or written", extra={"store": str(error)})
+    return GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "nothing can be kept now")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,0 +1,122 @@
+"""Chooses a deployment for each step of a plan, and the order of those that follow."""
+
+from collections.abc import Sequence
+
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.authentication import caller
+from services.common.lazy_request import LazyRequest
+from services.inference.balancing.affinity import affinity_of
+from services.inference.balancing.choice import STICKY_SLACK, draw, ordered
+from services.inference.balancing.loads import Loads, load_class
+from services.inference.fallback.circuit_breaker import CircuitBreakers
+from services.inference.fallback.plan import Plan, Step
+from services.inference.fallback.policy import Retries, Uniform
+from services.inference.providers.base import Deployments, Target
+
+# How long a deployment counts as not free whose breaker is open: longer than any cooldown.
+_OPEN_S = 1e9
+
+
+class Balancer:
+    """Chooses deployments in one process.
+
+    Args:
+        loads: what the process knows of deployments.
+        breakers: their circuit breakers.
+        uniform: random source of choices.
+
+    Attributes:
+        loads: as the argument.
+    """
+
+    def __init__(self, loads: Loads, breakers: CircuitBreakers, uniform: Uniform) -> None:
+        self.loads = loads
+        self._breakers = breakers
+        self._uniform = uniform
+
+    def arranged(
+        self,
+        plan: Plan,
+        request: GenerateRequest,
+        *,
+        whole: bool,
+        lazy: LazyRequest | None = None,
+    ) -> Plan:
+        """Return a plan with a step for each deployment of its models, in the order to ask them.
+
+        A request that is to make one attempt has the first alone.
+
+        Args:
+            plan: any plan; one without such models is returned as it is.
+            request: what it is made for, by the caller of the current task.
+            whole: whether the answer is wanted whole.
+            lazy: the request's conversation, if it is not complete.
+        """
+        if not plan.is_balanced:
+            return plan
+        size = request.ByteSize() if lazy is None else lazy.ByteSize()
+        kind = load_class(size, whole=whole)
+        affinity = b""
+        steps: list[Step] = []
+        for step in plan.steps:
+            deployments = step.target.deployments
+            if not step.deployments or deployments is None:
+                steps.append(step)
+                continue
+            if deployments.is_sticky and not affinity and (lazy is not None or request.messages):
+                affinity = affinity_of(_user_id(), request, lazy)
+            order = self._order(step.deployments, deployments, affinity, kind)
+            if request.fallback == inference_pb2.FALLBACK_MODE_DISABLED:
+                del order[1:]
+            steps += [step.deployments[index] for index in order]
+        return plan._replace(steps=tuple(steps), load_class=kind)
+
+    def chosen(self, target: Target) -> Target:
+        """Return a deployment of a model for a call without a plan."""
+        if target.deployments is None:
+            return target
+        steps = [Step("", one, 0.0, Retries()) for one in target.deployments.targets]
+        order = self._order(steps, target.deployments, b"", 0)
+        return target.deployments.targets[order[0]]
+
+    def soonest(self, steps: Sequence[Step]) -> tuple[int, float]:
+        """Return which of some deployments is to be asked again, and the seconds to wait for it."""
+        waits = [self._wait_s(step) for step in steps]
+        best = min(range(len(steps)), key=waits.__getitem__)
+        return best, self.loads.wait_s(steps[best].key)
+
+    def _order(
+        self,
+        steps: Sequence[Step],
+        deployments: Deployments,
+        affinity: bytes,
+        kind: int,
+    ) -> list[int]:
+        keys = [step.key for step in steps]
+        weights = deployments.weights
+        is_sticky = bool(affinity) and deployments.is_sticky
+        if is_sticky:
+            draws = [draw(affinity, str(key)) for key in keys]
+        else:
+            draws = [self._uniform(0.0, 1.0) for _ in keys]
+        loads: list[float] | None = None
+        if deployments.balance == "least_busy":
+            loads = [
+                self.loads.busy(key, weight) for key, weight in zip(keys, weights, strict=True)
+            ]
+        elif deployments.balance == "fastest":
+            loads = self.loads.slow(keys, kind)
+        waits = [self._wait_s(step) for step in steps]
+        return ordered(draws, weights, waits, loads, STICKY_SLACK if is_sticky else 1.0)
+
+    def _wait_s(self, step: Step) -> float:
+        if not self._breakers.admits(step.key):
+            return _OPEN_S
+        return self.loads.wait_s(step.key)
+
+
+def _user_id() -> str:
+    """Return the id of the current task's user, or ""."""
+    known = caller.get(None)
+    return "" if known is None else known.user_id

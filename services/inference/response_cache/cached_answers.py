@@ -1,0 +1,231 @@
+"""Answers requests from the cache, or through the engine, whose answers it keeps.
+
+A failing store never fails a request: it is answered by its model then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from gateway.inference.v1.inference_pb2 import (
+    CACHE_STATUS_BYPASS,
+    CACHE_STATUS_MISS,
+    CacheStatus,
+    GenerateRequest,
+    GenerateResponse,
+    StreamGenerateResponse,
+)
+from services.common.authentication import caller
+from services.common.errors import GatewayError
+from services.common.ids import Source
+from services.common.lazy_request import LazyRequest
+from services.common.settings import ResponseCache
+from services.inference.attempt import Batches
+from services.inference.byte_store import ByteStore
+from services.inference.engine import Engine
+from services.inference.metrics import Metrics
+from services.inference.response_cache.directives import CacheDirectives
+from services.inference.response_cache.entries import CachedAnswer
+from services.inference.response_cache.keys import key_of, owner_of
+from services.inference.response_cache.rules import is_cacheable
+from services.inference.stream.filters import Batch
+
+log = logging.getLogger(__name__)
+
+# Answers that wait to be stored at a time; more are not kept.
+_MAX_WRITES = 64
+# Between two sweeps a process stores at most this share of all bytes.
+_SHARE = 8
+
+Request = GenerateRequest | LazyRequest
+
+
+class _Place(NamedTuple):
+    """Where the answer to a request is kept.
+
+    Attributes:
+        key: in the store.
+        step_id: of the model that was asked for. An answer of another, which stands in for it while
+            it fails, is not kept.
+    """
+
+    key: str
+    step_id: str
+
+
+class CachedAnswers:
+    """The answers of an engine, and those that were kept of it.
+
+    Args:
+        engine: answers requests that the cache does not.
+        store: where answers are kept.
+        bounds: of the cache.
+        sweep_s: seconds between two sweeps of the store.
+        metrics: counts hits and misses.
+        source: the clocks.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: ByteStore,
+        bounds: ResponseCache,
+        sweep_s: float,
+        metrics: Metrics,
+        source: Source,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._bounds = bounds
+        self._sweep_s = sweep_s
+        self._metrics = metrics
+        self._source = source
+        self._writes: set[asyncio.Task[None]] = set()
+        self._period_began = source.monotonic()
+        self._written = 0  # bytes of the period
+
+    async def generate(self, given: Request, directives: CacheDirectives) -> GenerateResponse:
+        """Return one whole answer, from the cache if it may.
+
+        Raises:
+            GatewayError: as the engine's.
+        """
+        place = self._place(given, directives, whole=True)
+        if place and (kept := await self._kept(place.key, directives)):
+            response = kept.response(self._source.now_ms())
+            if response is not None:
+                self._count("hit")
+                return response
+        self._count("miss" if place else "bypass")
+        response = await self._engine.generate(given)
+        if place and response.served.step == place.step_id:
+            self._keep(place.key, response.SerializeToString())
+        response.served.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
+        return response
+
+    async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
+        """Return the answer as it comes, or its events from the cache if it may.
+
+        Raises:
+            GatewayError: as the engine's.
+        """
+        place = self._place(given, directives, whole=False)
+        if place and (kept := await self._kept(place.key, directives)):
+            events = kept.batches(self._source.now_ms())
+            if events is not None:
+                self._count("hit")
+                return _replayed(events)
+        self._count("miss" if place else "bypass")
+        n = (given.request if isinstance(given, LazyRequest) else given).n or 1
+        batches = await self._engine.stream(given)
+        return _bypassing(batches) if place is None else self._recorded(place, batches, n)
+
+    async def drain(self) -> None:
+        """Wait until the answers that are being stored have been."""
+        if self._writes:
+            await asyncio.gather(*self._writes)
+
+    def _place(self, given: Request, directives: CacheDirectives, *, whole: bool) -> _Place | None:
+        """Return where a request's answer is kept, or None where the cache takes no part."""
+        request, lazy = (given.request, given) if isinstance(given, LazyRequest) else (given, None)
+        known = caller.get(None)
+        if directives.no_store or known is None:
+            return None
+        if not is_cacheable(request, lazy, has_search=self._engine.routes.has_search):
+            return None
+        try:
+            plan = self._engine.plan_of(request)
+        except GatewayError:
+            return None  # as the engine will say
+        owner = owner_of(known, self._bounds.scope)
+        key = key_of(owner, request, lazy, plan, whole=whole)
+        return _Place(key, plan.steps[0].step_id)
+
+    async def _kept(self, key: str, directives: CacheDirectives) -> CachedAnswer | None:
+        """Return the answer under a key, if there is one that is young enough."""
+        if directives.no_cache:
+            return None
+        try:
+            entry = await self._store.get(key)
+        except GatewayError as error:
+            log.warning("an answer could not be read", extra={"error": error.message})
+            return None
+        kept = None if entry is None else CachedAnswer.parse(entry)
+        if kept is None:
+            return None
+        age_s = kept.age_s(self._source.now_ms())
+        is_fresh = age_s < self._bounds.ttl_s
+        if directives.max_age_s is not None:
+            is_fresh = is_fresh and age_s <= directives.max_age_s
+        return kept if is_fresh else None
+
+    async def _recorded(self, place: _Place, batches: Batches, n: int) -> Batches:
+        """Yield the events of a stream, and keep them once it is complete."""
+        parts: list[bytes] = []
+        left = self._bounds.max_answer_bytes
+        finished = 0
+        async with aclosing(batches):
+            async for batch in batches:
+                if batch[0].HasField("start") and batch[0].start.served.step != place.step_id:
+                    left = -1
+                if left >= 0:
+                    # Messages one after the other are one message with the events of all.
+                    part = StreamGenerateResponse(events=batch).SerializeToString()
+                    left -= len(part)
+                    parts.append(part)
+                    finished += sum(event.HasField("finish") for event in batch)
+                    if left < 0:
+                        parts.clear()
+                _mark(batch, CACHE_STATUS_MISS)
+                yield batch
+        if left >= 0 and finished >= n:
+            self._keep(place.key, b"".join(parts))
+
+    def _keep(self, key: str, content: bytes) -> None:
+        """Store an answer in the background, unless there is too much to store."""
+        now = self._source.monotonic()
+        if now - self._period_began > self._sweep_s:
+            self._period_began, self._written = now, 0
+        size = len(content)
+        if (
+            size > self._bounds.max_answer_bytes
+            or self._written + size > self._bounds.max_bytes // _SHARE
+            or len(self._writes) >= _MAX_WRITES
+        ):
+            return
+        self._written += size
+        entry = CachedAnswer(self._source.now_ms(), content).entry()
+        self._start(self._put(key, entry))
+
+    def _start(self, write: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(write)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+
+    async def _put(self, key: str, entry: bytes) -> None:
+        try:
+            await self._store.put(key, entry)
+        except GatewayError as error:
+            log.warning("an answer could not be kept", extra={"error": error.message})
+
+    def _count(self, result: str) -> None:
+        self._metrics.response_cache.labels(result).inc()
+
+
+async def _replayed(batches: list[Batch]) -> Batches:
+    for batch in batches:
+        yield batch
+
+
+async def _bypassing(batches: Batches) -> Batches:
+    async with aclosing(batches):
+        async for batch in batches:
+            _mark(batch, CACHE_STATUS_BYPASS)
+            yield batch
+
+
+def _mark(batch: Batch, status: CacheStatus.ValueType) -> None:
+    if batch[0].HasField("start"):
+        batch[0].start.served.cache = status

@@ -1,0 +1,87 @@
+"""Cached answers as bytes. Pure.
+
+An entry is the time at which its answer was made, and the answer: one `GenerateResponse`, or the
+events of a stream as one `StreamGenerateResponse`.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from google.protobuf.message import DecodeError, Message
+
+from gateway.inference.v1.inference_pb2 import (
+    CACHE_STATUS_HIT,
+    Event,
+    GenerateResponse,
+    Served,
+    StreamGenerateResponse,
+)
+
+# Unix milliseconds.
+_HEAD = struct.Struct(">Q")
+# Events of one batch of a repeated stream.
+_BATCH = 64
+
+
+class CachedAnswer(NamedTuple):
+    """An answer of the cache.
+
+    Attributes:
+        made_ms: when it was made, in Unix milliseconds.
+        content: the answer, serialized.
+    """
+
+    made_ms: int
+    content: bytes
+
+    @classmethod
+    def parse(cls, entry: bytes) -> Self | None:
+        """Return the answer of an entry, or None if it is none."""
+        if len(entry) <= _HEAD.size:
+            return None
+        [made_ms] = _HEAD.unpack_from(entry)
+        return cls(made_ms, entry[_HEAD.size :])
+
+    def entry(self) -> bytes:
+        """Return the entry of the answer."""
+        return _HEAD.pack(self.made_ms) + self.content
+
+    def age_s(self, now_ms: int) -> int:
+        """Return its age in whole seconds, at least 0: clocks of machines differ."""
+        return max(0, now_ms - self.made_ms) // 1000
+
+    def response(self, now_ms: int) -> GenerateResponse | None:
+        """Return the whole answer, or None if it is damaged."""
+        response = GenerateResponse()
+        if not _is_parsed(response, self.content) or not response.HasField("served"):
+            return None
+        self._mark(response.served, now_ms)
+        return response
+
+    def batches(self, now_ms: int) -> list[Sequence[Event]] | None:
+        """Return the events of a streamed answer, in batches, or None if they are damaged."""
+        stream = StreamGenerateResponse()
+        if not _is_parsed(stream, self.content):
+            return None
+        events = list(stream.events)
+        if not events or not events[0].HasField("start"):
+            return None
+        self._mark(events[0].start.served, now_ms)
+        return [events[index : index + _BATCH] for index in range(0, len(events), _BATCH)]
+
+    def _mark(self, served: Served, now_ms: int) -> None:
+        """Say that nobody was asked; headers of the provider's response are those of another."""
+        served.cache = CACHE_STATUS_HIT
+        served.cache_age_s = self.age_s(now_ms)
+        served.attempts = 0
+        served.headers.clear()
+        served.upstream_request_id = ""
+
+
+def _is_parsed(message: Message, content: bytes) -> bool:
+    try:
+        message.ParseFromString(content)
+    except DecodeError:
+        return False
+    return True

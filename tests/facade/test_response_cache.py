@@ -1,0 +1,308 @@
+"""The cache of answers, over HTTP: hits, misses, and whatever is not kept."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.accounts.repository import AccountRepository
+from services.common.database import open_engine
+from services.common.ids import Source
+from services.common.settings import Storage
+from tests.facade.deployment_upstream import DeploymentUpstream, failing
+from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.waiting import until
+
+CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
+USER = {"role": "user", "content": "Hi"}
+
+every_way = pytest.mark.parametrize(
+    ("path", "stream"),
+    [(CHAT, False), (CHAT, True), (MESSAGES, False), (MESSAGES, True)],
+)
+
+
+class Clock:
+    """Unix seconds that are set by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Cached:
+    """A gateway with a cache of answers, and the upstream behind it."""
+
+    def __init__(self, gateway: Gateway, upstream: DeploymentUpstream, folder: Path) -> None:
+        self.gateway = gateway
+        self.upstream = upstream
+        self.folder = folder
+
+    async def ask(
+        self,
+        path: str = CHAT,
+        *,
+        cache_control: str = "",
+        key: str = "",
+        **fields: Any,
+    ) -> tuple[str, str | None, bytes]:
+        """Return what the cache did, the age of the answer, and its body."""
+        body = {"model": "m", "max_tokens": 10, "messages": [USER], **fields}
+        headers = {"Authorization": f"Bearer {key or self.gateway.key}"}
+        if path == MESSAGES:
+            headers["anthropic-version"] = "2023-06-01"
+        if cache_control:
+            headers["cache-control"] = cache_control
+        async with self.gateway.http.post(
+            self.gateway.url + path, json=body, headers=headers
+        ) as answer:
+            told = await answer.read()
+        result = answer.headers.get("x-gateway-cache", "")
+        if result == "hit":
+            assert answer.headers["x-gateway-attempts"] == "0"
+        return result, answer.headers.get("age"), told
+
+    async def kept(self, count: int) -> None:
+        """Wait until so many answers are stored."""
+        await until(lambda: len(self.files()) == count)
+
+    def files(self) -> list[Path]:
+        folder = self.folder / "answers"
+        return [path for path in folder.glob("*/*") if len(path.name) == 64]
+
+    async def new_key(self, user: str, team: str = "") -> str:
+        database = open_engine(Storage(data_dir=self.folder))
+        try:
+            return await AccountRepository(database).create_key(user, team=team or None)
+        finally:
+            await database.dispose()
+
+
+@asynccontextmanager
+async def cached(tmp_path, *, source: Source | None = None, **fields: Any):
+    upstream = DeploymentUpstream()
+    async with serving(upstream.app) as address:
+        providers = upstream.providers(address, "east", "west")
+        models = [
+            {"name": "m", "provider": "east"},
+            {"name": "n", "provider": "east"},
+            {"name": "other", "provider": "east", "fallbacks": ["spare"]},
+            {"name": "spare", "provider": "west"},
+        ]
+        async with running_gateway(
+            tmp_path,
+            address,
+            providers=providers,
+            models=models,
+            source=source,
+            response_cache={"enabled": True, **fields},
+        ) as gateway:
+            yield Cached(gateway, upstream, tmp_path)
+
+
+async def test_without_a_cache_nothing_is_said_of_it(tmp_path):
+    async with cached(tmp_path, enabled=False) as gateway:
+        assert [(await gateway.ask())[0] for _ in range(2)] == ["", ""]
+    assert len(gateway.upstream.asked) == 2
+    assert not (tmp_path / "answers").exists()
+
+
+@every_way
+async def test_an_equal_request_is_answered_from_the_cache(tmp_path, path, stream):
+    clock = Clock()
+    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+        missed = await gateway.ask(path, stream=stream)
+        await gateway.kept(1)
+        clock.seconds += 7
+        hit = await gateway.ask(path, stream=stream)
+        count = gateway.gateway.counters.get_sample_value
+        assert count("gateway_response_cache_total", {"result": "hit"}) == 1
+        assert count("gateway_response_cache_total", {"result": "miss"}) == 1
+    assert missed[:2] == ("miss", None)
+    assert hit[:2] == ("hit", "7")
+    assert b"east" in hit[2]
+    assert _timeless(hit[2], clock) == _timeless(missed[2], clock)
+    assert len(gateway.upstream.asked) == 1
+
+
+def _timeless(body: bytes, clock: Clock) -> bytes:
+    """Return a body without the time at which it was written."""
+    for seconds in (clock.seconds, clock.seconds - 7):
+        body = body.replace(b"%d" % seconds, b"")
+    return body
+
+
+async def test_other_words_models_dialects_and_streams_are_others(tmp_path):
+    async with cached(tmp_path) as gateway:
+        ways: list[dict[str, Any]] = [
+            {},
+            {"stream": True},
+            {"path": MESSAGES},
+            {"model": "n"},
+            {"temperature": 0.5},
+            {"messages": [{**USER, "content": "hi"}]},
+            {"unknown_field": 1},
+        ]
+        for number, fields in enumerate(ways, 1):
+            assert (await gateway.ask(**fields))[0] == "miss"
+            await gateway.kept(number)
+        for fields in ways:
+            assert (await gateway.ask(**fields))[0] == "hit"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_callers_direct_the_cache(tmp_path, stream):
+    clock = Clock()
+    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+
+        async def ask(cache_control: str = "") -> str:
+            return (await gateway.ask(stream=stream, cache_control=cache_control))[0]
+
+        assert await ask("no-store") == "bypass"
+        assert gateway.files() == []
+        assert await ask() == "miss"
+        await gateway.kept(1)
+        clock.seconds += 30
+        assert await ask("no-store") == "bypass"
+        assert await ask("max-age=30") == "hit"
+        assert await ask("max-age=29") == "miss"
+        assert await ask("no-cache") == "miss"
+        assert await ask() == "hit"
+
+
+async def test_a_new_answer_replaces_the_old_one(tmp_path):
+    clock = Clock()
+    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+        await gateway.ask()
+        await gateway.kept(1)
+        before = gateway.files()[0].read_bytes()
+        clock.seconds += 30
+        assert (await gateway.ask(cache_control="no-cache"))[0] == "miss"
+        await until(lambda: gateway.files()[0].read_bytes() != before)
+        assert (await gateway.ask())[:2] == ("hit", "0")
+
+
+async def test_an_old_answer_is_not_given_and_is_swept(tmp_path):
+    clock = Clock()
+    async with cached(tmp_path, source=Source(now=clock), ttl_s=60) as gateway:
+        await gateway.ask()
+        await gateway.kept(1)
+        clock.seconds += 59
+        assert (await gateway.ask())[0] == "hit"
+        clock.seconds += 1
+        assert (await gateway.ask())[0] == "miss"
+
+
+async def test_users_never_share_answers_and_teams_may(tmp_path):
+    async with cached(tmp_path / "user") as gateway:
+        ada, bob = [await gateway.new_key(user, "lab") for user in ("ada", "bob")]
+        assert (await gateway.ask(key=ada))[0] == "miss"
+        await gateway.kept(1)
+        assert (await gateway.ask(key=bob))[0] == "miss"
+        assert (await gateway.ask(key=ada))[0] == "hit"
+    async with cached(tmp_path / "team", scope="team") as gateway:
+        ada, bob = [await gateway.new_key(user, "lab") for user in ("ada", "bob")]
+        eve = await gateway.new_key("eve", "den")
+        assert (await gateway.ask(key=ada))[0] == "miss"
+        await gateway.kept(1)
+        assert (await gateway.ask(key=bob))[0] == "hit"
+        assert (await gateway.ask(key=eve))[0] == "miss"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"memory_id": "mine"},
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "image_url", "image_url": {"url": "https://a.example/x.png"}}
+                    ],
+                }
+            ]
+        },
+        {"web_search_options": {}},
+    ],
+)
+async def test_what_depends_on_more_is_not_kept(tmp_path, fields):
+    async with cached(tmp_path) as gateway:
+        for _ in range(2):
+            assert (await gateway.ask(**fields))[0] != "hit"
+        assert gateway.files() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_failures_are_not_kept(tmp_path, stream):
+    async with cached(tmp_path) as gateway:
+        gateway.upstream.scripts["east"] = failing(400)
+        for _ in range(2):
+            await gateway.ask(stream=stream)
+        assert len(gateway.upstream.asked) == 2
+        assert gateway.files() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_answer_of_a_stand_in_is_not_kept(tmp_path, stream):
+    async with cached(tmp_path) as gateway:
+        gateway.upstream.scripts["east"] = failing(404)
+        for _ in range(2):
+            result, _, body = await gateway.ask(model="other", stream=stream)
+            assert (result, b"west" in body) == ("miss", True)
+        assert gateway.files() == []
+        del gateway.upstream.scripts["east"]
+        assert b"east" in (await gateway.ask(model="other", stream=stream))[2]
+        await gateway.kept(1)
+
+
+async def test_an_answer_that_breaks_off_is_not_kept(tmp_path):
+    async with cached(tmp_path) as gateway:
+        gateway.upstream.is_cut = True
+        for _ in range(2):
+            _, _, body = await gateway.ask(stream=True, fallback="disabled")
+            assert b"east" in body
+            assert b"[DONE]" not in body
+        assert len(gateway.upstream.asked) == 2
+        assert gateway.files() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_too_long_an_answer_is_not_kept(tmp_path, stream):
+    async with cached(tmp_path, max_answer_bytes=1024) as gateway:
+        gateway.upstream.text = "x" * 1024
+        for _ in range(2):
+            assert (await gateway.ask(stream=stream))[0] == "miss"
+        assert gateway.files() == []
+
+
+async def test_a_damaged_entry_is_a_miss(tmp_path):
+    async with cached(tmp_path) as gateway:
+        await gateway.ask()
+        await gateway.kept(1)
+        for damage in (b"", b"12345678", b"12345678\xff\xff\xff", bytes(8) + b"\x0a\x01x"):
+            gateway.files()[0].write_bytes(damage)
+            assert (await gateway.ask())[0] == "miss"
+            await until(lambda: gateway.files()[0].stat().st_size > 20)
+
+
+async def test_equal_requests_at_once_are_all_answered(tmp_path):
+    async with cached(tmp_path) as gateway:
+        answers = await asyncio.gather(*(gateway.ask() for _ in range(8)))
+        assert {b"east" in body for _, _, body in answers} == {True}
+        await gateway.kept(1)
+        assert (await gateway.ask())[0] == "hit"
+
+
+async def test_another_process_finds_the_answer(tmp_path):
+    async with cached(tmp_path) as gateway:
+        key = gateway.gateway.key
+        await gateway.ask()
+        await gateway.kept(1)
+    async with cached(tmp_path) as gateway:
+        assert (await gateway.ask(key=key))[0] == "hit"
+    assert gateway.upstream.asked == []
