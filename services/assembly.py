@@ -12,13 +12,15 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.repository import AccountRepository
+from services.accounts.usage import servicer as usage
+from services.accounts.usage.assembly import UsageRecords
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
@@ -38,6 +40,7 @@ from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
 from services.inference.memory.turn_client import TurnClient
+from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
 from services.memory.responses import servicer as responses
@@ -69,6 +72,7 @@ class Services:
         self._server = server
         self._database = database
         self._drain_s = drain_s
+        self._usage: UsageRecords | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
         self._memory: MemoryService | None = None
@@ -129,6 +133,12 @@ class Services:
                 accounts.AccountsServicer(),
                 accounts.SERVICE_NAME,
             )
+            services._usage = UsageRecords.start(settings, database, source)
+            server.add(
+                usage_pb2_grpc.add_UsageServiceServicer_to_server,
+                services._usage.servicer,
+                usage.SERVICE_NAME,
+            )
         if "files" in names:
             services._files = Files.start(
                 settings, database, source, CollectorRegistry(), for_blobs
@@ -173,6 +183,7 @@ class Services:
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
                 for_blobs,
+                UsageClient(channel, secrets.service_credential).send,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
@@ -208,12 +219,16 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._inference is not None:
+            # While the accounts service answers; what is used later waits in the journal.
+            await self._inference.record_usage()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()
         if self._reserve_watch is not None:
             self._reserve_watch.cancel()
-        for service in (self._inference, self._files, self._articles, self._memory):
+        parts = self._inference, self._files, self._articles, self._memory, self._usage
+        for service in parts:
             if service is not None:
                 await service.stop()
         await self.channel.close()

@@ -33,6 +33,8 @@ from services.common.inprocess.context import OverError
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+# The same, of calls that are made for no user.
+_FOR_NO_USER = ("/gateway.accounts.v1.UsageService/",)
 
 # Serializes a response that is a message, or that makes one of itself.
 _SERIALIZE = methodcaller("SerializeToString")
@@ -76,6 +78,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             authorization, user_id = _take_over(handler_call_details.invocation_metadata)
             if method in _SERVICE_ONLY:
                 caller.set(self._door.admit(authorization, user_id))
+            elif method.startswith(_FOR_NO_USER):
+                caller.set(self._door.admit(authorization, "", is_for_user=False))
             else:
                 key = bearer_key(authorization)
                 caller.set(await self._identify(key))

@@ -31,6 +31,7 @@ from services.common.settings.sections import (
     Server,
     Storage,
     StorageLimits,
+    Usage,
 )
 from services.common.settings.tools import Tools, WebSearch
 
@@ -63,6 +64,7 @@ __all__ = [
     "Storage",
     "StorageLimits",
     "Tools",
+    "Usage",
     "WebSearch",
     "load",
     "parse",

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import repository
+from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.common import database, leases, migrations, secrets
 from services.common.database import (
@@ -69,6 +70,8 @@ TABLES = {
     background.summaries,
     profile.facts,
     profile.sources,
+    usage.records,
+    usage.days,
     stored.responses,
     stored.contents,
     stored.output_items,
