@@ -12,12 +12,14 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
+from services.accounts.admin import servicer as admin
+from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.repository import AccountRepository
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
@@ -69,6 +71,7 @@ class Services:
         self._server = server
         self._database = database
         self._drain_s = drain_s
+        self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
         self._memory: MemoryService | None = None
@@ -103,6 +106,7 @@ class Services:
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,
         )
+        identify_admin = admin_authenticator(settings, database, source)
 
         # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
@@ -111,6 +115,7 @@ class Services:
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
+            identify_admin=identify_admin,
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
@@ -128,6 +133,14 @@ class Services:
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
                 accounts.AccountsServicer(),
                 accounts.SERVICE_NAME,
+            )
+            services._administration = Administration.start(
+                settings, database, source, identify_admin
+            )
+            server.add(
+                admin_pb2_grpc.add_AdminServiceServicer_to_server,
+                services._administration.servicer,
+                admin.SERVICE_NAME,
             )
         if "files" in names:
             services._files = Files.start(
@@ -188,12 +201,13 @@ class Services:
         """Read the settings again; if they are wrong, log that and keep those in force."""
         try:
             settings = settings_module.load()
+            # The one that may still refuse them comes first.
+            for service in (self._administration, self._inference, self._memory):
+                if service is not None:
+                    service.reload(settings)
         except SettingsError as error:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
-        for service in (self._inference, self._memory):
-            if service is not None:
-                service.reload(settings)
         log.info("settings reloaded")
 
     async def stop_listening(self) -> None:
@@ -213,7 +227,13 @@ class Services:
         hurry.cancel()
         if self._reserve_watch is not None:
             self._reserve_watch.cancel()
-        for service in (self._inference, self._files, self._articles, self._memory):
+        for service in (
+            self._inference,
+            self._files,
+            self._articles,
+            self._memory,
+            self._administration,
+        ):
             if service is not None:
                 await service.stop()
         await self.channel.close()

@@ -17,6 +17,7 @@ from services.common.settings.providers import WILDCARD, Input, Model, Provider
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
+    Admin,
     ArticleDocuments,
     ArticleQuota,
     Articles,
@@ -41,6 +42,7 @@ __all__ = [
     "MAX_FILE_LIFETIME_S",
     "WILDCARD",
     "Adaptation",
+    "Admin",
     "ArticleDocuments",
     "ArticleQuota",
     "Articles",

@@ -7,6 +7,7 @@ from gateway.accounts.v1.accounts_pb2_grpc import (
     AccountsServiceStub,
     add_AccountsServiceServicer_to_server,
 )
+from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import make_key
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
@@ -16,7 +17,9 @@ from services.common.server import Server
 MAX_MESSAGE = 1 << 20
 
 
-async def test_identify_returns_the_owner_of_the_calls_key(repository: AccountRepository) -> None:
+async def test_identify_returns_the_owner_of_the_calls_key(
+    repository: AccountRepository, keys: KeyAdministration
+) -> None:
     key = await repository.create_key("ada", "math", "team_pro")
     server = Server(repository.identify, max_message=MAX_MESSAGE)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
@@ -29,7 +32,7 @@ async def test_identify_returns_the_owner_of_the_calls_key(repository: AccountRe
             user_id="user_001",
             team_id="team_000",
             plan=accounts_pb2.PLAN_TEAM_PRO,
-            key_id=(await repository.list_keys())[0].id,
+            key_id=(await keys.page(1))[0].id,
         )
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             unknown = call_metadata(make_key(b"\xff" * 32), "req_2")
