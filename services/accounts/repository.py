@@ -8,7 +8,7 @@ else refers to.
 import re
 import secrets as randomness
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key, shown_part
+from services.accounts.limits.repository import LimitRepository
 from services.accounts.plans import DEFAULT, PLANS
 from services.common.authentication import Caller, is_key
 from services.common.database import metadata, reading, reading_once, writing, writing_alone
@@ -113,9 +114,10 @@ class AccountRepository:
         self._engine = engine
         self._source = source or Source()
         self._random_bytes = random_bytes
+        self._limits = LimitRepository(engine, self._source)
 
     async def identify(self, key: str) -> Caller:
-        """Return the owner of `key`; this is the `Identify` behind every other.
+        """Return the owner of `key` with the limits; this is the `Identify` behind every other.
 
         Raises:
             GatewayError: invalid_api_key, when it belongs to nobody or is revoked.
@@ -123,7 +125,8 @@ class AccountRepository:
         found = await self.find_caller(hash_key(key))
         if found is None:
             raise invalid_api_key()
-        return found
+        limits = await self._limits.of_caller(found.key_id, found.user_id, found.team_id)
+        return replace(found, limits=limits)
 
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Return the owner of the key with that SHA-256, or None when none or it is revoked."""

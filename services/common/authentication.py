@@ -12,13 +12,14 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.common.errors import invalid_api_key
 
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
@@ -37,12 +38,14 @@ class Caller:
         plan: the team's plan where there is a team, else the user's.
         key_id: id of the key, for logs; "" where the call is the gateway's own. Callers with two
             keys of one user are equal.
+        limits: those of the key, its user and the user's team, of those that have any.
     """
 
     user_id: str
     team_id: str
     plan: Plan.ValueType
     key_id: str = field(default="", compare=False)
+    limits: Sequence[SubjectLimits] = field(default=(), compare=False)
 
 
 # Takes an API key; raises `invalid_api_key` when it belongs to nobody.
