@@ -176,7 +176,7 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
             )
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
-        return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id)
+        return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id, tuple(owner.limits))
 
     return CachingAuthenticator(
         ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic

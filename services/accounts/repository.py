@@ -5,6 +5,7 @@
 
 import secrets as randomness
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,6 +14,7 @@ from services.accounts.admin.audit import FIRST_START
 from services.accounts.admin.key_rows import NewKey, insert_key
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
+from services.accounts.limits.repository import LimitRepository
 from services.accounts.membership import find_user
 from services.accounts.names import unknown_user
 from services.accounts.plans import PLANS
@@ -35,9 +37,10 @@ class AccountRepository:
         self._engine = engine
         self._source = source or Source()
         self._random_bytes = random_bytes
+        self._limits = LimitRepository(engine, self._source)
 
     async def identify(self, key: str) -> Caller:
-        """Return the owner of `key`; this is the `Identify` behind every other.
+        """Return the owner of `key` with the limits; this is the `Identify` behind every other.
 
         Raises:
             GatewayError: invalid_api_key, when it belongs to nobody or is not valid any more.
@@ -45,7 +48,8 @@ class AccountRepository:
         found = await self.find_caller(hash_key(key))
         if found is None:
             raise invalid_api_key()
-        return found
+        limits = await self._limits.of_caller(found.key_id, found.user_id, found.team_id)
+        return replace(found, limits=limits)
 
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Return the owner of the valid key with that SHA-256, or None.

@@ -12,13 +12,14 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
 
@@ -40,12 +41,14 @@ class Caller:
         plan: the team's plan where there is a team, else the user's.
         key_id: id of the key, for logs; "" where the call is the gateway's own. Callers with two
             keys of one user are equal.
+        limits: those of the key, its user and the user's team, of those that have any.
     """
 
     user_id: str
     team_id: str
     plan: Plan.ValueType
     key_id: str = field(default="", compare=False)
+    limits: Sequence[SubjectLimits] = field(default=(), compare=False)
 
 
 # The user that a caller with an admin key counts as; ids of users begin with `user_`.

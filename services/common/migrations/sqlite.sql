@@ -323,6 +323,29 @@ CREATE TABLE response_items (
 	CONSTRAINT pk_response_items PRIMARY KEY (id, item_id),
 	CONSTRAINT fk_response_items_id FOREIGN KEY(id) REFERENCES responses (id)
 );
+CREATE TABLE limits (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	requests_per_minute BIGINT,
+	tokens_per_minute BIGINT,
+	concurrent_requests BIGINT,
+	spend_per_day_pusd BIGINT,
+	spend_per_month_pusd BIGINT,
+	allowed_models TEXT,
+	updated_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
+	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
+);
+CREATE TABLE allowances (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	measure VARCHAR(32) NOT NULL,
+	window_start_ms BIGINT NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	amount BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_allowances PRIMARY KEY (subject_kind, subject_id, measure, window_start_ms, holder)
+);
 CREATE TABLE admin_keys (
 	id VARCHAR(64) NOT NULL,
 	hash BLOB NOT NULL,
@@ -345,6 +368,7 @@ CREATE TABLE audit_log (
 	request_id VARCHAR(128) NOT NULL,
 	CONSTRAINT pk_audit_log PRIMARY KEY (id)
 );
+CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
+from services.accounts.limits import tables as limits
 from services.articles import tables as articles
 from services.common import database, leases, migrations, secrets
 from services.common.database import (
@@ -74,6 +75,8 @@ TABLES = {
     stored.responses,
     stored.contents,
     stored.output_items,
+    limits.limits,
+    limits.allowances,
 }
 
 _MIGRATE = """
