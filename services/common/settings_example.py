@@ -46,6 +46,8 @@ pass_stateful = false         # let callers name things kept at the provider
 # responses = true            # the server has OpenAI's /responses, which requests of responses go
                               # to; default: OpenAI's own and Azure's at …/openai/v1. Others are
                               # sent chat completions, and so is one that answers 404
+# price = {input = 0, output = 0}   # of all its models that have none of their own: a server of
+                              # one's own costs nothing by the token
 
 [[models]]                    # an example
 name = "fast"                 # what callers write; "claude-*": every name that begins so. A full
@@ -68,6 +70,11 @@ fallbacks = []                # what `auto` may try, in order; for embeddings th
 # vector_space = "te3-small"  # of an embedding model: models of one name make the same vectors of
                               # a text, such as one model at two providers, and may stand in for
                               # each other; default: no other model does
+# price = {input = 0.15, output = "0.6", cached_input = 0.075}   # dollars for a million tokens;
+                              # also cache_write, cache_write_1h, reasoning, input_audio,
+                              # input_image, input_video, cached_audio, cached_image, output_audio,
+                              # output_image, output_video; web_search and request for a thousand,
+                              # audio_hour; default: the published price, if it is known
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
 describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first

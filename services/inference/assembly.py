@@ -31,6 +31,7 @@ from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
+from services.inference.pricing.costs import Costs
 from services.inference.providers import registry, sandbox
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -69,6 +70,7 @@ class Inference:
         self._settings = settings
         self._client = client
         self._environ = environ
+        self._now_ms = source.now_ms
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
@@ -215,10 +217,12 @@ class Inference:
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
         limits, live = self._settings.limits, self._metrics.live_upstream_calls
+        models = Models(
+            self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+        )
         return Routes(
-            models=Models(
-                self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
-            ),
+            models=models,
+            costs=Costs(everyone, models.configured, self._now_ms),
             providers=registry.build(everyone, self._client, limits, live),
             responses=registry.build_responses(
                 everyone, self._client, limits, live, self._without_responses

@@ -13,7 +13,7 @@ from services.common.settings.loading import (
     load,
     parse,
 )
-from services.common.settings.providers import WILDCARD, Input, Model, Provider
+from services.common.settings.providers import WILDCARD, Input, Model, Price, Provider
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
@@ -56,6 +56,7 @@ __all__ = [
     "Model",
     "Name",
     "PlanLimits",
+    "Price",
     "Provider",
     "Roles",
     "Server",
