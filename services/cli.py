@@ -17,6 +17,7 @@ from services import (
     articles_commands,
     files_commands,
     keys_commands,
+    limits_commands,
     memory_commands,
     users_commands,
 )
@@ -32,6 +33,7 @@ config = typer.Typer(help="Check or show settings.", **FLAGS)
 app.add_typer(keys_commands.app, name="keys")
 app.add_typer(users_commands.users, name="users")
 app.add_typer(users_commands.teams, name="teams")
+app.add_typer(limits_commands.app, name="limits")
 app.add_typer(admin_commands.app, name="admin-key")
 app.add_typer(admin_commands.audit, name="audit")
 app.add_typer(files_commands.app, name="files")

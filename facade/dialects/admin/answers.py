@@ -1,4 +1,4 @@
-"""JSON objects of keys, users, teams and entries of the audit log, with their JSON schemas."""
+"""JSON objects of keys, users, teams, limits and audit entries, with their JSON schemas."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,6 +9,8 @@ from facade.dialects.admin.table import JsonObject
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, KeyState, Team, User
+from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
+from services.common.money import decimal_dollars
 
 _STRING = {"type": "string"}
 _OPTIONAL_STRING = {"type": ["string", "null"]}
@@ -99,6 +101,21 @@ TEAM = object_schema(
         "created_at": _TIME,
     },
 )
+_OPTIONAL_INTEGER = {"type": ["integer", "null"]}
+_OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
+LIMITS = object_schema(
+    "limits",
+    {
+        "subject_kind": {"enum": ["key", "user", "team"]},
+        "subject_id": _STRING,
+        "requests_per_minute": _OPTIONAL_INTEGER,
+        "tokens_per_minute": _OPTIONAL_INTEGER,
+        "concurrent_requests": _OPTIONAL_INTEGER,
+        "spend_per_day": _OPTIONAL_DOLLARS,
+        "spend_per_month": _OPTIONAL_DOLLARS,
+        "allowed_models": {"type": ["array", "null"], "items": _STRING},
+    },
+)
 AUDIT_ENTRY = object_schema(
     "audit_entry",
     {
@@ -175,6 +192,23 @@ def render_team(team: Team) -> JsonObject:
     }
 
 
+def render_limits(limits: SubjectLimits) -> JsonObject:
+    """Return the limits of a key, user or team, null where nothing is limited."""
+    given = {field.name: value for field, value in limits.ListFields()}
+    models = given.get("allowed_models")
+    return {
+        "object": "limits",
+        "subject_kind": SubjectKind.Name(limits.kind).removeprefix("SUBJECT_KIND_").lower(),
+        "subject_id": limits.id,
+        "requests_per_minute": given.get("requests_per_minute"),
+        "tokens_per_minute": given.get("tokens_per_minute"),
+        "concurrent_requests": given.get("concurrent_requests"),
+        "spend_per_day": _dollars(given.get("spend_per_day_pusd")),
+        "spend_per_month": _dollars(given.get("spend_per_month_pusd")),
+        "allowed_models": None if models is None else [*models.patterns],
+    }
+
+
 def render_audit_entry(entry: AuditEntry) -> JsonObject:
     """Return an entry of the audit log."""
     return {
@@ -194,3 +228,7 @@ def render_audit_entry(entry: AuditEntry) -> JsonObject:
 def plan_name(plan: Plan.ValueType) -> str:
     """Return the name of a plan, such as `team_pro`."""
     return Plan.Name(plan).removeprefix("PLAN_").lower()
+
+
+def _dollars(pusd: int | None) -> str | None:
+    return None if pusd is None else decimal_dollars(pusd)

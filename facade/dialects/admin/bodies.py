@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from services.common.money import MAX_PUSD
+
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
 MAX_GRACE_S = 30 * 86_400
@@ -78,6 +80,10 @@ class AuditQuery(Page):
     subject_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
+_Amount = Annotated[int, Field(ge=0, le=MAX_PUSD)] | None
+_MONEY = "Decimal US dollars, with at most 12 decimals,"
+# Less than the nine million dollars of a 64-bit integer.
+Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,12})?$")]
 _LABEL = Annotated[str, Field(max_length=128)]
 _EXPIRY = "Unix seconds in the future; null: it does not expire."
 
@@ -114,6 +120,22 @@ class RotateKey(Body):
     grace_seconds: Annotated[int, Field(ge=0, le=MAX_GRACE_S)] = Field(
         86_400, description="For how long the old key stays valid."
     )
+
+
+class SetLimits(Body):
+    """All limits of a key, user or team; what is left out or null is not limited."""
+
+    requests_per_minute: _Amount = Field(None, description="Requests begun in a UTC minute.")
+    tokens_per_minute: _Amount = Field(None, description="Tokens in and out in a UTC minute.")
+    concurrent_requests: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Requests under way at once."
+    )
+    spend_per_day: Dollars | None = Field(None, description=f"{_MONEY} in a UTC day.")
+    spend_per_month: Dollars | None = Field(None, description=f"{_MONEY} in a UTC month.")
+    allowed_models: (
+        Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
+        | None
+    ) = Field(None, description="Models as callers name them; `*` at the end stands for any rest.")
 
 
 class CreateUser(Body):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facade.dialects.admin import answers, bodies
+from facade.dialects.admin.limits import LIMITS
 from facade.dialects.admin.table import Arguments, Endpoint
 from gateway.accounts.v1 import accounts_pb2, admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
@@ -247,7 +248,7 @@ _AUDIT: Sequence[Endpoint] = [
         query=bodies.AuditQuery,
     ),
 ]
-ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *_AUDIT]
+ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *LIMITS, *_AUDIT]
 
 
 def _page(given: Arguments) -> dict[str, Any]:

@@ -7,6 +7,8 @@ _NAMES = {
     "disabled": "enabled",
     "expires_at_ms": "expires_at",
     "grace_s": "grace_seconds",
+    "spend_per_day_pusd": "spend_per_day",
+    "spend_per_month_pusd": "spend_per_month",
     "page_size": "limit",
     "page_token": "page",
     "since_ms": "since",

@@ -9,6 +9,7 @@ from services.accounts.admin.admin_keys import AdminKeyRepository, configured_ha
 from services.accounts.admin.audit import AuditLog
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
 from services.accounts.admin.teams import TeamAdministration
@@ -65,6 +66,7 @@ class Administration:
                 KeyAdministration(database, source),
                 UserAdministration(database, source),
                 TeamAdministration(database, source),
+                LimitAdministration(database, source),
                 log,
             ),
             AuditSweeper(

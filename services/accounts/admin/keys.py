@@ -21,6 +21,8 @@ from services.accounts.admin.key_rows import (
 )
 from services.accounts.admin.records import to_record
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
+from services.accounts.limits.repository import read_limits, write_limits
+from services.accounts.limits.rules import SubjectKind
 from services.accounts.names import check_label
 from services.accounts.tables import api_keys, teams, users
 from services.common.authentication import is_key
@@ -171,6 +173,8 @@ class KeyAdministration:
     ) -> RotatedKey:
         """Create a key like another one, which expires after `grace_s` seconds.
 
+        It has the user, the name, the expiry and the limits of the old key.
+
         Raises:
             GatewayError: not_found; invalid_request, when the time is too long; conflict, when the
                 key is not valid, or has been rotated before.
@@ -194,7 +198,10 @@ class KeyAdministration:
                 expires_at_ms=old.expires_at_ms if old.HasField("expires_at_ms") else None,
                 replaces=old.id,
             )
-            ends_at_ms = self._source.now_ms() + 1000 * grace_s
+            now_ms = self._source.now_ms()
+            if limits := await read_limits(connection, SubjectKind.KEY, key_id):
+                await write_limits(connection, SubjectKind.KEY, new_id, limits, now_ms)
+            ends_at_ms = now_ms + 1000 * grace_s
             if old.HasField("expires_at_ms"):
                 ends_at_ms = min(ends_at_ms, old.expires_at_ms)
             replaced = await self._change(

@@ -5,14 +5,16 @@ from typing import Any, NamedTuple, Protocol
 
 import grpc
 
-from gateway.accounts.v1 import admin_pb2, admin_pb2_grpc
+from gateway.accounts.v1 import admin_pb2, admin_pb2_grpc, limits_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from services.accounts.admin.audit import Actor, AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import DEFAULT_GRACE_S, KeyAdministration, KeyChanges
+from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.records import plan_name_of
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.accounts.limits.rules import Limits, SubjectKind
 from services.accounts.names import check_name, check_plan, is_id
 from services.common import logs
 from services.common.authentication import caller
@@ -33,11 +35,13 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         keys: KeyAdministration,
         users: UserAdministration,
         teams: TeamAdministration,
+        limits: LimitAdministration,
         audit: AuditLog,
     ) -> None:
         self._keys = keys
         self._users = users
         self._teams = teams
+        self._limits = limits
         self._audit = audit
 
     async def CheckAdminKey(
@@ -191,6 +195,30 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         team = await self._teams.update(request.team_id, plan, _actor())
         return admin_pb2.UpdateTeamResponse(team=team)
 
+    async def GetLimits(
+        self, request: admin_pb2.GetLimitsRequest, context: Context
+    ) -> admin_pb2.GetLimitsResponse:
+        """Return the limits of a subject."""
+        kind = _kind(request.kind)
+        limits = await self._limits.get(kind, request.id)
+        return admin_pb2.GetLimitsResponse(limits=limits.to_proto(kind, request.id))
+
+    async def SetLimits(
+        self, request: admin_pb2.SetLimitsRequest, context: Context
+    ) -> admin_pb2.SetLimitsResponse:
+        """Replace the limits of a subject."""
+        kind, subject_id = _kind(request.limits.kind), request.limits.id
+        limits = Limits.of_proto(request.limits)
+        await self._limits.set(kind, subject_id, limits, _actor())
+        return admin_pb2.SetLimitsResponse(limits=limits.to_proto(kind, subject_id))
+
+    async def ClearLimits(
+        self, request: admin_pb2.ClearLimitsRequest, context: Context
+    ) -> admin_pb2.ClearLimitsResponse:
+        """Remove the limits of a subject."""
+        await self._limits.set(_kind(request.kind), request.id, Limits(), _actor())
+        return admin_pb2.ClearLimitsResponse()
+
     async def ListAuditEntries(
         self, request: admin_pb2.ListAuditEntriesRequest, context: Context
     ) -> admin_pb2.ListAuditEntriesResponse:
@@ -256,6 +284,18 @@ def _plan(plan: Plan.ValueType) -> str | None:
     if name is not None:
         check_plan(name)
     return name
+
+
+def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:
+    """Return the kind of a subject.
+
+    Raises:
+        GatewayError: invalid_request, when there is no such kind.
+    """
+    try:
+        return SubjectKind.of_proto(number)
+    except ValueError:
+        raise invalid("kind", "kind: takes a key, a user or a team") from None
 
 
 def _actor() -> Actor:

@@ -2,7 +2,7 @@
 
 import orjson
 from sqlalchemy import Row, and_, delete, or_, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
@@ -24,12 +24,8 @@ class LimitRepository:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        query = select(table).where(
-            table.c.subject_kind == kind.value, table.c.subject_id == subject_id
-        )
         async with reading_once(self._engine) as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _limits(row)
+            return await read_limits(connection, kind, subject_id)
 
     async def set(self, kind: SubjectKind, subject_id: str, limits: Limits) -> None:
         """Replace the limits of a subject.
@@ -40,21 +36,8 @@ class LimitRepository:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        key = {"subject_kind": kind.value, "subject_id": subject_id}
-        models = limits.allowed_models
-        values = {
-            **{name: getattr(limits, name) for name in AMOUNTS},
-            "allowed_models": None if models is None else orjson.dumps(models).decode(),
-            "updated_at_ms": self._source.now_ms(),
-        }
         async with writing(self._engine) as connection:
-            if limits:
-                statement = insert_into(connection, table).values(**key, **values)
-                await connection.execute(
-                    statement.on_conflict_do_update(index_elements=list(key), set_=values)
-                )
-            else:
-                await connection.execute(delete(table).filter_by(**key))
+            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
 
     async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
         """Return the limits of a key, its user and the user's team, of those that have any.
@@ -89,6 +72,35 @@ class LimitRepository:
             for kind, subject_id in subjects
             if kind in found
         )
+
+
+async def read_limits(
+    connection: AsyncConnection, kind: SubjectKind, subject_id: str
+) -> Limits | None:
+    """Return the limits of a subject, or None when nothing of it is limited."""
+    query = select(table).where(
+        table.c.subject_kind == kind.value, table.c.subject_id == subject_id
+    )
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else _limits(row)
+
+
+async def write_limits(
+    connection: AsyncConnection, kind: SubjectKind, subject_id: str, limits: Limits, now_ms: int
+) -> None:
+    """Replace the limits of a subject, in a transaction that others have begun."""
+    key = {"subject_kind": kind.value, "subject_id": subject_id}
+    if not limits:
+        await connection.execute(delete(table).filter_by(**key))
+        return
+    models = limits.allowed_models
+    values = {
+        **{name: getattr(limits, name) for name in AMOUNTS},
+        "allowed_models": None if models is None else orjson.dumps(models).decode(),
+        "updated_at_ms": now_ms,
+    }
+    statement = insert_into(connection, table).values(**key, **values)
+    await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
 def _limits(row: Row[tuple[object, ...]]) -> Limits:

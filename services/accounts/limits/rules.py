@@ -75,6 +75,18 @@ class Limits:
             getattr(self, name) is not None for name in AMOUNTS
         )
 
+    @classmethod
+    def of_proto(cls, limits: SubjectLimits) -> "Limits":
+        """Return the limits in a message.
+
+        Raises:
+            GatewayError: invalid_request, naming the field that breaks a rule.
+        """
+        amounts = {field.name: n for field, n in limits.ListFields() if field.name in AMOUNTS}
+        has_models = limits.HasField("allowed_models")
+        patterns = tuple(limits.allowed_models.patterns) if has_models else None
+        return cls(**amounts, allowed_models=patterns)
+
     def to_proto(self, kind: SubjectKind, subject_id: str) -> SubjectLimits:
         """Return the limits of a subject for other services."""
         models = self.allowed_models

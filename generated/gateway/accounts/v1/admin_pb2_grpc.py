@@ -119,6 +119,21 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.FromString,
                 _registered_method=True)
+        self.GetLimits = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/GetLimits',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.FromString,
+                _registered_method=True)
+        self.SetLimits = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/SetLimits',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsResponse.FromString,
+                _registered_method=True)
+        self.ClearLimits = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/ClearLimits',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.FromString,
+                _registered_method=True)
         self.ListAuditEntries = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/ListAuditEntries',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.SerializeToString,
@@ -285,6 +300,34 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLimits(self, request, context):
+        """Returns the limits of a key, user or team.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such subject. INVALID_ARGUMENT
+        (REASON_INVALID_REQUEST): no kind of subject.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetLimits(self, request, context):
+        """Replaces the limits of a key, user or team.
+
+        Statuses: OK. As GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST), too: a limit is invalid.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClearLimits(self, request, context):
+        """Removes the limits of a key, user or team; without limits nothing changes.
+
+        Statuses: OK. As GetLimits.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAuditEntries(self, request, context):
         """Lists the entries of the audit log, newest first.
 
@@ -371,6 +414,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UpdateTeam,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.SerializeToString,
+            ),
+            'GetLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLimits,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.SerializeToString,
+            ),
+            'SetLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimits,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsResponse.SerializeToString,
+            ),
+            'ClearLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClearLimits,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.SerializeToString,
             ),
             'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAuditEntries,
@@ -793,6 +851,87 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/UpdateTeam',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/GetLimits',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/SetLimits',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClearLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/ClearLimits',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.FromString,
             options,
             channel_credentials,
             insecure,
