@@ -8,7 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2, admin_pb2
 from gateway.accounts.v1.admin_pb2 import ApiKey
-from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.keys import hash_key, make_key
@@ -16,8 +15,8 @@ from services.accounts.repository import AccountRepository
 from services.accounts.tables import api_keys, teams, users
 from services.common.authentication import Caller
 from services.common.database import reading
-from services.common.errors import GatewayError
 from tests.services.accounts.conftest import Clock
+from tests.services.accounts.refusals import invalid
 
 
 async def _caller(repository: AccountRepository, key: str) -> Caller:
@@ -28,17 +27,6 @@ async def _caller(repository: AccountRepository, key: str) -> Caller:
 
 async def _revoke(keys: KeyAdministration, which: str) -> ApiKey:
     return await keys.revoke((await keys.find(which)).id)
-
-
-def _refused(field: str, *words: str) -> "pytest.RaisesExc[GatewayError]":
-    def fits(error: GatewayError) -> bool:
-        assert error.reason == errors_pb2.REASON_INVALID_REQUEST
-        assert error.param == field
-        assert error.message.startswith(field)
-        assert all(word in error.message for word in words), error.message
-        return True
-
-    return pytest.RaisesExc(GatewayError, check=fits)
 
 
 async def test_a_new_user_has_the_free_plan_and_no_team(
@@ -90,26 +78,26 @@ async def test_an_unknown_key_belongs_to_nobody(repository: AccountRepository) -
     assert await repository.find_caller(hash_key(make_key(b"\xff" * 32))) is None
 
 
-async def test_another_team_for_a_known_user_is_refused(repository: AccountRepository) -> None:
+async def test_another_team_for_a_known_user_isinvalid(repository: AccountRepository) -> None:
     await repository.create_key("ada", "math")
-    with _refused("team", "'ada' is in team 'math'", "users set"):
+    with invalid("team", "'ada' is in team 'math'", "users set"):
         await repository.create_key("ada", "chess")
     await repository.create_key("bob")
-    with _refused("team", "'bob' is in no team", "users set"):
+    with invalid("team", "'bob' is in no team", "users set"):
         await repository.create_key("bob", "math")
 
 
-async def test_another_plan_for_a_known_user_is_refused(repository: AccountRepository) -> None:
+async def test_another_plan_for_a_known_user_isinvalid(repository: AccountRepository) -> None:
     await repository.create_key("ada")
-    with _refused("plan", "'ada' has the plan personal_free", "users set"):
+    with invalid("plan", "'ada' has the plan personal_free", "users set"):
         await repository.create_key("ada", plan="personal_pro")
 
 
-async def test_another_plan_for_a_known_team_is_refused(repository: AccountRepository) -> None:
+async def test_another_plan_for_a_known_team_isinvalid(repository: AccountRepository) -> None:
     await repository.create_key("ada", "math", "team_pro")
-    with _refused("plan", "'math' has the plan team_pro", "users set"):
+    with invalid("plan", "'math' has the plan team_pro", "users set"):
         await repository.create_key("bob", "math", "enterprise")
-    with _refused("plan", "'ada' has the plan team_pro", "users set"):
+    with invalid("plan", "'ada' has the plan team_pro", "users set"):
         await repository.create_key("ada", plan="enterprise")
 
 
@@ -117,7 +105,7 @@ async def test_a_refused_key_leaves_nothing_behind(
     repository: AccountRepository, engine: AsyncEngine
 ) -> None:
     await repository.create_key("ada", "math", "team_pro")
-    with _refused("plan"):
+    with invalid("plan"):
         await repository.create_key("bob", "math", "enterprise")
     async with reading(engine) as connection:
         assert list(await connection.scalars(select(users.c.name))) == ["ada"]
@@ -127,12 +115,10 @@ async def test_a_refused_key_leaves_nothing_behind(
 @pytest.mark.parametrize(
     "name", ["", " ", "a b", "-a", ".a", "a/b", "a\n", "é", "a" * 65, "x'; DROP TABLE users"]
 )
-async def test_names_outside_the_rules_are_refused(
-    repository: AccountRepository, name: str
-) -> None:
-    with _refused("user", "1 to 64"):
+async def test_names_outside_the_rules_areinvalid(repository: AccountRepository, name: str) -> None:
+    with invalid("user", "1 to 64"):
         await repository.create_key(name)
-    with _refused("team", "1 to 64"):
+    with invalid("team", "1 to 64"):
         await repository.create_key("ada", name)
 
 
@@ -147,7 +133,7 @@ async def test_names_within_the_rules_are_taken(
 async def test_an_unknown_plan_is_refused_with_those_there_are(
     repository: AccountRepository,
 ) -> None:
-    with _refused("plan", "personal_free, personal_pro, team_pro, enterprise"):
+    with invalid("plan", "personal_free, personal_pro, team_pro, enterprise"):
         await repository.create_key("ada", plan="gold")
 
 
@@ -203,12 +189,12 @@ async def test_revoking_again_keeps_the_first_time(
     assert await _revoke(keys, key) == first
 
 
-async def test_revoking_what_is_unknown_is_refused(
+async def test_revoking_what_is_unknown_isinvalid(
     repository: AccountRepository, keys: KeyAdministration
 ) -> None:
     await repository.create_key("ada")
     for which in ("", "gw-", "gw-AAAA", "key_999", "ada", make_key(b"\xff" * 32)):
-        with _refused("key", "keys list"):
+        with invalid("key", "keys list"):
             await _revoke(keys, which)
 
 
@@ -219,7 +205,7 @@ async def test_a_prefix_of_several_keys_is_refused_with_their_ids(
     repository = AccountRepository(engine, random_bytes=lambda size: bytes(31) + next(ends))
     made = [await repository.create_key("ada") for _ in range(2)]
     infos = await keys.page(100)
-    with _refused("key", infos[0].id, infos[1].id):
+    with invalid("key", infos[0].id, infos[1].id):
         await _revoke(keys, infos[0].prefix)
     for key in made:
         assert await repository.find_caller(hash_key(key)) is not None
@@ -274,11 +260,11 @@ async def test_setting_needs_a_known_user_and_something_to_set(
     repository: AccountRepository,
     people: UserAdministration,
 ) -> None:
-    with _refused("user", "'ada'", "keys create"):
+    with invalid("user", "'ada'", "keys create"):
         await people.set("ada", plan="enterprise")
-    with _refused("team", "at least one"):
+    with invalid("team", "at least one"):
         await people.set("ada")
-    with _refused("team", "1 to 64"):
+    with invalid("team", "1 to 64"):
         await people.set("ada", team="a b")
 
 
