@@ -12,12 +12,14 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc, usage_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
+from services.accounts.admin import servicer as admin
+from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.repository import AccountRepository
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
@@ -73,6 +75,7 @@ class Services:
         self._database = database
         self._drain_s = drain_s
         self._usage: UsageRecords | None = None
+        self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
         self._memory: MemoryService | None = None
@@ -107,6 +110,7 @@ class Services:
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,
         )
+        identify_admin = admin_authenticator(settings, database, source)
 
         # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
@@ -115,6 +119,7 @@ class Services:
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
+            identify_admin=identify_admin,
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
@@ -138,6 +143,14 @@ class Services:
                 usage_pb2_grpc.add_UsageServiceServicer_to_server,
                 services._usage.servicer,
                 usage.SERVICE_NAME,
+            )
+            services._administration = Administration.start(
+                settings, database, source, identify_admin
+            )
+            server.add(
+                admin_pb2_grpc.add_AdminServiceServicer_to_server,
+                services._administration.servicer,
+                admin.SERVICE_NAME,
             )
         if "files" in names:
             services._files = Files.start(
@@ -199,12 +212,13 @@ class Services:
         """Read the settings again; if they are wrong, log that and keep those in force."""
         try:
             settings = settings_module.load()
+            # The one that may still refuse them comes first.
+            for service in (self._administration, self._inference, self._memory):
+                if service is not None:
+                    service.reload(settings)
         except SettingsError as error:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
-        for service in (self._inference, self._memory):
-            if service is not None:
-                service.reload(settings)
         log.info("settings reloaded")
 
     async def stop_listening(self) -> None:
@@ -227,8 +241,14 @@ class Services:
         hurry.cancel()
         if self._reserve_watch is not None:
             self._reserve_watch.cancel()
-        parts = self._inference, self._files, self._articles, self._memory, self._usage
-        for service in parts:
+        for service in (
+            self._inference,
+            self._files,
+            self._articles,
+            self._memory,
+            self._administration,
+            self._usage,
+        ):
             if service is not None:
                 await service.stop()
         await self.channel.close()

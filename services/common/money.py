@@ -4,6 +4,7 @@ A token of a model that costs $0.075 a million is 75,000 picodollars, so that pr
 decimals, and sums of them, are exact.
 """
 
+import re
 from decimal import Decimal
 
 PER_DOLLAR = 10**12
@@ -11,6 +12,7 @@ PER_DOLLAR = 10**12
 MAX_PUSD = 2**63 - 1
 
 _DECIMALS = 12
+_DOLLARS = re.compile(rf"[0-9]{{1,7}}(\.[0-9]{{1,{_DECIMALS}}})?")
 
 
 def picodollars(dollars: Decimal, *, per: int = 1) -> int:
@@ -23,6 +25,17 @@ def picodollars(dollars: Decimal, *, per: int = 1) -> int:
     amount, rest = divmod(numerator * PER_DOLLAR, denominator * per)
     if rest:
         raise ValueError(f"{dollars} has too many decimals")
+    return amount
+
+
+def parse_dollars(text: str) -> int:
+    """Return an amount of decimal dollars, such as `12.50`, in picodollars.
+
+    Raises:
+        ValueError: it is no such amount, or too large.
+    """
+    if not _DOLLARS.fullmatch(text) or (amount := picodollars(Decimal(text))) > MAX_PUSD:
+        raise ValueError(f"takes US dollars with at most {_DECIMALS} decimals, as 12.50")
     return amount
 
 

@@ -150,6 +150,14 @@ read_timeout_s = 60           # how long the message of a call may take to come
 max_reads_per_user = 2        # messages of one user that are received at a time; others wait
 max_held_bytes_per_user = 167772160   # of the messages of one user's calls together
 
+[admin]                       # who may use /admin/v1; while there is no admin key (here, or one of
+                              # `gateway admin-key create`) there are no such paths
+key_env = ""                  # a variable that holds an admin key, as `gateway admin-key make`
+                              # prints one; or
+key_file = ""                 # a file that does, read again at SIGHUP; or
+key_sha256 = ""               # the SHA-256 of one, in hex
+audit_retention_s = 31536000  # how long the audit log has its entries
+
 [articles]                    # document editing
 require_grant = false         # only for users with `gateway grants add`
 session_ttl_s = 600           # how long a session lasts without a call

@@ -11,13 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, ReportUsageResponse, UsageSum
-from services.accounts.repository import api_keys, teams, users
+from services.accounts.tables import api_keys, teams, users
 from services.accounts.usage.tables import TOKENS, days
 from services.common.database import reading
 from services.common.errors import invalid
 from services.common.money import decimal_dollars
 
-MAX_LIMIT = 1_000
+MAX_PAGE_SIZE = 1_000
 
 _EPOCH = date(1970, 1, 1)
 _GROUPS: Mapping[int, Column[Any]] = {
@@ -47,8 +47,8 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     group = _GROUPS.get(request.by)
     if group is None:
         raise invalid("by", "by: takes day, user, team, key, model or provider")
-    if not 1 <= request.limit <= MAX_LIMIT:
-        raise invalid("limit", f"limit: takes 1 to {MAX_LIMIT:,}")
+    if not 1 <= request.page_size <= MAX_PAGE_SIZE:
+        raise invalid("page_size", f"page_size: takes 1 to {MAX_PAGE_SIZE:,}")
     query = (
         select(
             group.label("grp"),
@@ -59,28 +59,28 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
         .where(*_conditions(request, group))
         .group_by(group)
         .order_by(group)
-        .limit(request.limit + 1)
+        .limit(request.page_size + 1)
     )
     async with reading(engine) as connection:
         rows = (await connection.execute(query)).all()
-        page = rows[: request.limit]
+        page = rows[: request.page_size]
         names = await _names(connection, request.by, [row.grp for row in page])
     response = ReportUsageResponse(sums=[_sum(row, names) for row in page])
     if len(rows) > len(page):
-        response.next_cursor = _cursor(str(page[-1].grp))
+        response.next_page_token = _token(str(page[-1].grp))
     return response
 
 
 def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if request.from_day:
-        found.append(days.c.day >= _day("from", request.from_day))
+        found.append(days.c.day >= _day("from_day", request.from_day))
     if request.to_day:
-        found.append(days.c.day <= _day("to", request.to_day))
-    if request.cursor:
-        after = _after(request.cursor)
+        found.append(days.c.day <= _day("to_day", request.to_day))
+    if request.page_token:
+        after = _after(request.page_token)
         if group is days.c.day and not after.isdecimal():
-            raise _no_cursor()
+            raise _no_token()
         found.append(group > (int(after) if group is days.c.day else after))
     return found
 
@@ -115,20 +115,20 @@ def _day(field: str, text: str) -> int:
         raise invalid(field, f"{field}: takes a day such as 2026-11-23") from None
 
 
-def _cursor(group: str) -> str:
+def _token(group: str) -> str:
     return base64.urlsafe_b64encode(f"after:{group}".encode()).decode()
 
 
-def _after(cursor: str) -> str:
+def _after(token: str) -> str:
     """Return the last group of the page before."""
     try:
-        text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+        text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise _no_cursor() from None
+        raise _no_token() from None
     if not text.startswith("after:"):
-        raise _no_cursor()
+        raise _no_token()
     return text.removeprefix("after:")
 
 
-def _no_cursor() -> Exception:
-    return invalid("cursor", "cursor: takes the next_cursor of a page before")
+def _no_token() -> Exception:
+    return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -17,6 +17,7 @@ from services.common.settings.providers import WILDCARD, Input, Model, Price, Pr
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
+    Admin,
     ArticleDocuments,
     ArticleQuota,
     Articles,
@@ -42,6 +43,7 @@ __all__ = [
     "MAX_FILE_LIFETIME_S",
     "WILDCARD",
     "Adaptation",
+    "Admin",
     "ArticleDocuments",
     "ArticleQuota",
     "Articles",

@@ -13,6 +13,7 @@ from services.common.settings.messages import words
 from services.common.settings.providers import Model, Provider, with_preset
 from services.common.settings.sections import (
     Adaptation,
+    Admin,
     Articles,
     Discovery,
     Grpc,
@@ -51,6 +52,7 @@ class Settings(Section):
     discovery: Discovery = Discovery()
     limits: Limits = Limits()
     grpc: Grpc = Grpc()
+    admin: Admin = Admin()
     articles: Articles = Articles()
     memory: Memory = Memory()
     tools: Tools = Tools()

@@ -12,6 +12,7 @@ from services.common.settings.base import Section
 
 MAX_FILE_LIFETIME_S = 31_536_000
 
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 # As browsers serialize one, in lower case and without a path; apps have schemes of their own.
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
@@ -179,6 +180,22 @@ class Grpc(Section):
         if any(given) and not all(given):
             raise ValueError("certificate, private_key and client_ca go together")
         return self
+
+
+class Admin(Section):
+    """Who may administer the gateway over the network, and how long changes are remembered."""
+
+    key_env: str = ""
+    key_file: str = ""
+    key_sha256: str = ""
+    audit_retention_s: Annotated[float, Field(gt=0)] = 365 * 86_400
+
+    @field_validator("key_sha256")
+    @classmethod
+    def _is_sha256(cls, value: str) -> str:
+        if value and not _SHA256.fullmatch(value):
+            raise ValueError("64 hex digits are needed, the SHA-256 of an admin key")
+        return value
 
 
 class ArticleQuota(PlanLimits):

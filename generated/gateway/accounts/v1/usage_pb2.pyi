@@ -113,7 +113,7 @@ Global___RecordUsageRequest: _TypeAlias = RecordUsageRequest  # noqa: Y015
 
 @_typing.final
 class RecordUsageResponse(_message.Message):
-    """Empty: all are stored."""
+    """All are stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -263,30 +263,30 @@ class ReportUsageRequest(_message.Message):
     BY_FIELD_NUMBER: _builtins.int
     FROM_DAY_FIELD_NUMBER: _builtins.int
     TO_DAY_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
-    CURSOR_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     by: Global___UsageGrouping.ValueType
     """Required."""
     from_day: _builtins.str
     """Optional. The first day, `2026-11-23` (UTC)."""
     to_day: _builtins.str
     """Optional. The last day."""
-    limit: _builtins.int
+    page_size: _builtins.int
     """Required. Rows of a page, 1 to 1,000."""
-    cursor: _builtins.str
-    """Optional. `next_cursor` of the page before."""
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the page before."""
     def __init__(
         self,
         *,
         by: Global___UsageGrouping.ValueType = ...,
         from_day: _builtins.str = ...,
         to_day: _builtins.str = ...,
-        limit: _builtins.int = ...,
-        cursor: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "cursor", b"cursor", "from_day", b"from_day", "limit", b"limit", "to_day", b"to_day"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "from_day", b"from_day", "page_size", b"page_size", "page_token", b"page_token", "to_day", b"to_day"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -299,8 +299,8 @@ class ReportUsageResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUMS_FIELD_NUMBER: _builtins.int
-    NEXT_CURSOR_FIELD_NUMBER: _builtins.int
-    next_cursor: _builtins.str
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
     """Empty at the last page."""
     @_builtins.property
     def sums(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageSum]:
@@ -310,11 +310,11 @@ class ReportUsageResponse(_message.Message):
         self,
         *,
         sums: _abc.Iterable[Global___UsageSum] | None = ...,
-        next_cursor: _builtins.str = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_cursor", b"next_cursor", "sums", b"sums"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "sums", b"sums"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

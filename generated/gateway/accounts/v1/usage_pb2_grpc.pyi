@@ -40,17 +40,19 @@ class UsageServiceStub:
     For the gateway itself, with its own credential.
 
     Statuses: OK, and all are stored. INVALID_ARGUMENT (REASON_INVALID_REQUEST): more than
-    1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY):
+    another credential.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
     """
     ReportUsage: _grpc.UnaryUnaryMultiCallable[_usage_pb2.ReportUsageRequest, _usage_pb2.ReportUsageResponse]
     """Sums up usage by day, user, team, key, model or provider, in the order of that.
 
-    For the gateway itself, with its own credential: the facade asks after it has recognised
-    an administrator.
+    For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a limit
-    outside 1 to 1,000, or a cursor that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a page size
+    outside 1 to 1,000, or a page token that no answer had. UNAUTHENTICATED
+    (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
+    gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
 
@@ -66,17 +68,19 @@ class UsageServiceAsyncStub(UsageServiceStub):
     For the gateway itself, with its own credential.
 
     Statuses: OK, and all are stored. INVALID_ARGUMENT (REASON_INVALID_REQUEST): more than
-    1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY):
+    another credential.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
     """
     ReportUsage: _aio.UnaryUnaryMultiCallable[_usage_pb2.ReportUsageRequest, _usage_pb2.ReportUsageResponse]  # type: ignore[assignment]
     """Sums up usage by day, user, team, key, model or provider, in the order of that.
 
-    For the gateway itself, with its own credential: the facade asks after it has recognised
-    an administrator.
+    For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a limit
-    outside 1 to 1,000, or a cursor that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a page size
+    outside 1 to 1,000, or a page token that no answer had. UNAUTHENTICATED
+    (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
+    gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
 
@@ -95,7 +99,8 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         For the gateway itself, with its own credential.
 
         Statuses: OK, and all are stored. INVALID_ARGUMENT (REASON_INVALID_REQUEST): more than
-        1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY):
+        another credential.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
         """
 
@@ -107,11 +112,12 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_usage_pb2.ReportUsageResponse, _abc.Awaitable[_usage_pb2.ReportUsageResponse]]:
         """Sums up usage by day, user, team, key, model or provider, in the order of that.
 
-        For the gateway itself, with its own credential: the facade asks after it has recognised
-        an administrator.
+        For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a limit
-        outside 1 to 1,000, or a cursor that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a page size
+        outside 1 to 1,000, or a page token that no answer had. UNAUTHENTICATED
+        (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
+        gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
         """
 
