@@ -6,6 +6,7 @@ first process that finds it. A line is in the hands of the system once it is wri
 the process, while a power cut may lose what the disk has not got.
 """
 
+import errno
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -94,7 +95,7 @@ class Journal:
         if written < size:
             # The disk is full. The next line must not follow a part of this one.
             os.ftruncate(self._current.descriptor, self._size)
-            raise OSError("the disk is full")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += size
         return True
 

@@ -73,10 +73,12 @@ def encoded(line: tuple[Any, ...]) -> bytes:
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def decoded(content: bytes) -> UsedLine | None:
-    """Return a line that was written, or None for what is none."""
-    try:
-        line = UsedLine(*orjson.loads(content))
-        return line._replace(used=[UsedModel(*one) for one in line.used])
-    except (orjson.JSONDecodeError, TypeError):
-        return None
+def decoded(content: bytes) -> UsedLine:
+    """Return a line that was written.
+
+    Raises:
+        ValueError: it is no JSON.
+        TypeError: it is no line.
+    """
+    line = UsedLine(*orjson.loads(content))
+    return line._replace(used=[UsedModel(*one) for one in line.used])

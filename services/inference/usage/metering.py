@@ -13,7 +13,7 @@ from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target
-from services.inference.usage.lines import CANCELLED, FAILED, SERVED, encoded
+from services.inference.usage.lines import CANCELLED, FAILED, SERVED
 
 _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_UNSPECIFIED: "generate",
@@ -35,8 +35,8 @@ class LineWriter(Protocol):
     def now_ms(self) -> int:
         """Return the time in Unix milliseconds."""
 
-    def write(self, line: bytes) -> None:
-        """Write a line; it never fails."""
+    def write(self, line: tuple[Any, ...]) -> None:
+        """Write a line, the values of `UsedLine` as a plain tuple; it never fails."""
 
 
 class Meter:
@@ -116,23 +116,21 @@ class RequestMeter(Meter):
                     first_ms = int((record.started_at - began) * 1000)
                     break
         writer.write(
-            encoded(
-                (
-                    writer.now_ms(),
-                    self._id,
-                    owner.user_id,
-                    owner.team_id,
-                    owner.key_id,
-                    self._endpoint,
-                    self._requested,
-                    step,
-                    outcome,
-                    attempts,
-                    first_ms,
-                    int((writer.monotonic() - began) * 1000),
-                    self._task != "",
-                    used,
-                )
+            (
+                writer.now_ms(),
+                self._id,
+                owner.user_id,
+                owner.team_id,
+                owner.key_id,
+                self._endpoint,
+                self._requested,
+                step,
+                outcome,
+                attempts,
+                first_ms,
+                int((writer.monotonic() - began) * 1000),
+                self._task != "",
+                used,
             )
         )
 
@@ -186,12 +184,10 @@ class Metering:
             return
         endpoint = "generate" if owner.key_id else _TASK
         writer.write(
-            encoded(
-                (
-                    *(writer.now_ms(), logs.request_id.get()),
-                    *(owner.user_id, owner.team_id, owner.key_id, endpoint, requested, task),
-                    *(SERVED, 1, None, 0, task != "", (used,)),
-                )
+            (
+                *(writer.now_ms(), logs.request_id.get()),
+                *(owner.user_id, owner.team_id, owner.key_id, endpoint, requested, task),
+                *(SERVED, 1, None, 0, task != "", (used,)),
             )
         )
 
@@ -235,8 +231,13 @@ def _used(record: AttemptRecord) -> tuple[Any, ...]:
         usage.cache_read_input_tokens,
         usage.cache_creation_input_tokens,
         usage.reasoning_tokens,
-        (further_counts(usage) or None) if usage.HasField("extra") else None,
+        _further(usage) if usage.HasField("extra") else None,
     )
+
+
+def _further(usage: Usage) -> dict[str, int] | None:
+    """Return what is billed apart, by the names of units."""
+    return {unit.value: count for unit, count in further_counts(usage).items()} or None
 
 
 def _named(target: Target) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from gateway.accounts.v1.usage_pb2 import UsageRecord
 from gateway.errors.v1 import errors_pb2
@@ -19,7 +20,7 @@ from services.common.ids import Source
 from services.common.settings import Usage
 from services.inference.pricing.costs import Costs
 from services.inference.usage.journal import Journal
-from services.inference.usage.lines import decoded
+from services.inference.usage.lines import decoded, encoded
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.records import records_of
 
@@ -50,6 +51,9 @@ class UsageRecorder:
         costs: returns what answers cost by the settings in force.
         send: stores a batch.
         metrics: counts tokens, costs, and what is lost.
+
+    Attributes:
+        metrics: the same.
     """
 
     def __init__(
@@ -66,26 +70,29 @@ class UsageRecorder:
         self._every_s = settings.write_every_s
         self._costs = costs
         self._send = send
-        self._metrics = metrics
+        self.metrics = metrics
         self._held: list[bytes] = []
         self._is_disk_failing = False
         self._numbers = itertools.count()
         self.monotonic = source.monotonic
         self.now_ms = source.now_ms
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: tuple[Any, ...]) -> None:
         """Write a line to the journal, or hold it where the disk takes none; it never fails."""
         try:
-            if self._journal.append(line):
+            content = encoded(line)
+            if self._journal.append(content):
                 return
+        except TypeError as error:
+            log.error("usage cannot be written", extra={"error": str(error)})
         except OSError as error:
             if not self._is_disk_failing:
                 log.error("the journal of usage cannot be written", extra={"error": str(error)})
             self._is_disk_failing = True
             if len(self._held) < _MAX_HELD:
-                self._held.append(line)
+                self._held.append(content)
                 return
-        self._metrics.dropped.inc()
+        self.metrics.dropped.inc()
 
     async def run(self) -> None:
         """Have lines recorded for ever."""
@@ -106,7 +113,7 @@ class UsageRecorder:
         """
         self._is_disk_failing = False
         self._journal.rotate()
-        self._metrics.journal_bytes.set(self._journal.closed_bytes)
+        self.metrics.journal_bytes.set(self._journal.closed_bytes)
         held, self._held = self._held, []
         if held:
             try:
@@ -117,7 +124,7 @@ class UsageRecorder:
         while (file := self._journal.oldest()) is not None:
             await self._record(file.name, file.lines())
             self._journal.remove_oldest()
-        self._metrics.journal_bytes.set(self._journal.closed_bytes)
+        self.metrics.journal_bytes.set(self._journal.closed_bytes)
         if takes_over:
             await self._take_over()
 
@@ -158,17 +165,18 @@ class UsageRecorder:
             if error.reason in _PASSING:
                 raise
             log.error("usage records were refused", extra={"error": error.message})
-            self._metrics.dropped.inc(len(batch))
+            self.metrics.dropped.inc(len(batch))
         else:
-            self._metrics.count(batch)
+            self.metrics.count(batch)
 
     def _records(self, file: str, lines: Iterable[tuple[int, bytes]]) -> Sequence[UsageRecord]:
         costs = self._costs()
         made: list[UsageRecord] = []
         for number, content in lines:
-            line = decoded(content)
-            if line is None:
-                self._metrics.dropped.inc()
-            else:
-                made += records_of(line, file, number, costs)
+            try:
+                made += records_of(decoded(content), file, number, costs)
+            except (ValueError, TypeError) as error:
+                # Of another version, perhaps. It must not hold up the others.
+                log.error("a line of usage cannot be read", extra={"error": str(error)})
+                self.metrics.dropped.inc()
         return made
