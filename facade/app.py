@@ -14,6 +14,7 @@ from facade.http.responses import Response
 from facade.middlewares import Endpoint, as_handler
 from facade.request_context import authenticate, request_context
 from facade.routes import (
+    admin,
     articles,
     chat,
     embeddings,
@@ -91,6 +92,7 @@ def _routes() -> list[web.RouteDef]:
         *stored_responses.routes(),
         *memory.routes(),
         *articles.routes(),
+        *admin.routes(),
         *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
         web.get("/healthz", operations.healthz),
         web.get("/readyz", operations.readyz),

@@ -6,6 +6,8 @@ from typing import cast
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from facade.admin_authentication import PREFIX as ADMIN_PREFIX
+from facade.admin_authentication import authenticate_administrator
 from facade.aliases import names_of, route_of
 from facade.context import (
     CONTEXT,
@@ -74,10 +76,15 @@ async def answer_preflights(request: web.Request, handler: Handler) -> web.Strea
 
 @web.middleware
 async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Reject a request without a valid API key, unless its path needs none."""
+    """Reject a request without a valid API key, or admin key, unless its path needs none."""
     exchange = request[EXCHANGE]
     check_head(request)
-    if request.path not in PUBLIC and request.match_info.http_exception is None:
+    problem = request.match_info.http_exception
+    if request.path.startswith(ADMIN_PREFIX):
+        # Also before it is said which methods a path takes.
+        if not isinstance(problem, web.HTTPNotFound):
+            await authenticate_administrator(exchange)
+    elif request.path not in PUBLIC and problem is None:
         await authenticate(exchange)
     return await handler(request)
 

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import anthropic, articles, memory, openai, responses
+from facade.dialects import admin, anthropic, articles, memory, openai, responses
 from facade.dialects.purposes import PURPOSES
 from facade.dialects.stored_responses import openapi as stored_responses
 from services.common.settings import MAX_FILE_LIFETIME_S
@@ -166,6 +166,7 @@ def _document() -> dict[str, Any]:
             **_files_paths(),
             **memory.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
             **articles.paths(),
+            **admin.paths(_errors("FormatAError")),
             "/healthz": {"get": _public("Whether the process runs", "healthz")},
             "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
             "/openapi.json": {"get": _public("This document", "openapi")},
@@ -175,6 +176,7 @@ def _document() -> dict[str, Any]:
                 **definitions["$defs"],
                 **articles.schemas(),
                 **memory.schemas(),
+                **admin.schemas(),
                 **stored_responses.schemas(),
                 "FormatAFile": _FILE_A,
                 "FormatBFile": _FILE_B,
@@ -185,6 +187,11 @@ def _document() -> dict[str, Any]:
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+                "adminKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An admin key; without one configured there are no such paths.",
+                },
             },
         },
         "security": [{"bearer": []}, {"apiKey": []}],

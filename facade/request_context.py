@@ -29,7 +29,7 @@ from services.common.texts import cut, printable
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 _MAX_PATH = 256  # characters. Truncated, as a misconfigured client may have its key in the path.
 # A client that is set up wrongly may have its key in the path.
-_KEY = re.compile(r"gw-[A-Za-z0-9_-]+", re.ASCII)
+_KEY = re.compile(r"gw(?:admin)?-[A-Za-z0-9_-]+", re.ASCII)
 
 ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResponse)
 

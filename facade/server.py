@@ -25,7 +25,7 @@ from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
-from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
@@ -101,6 +101,8 @@ class Facade:
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
+            admin=admin_pb2_grpc.AdminServiceStub(channel),
+            usage=usage_pb2_grpc.UsageServiceStub(channel),
             identify=identify or _identify(channel, settings, source),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
@@ -183,7 +185,7 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
             )
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
-        return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id)
+        return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id, tuple(owner.limits))
 
     return CachingAuthenticator(
         ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic

@@ -12,13 +12,17 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
+from services.accounts.admin import servicer as admin
+from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.repository import AccountRepository
+from services.accounts.usage import servicer as usage
+from services.accounts.usage.assembly import UsageRecords
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
@@ -39,6 +43,7 @@ from services.inference.assembly import ANSWERS, Inference
 from services.inference.files import FileStore
 from services.inference.memory.turn_client import TurnClient
 from services.inference.store_sweeper import ROUNDS
+from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
 from services.memory.responses import servicer as responses
@@ -70,6 +75,8 @@ class Services:
         self._server = server
         self._database = database
         self._drain_s = drain_s
+        self._usage: UsageRecords | None = None
+        self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
         self._memory: MemoryService | None = None
@@ -106,6 +113,7 @@ class Services:
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,
         )
+        identify_admin = admin_authenticator(settings, database, source)
 
         # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
@@ -114,6 +122,7 @@ class Services:
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
+            identify_admin=identify_admin,
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
@@ -131,6 +140,20 @@ class Services:
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
                 accounts.AccountsServicer(),
                 accounts.SERVICE_NAME,
+            )
+            services._usage = UsageRecords.start(settings, database, source)
+            server.add(
+                usage_pb2_grpc.add_UsageServiceServicer_to_server,
+                services._usage.servicer,
+                usage.SERVICE_NAME,
+            )
+            services._administration = Administration.start(
+                settings, database, source, identify_admin
+            )
+            server.add(
+                admin_pb2_grpc.add_AdminServiceServicer_to_server,
+                services._administration.servicer,
+                admin.SERVICE_NAME,
             )
         if "files" in names:
             services._files = Files.start(
@@ -177,6 +200,7 @@ class Services:
                 ),
                 sweeper_lease(database, ANSWERS, ROUNDS * settings.limits.sweep_every_s, source),
                 for_blobs,
+                UsageClient(channel, secrets.service_credential).send,
                 telemetry=telemetry,
             )
             server.add(
@@ -193,12 +217,13 @@ class Services:
         """Read the settings again; if they are wrong, log that and keep those in force."""
         try:
             settings = settings_module.load()
+            # The one that may still refuse them comes first.
+            for service in (self._administration, self._inference, self._memory):
+                if service is not None:
+                    service.reload(settings)
         except SettingsError as error:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
-        for service in (self._inference, self._memory):
-            if service is not None:
-                service.reload(settings)
         log.info("settings reloaded")
 
     async def stop_listening(self) -> None:
@@ -213,12 +238,22 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._inference is not None:
+            # While the accounts service answers; what is used later waits in the journal.
+            await self._inference.record_usage()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()
         if self._reserve_watch is not None:
             self._reserve_watch.cancel()
-        for service in (self._inference, self._files, self._articles, self._memory):
+        for service in (
+            self._inference,
+            self._files,
+            self._articles,
+            self._memory,
+            self._administration,
+            self._usage,
+        ):
             if service is not None:
                 await service.stop()
         await self.channel.close()

@@ -8,29 +8,24 @@ Commands import what they need when they run, so that `--help` answers at once.
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services import articles_commands, files_commands, memory_commands
-from services.console import FLAGS, WRONG, fail, on_database, print_table, read_settings, time_of
+from services import (
+    admin_commands,
+    articles_commands,
+    files_commands,
+    keys_commands,
+    limits_commands,
+    memory_commands,
+    usage_commands,
+    users_commands,
+)
+from services.console import FLAGS, WRONG, fail, print_table, read_settings
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncEngine
-
-    from services.accounts.repository import AccountRepository, KeyInfo
-    from services.common.settings import Model, Settings
-
-# The names of the plans; a test keeps them in step with the proto.
-Plan = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
-
-Result = TypeVar("Result")
-
-_UserOption = Annotated[
-    str, typer.Option("--user", metavar="NAME", help="Name of the user, 1 to 64 characters.")
-]
-_PlanOption = Annotated[Plan | None, typer.Option("--plan")]
+    from services.common.settings import Model
 
 app = typer.Typer(
     help="A self-hosted gateway in front of language-model providers.\n\n"
@@ -38,17 +33,20 @@ app = typer.Typer(
     "`gateway config example` shows them all.",
     **FLAGS,
 )
-keys = typer.Typer(help="Make, list and revoke API keys.", **FLAGS)
-users = typer.Typer(help="Change teams and plans.", **FLAGS)
 config = typer.Typer(help="Check or show settings.", **FLAGS)
-app.add_typer(keys, name="keys")
-app.add_typer(users, name="users")
+app.add_typer(keys_commands.app, name="keys")
+app.add_typer(users_commands.users, name="users")
+app.add_typer(users_commands.teams, name="teams")
+app.add_typer(limits_commands.app, name="limits")
+app.add_typer(admin_commands.app, name="admin-key")
+app.add_typer(admin_commands.audit, name="audit")
 app.add_typer(files_commands.app, name="files")
 app.add_typer(memory_commands.app, name="memory")
 app.add_typer(articles_commands.groups, name="groups")
 app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(config, name="config")
+app.command("usage")(usage_commands.usage)
 
 
 def main() -> None:
@@ -140,66 +138,6 @@ def sandbox(
         fail(f"{host}:{port}: {error.strerror}; choose another with --port and --host")
 
 
-@keys.command("create")
-def create_key(
-    user: _UserOption,
-    team: Annotated[
-        str | None,
-        typer.Option("--team", metavar="NAME", help="Team of a new user; made when it is new."),
-    ] = None,
-    plan: Annotated[
-        Plan | None,
-        typer.Option("--plan", help="Plan of a new team or user.  [default: personal_free]"),
-    ] = None,
-) -> None:
-    """Make an API key and print it; it is shown this once.
-
-    A known user keeps team and plan; `gateway users set` changes them.
-    """
-    typer.echo(_on_accounts(lambda accounts: accounts.create_key(user, team, plan)))
-    typer.echo("Keep it: it cannot be shown again.", err=True)
-
-
-@keys.command("list")
-def list_keys() -> None:
-    """List every key, without the keys themselves."""
-    found = _on_accounts(lambda accounts: accounts.list_keys())
-    rows: list[tuple[str, ...]] = [("ID", "PREFIX", "USER", "TEAM", "PLAN", "CREATED", "REVOKED")]
-    rows += [_row(info) for info in found]
-    print_table(rows)
-
-
-@keys.command("revoke")
-def revoke_key(
-    key: Annotated[
-        str, typer.Argument(metavar="KEY", help="Its id, its prefix as listed, or the key itself.")
-    ],
-) -> None:
-    """Revoke a key, everywhere within 30 seconds."""
-    info = _on_accounts(lambda accounts: accounts.revoke_key(key))
-    typer.echo(f"Revoked {info.id} ({info.prefix}…) of user {info.user}.", err=True)
-
-
-@users.command("set")
-def set_user(
-    user: _UserOption,
-    team: Annotated[
-        str | None,
-        typer.Option(
-            "--team",
-            metavar="NAME",
-            help="Move the user to this team, made when it is new; '' for none.",
-        ),
-    ] = None,
-    plan: Annotated[
-        Plan | None,
-        typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
-    ] = None,
-) -> None:
-    """Change a known user's team or plan, everywhere within 30 seconds."""
-    _on_accounts(lambda accounts: accounts.set_user(user, team, plan))
-
-
 @app.command()
 def providers() -> None:
     """List the providers that this gateway knows, and what each still needs."""
@@ -231,6 +169,8 @@ def providers() -> None:
 @config.command("check")
 def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
+    from services.accounts.admin.admin_keys import configured_hashes
+    from services.common.settings import SettingsError
     from services.inference.diagnostics import problems, warnings
 
     settings = read_settings()
@@ -238,6 +178,10 @@ def check() -> None:
         typer.echo(f"gateway: warning: {warning}", err=True)
     if found := problems(settings, os.environ):
         fail("\n".join(found), WRONG)
+    try:
+        configured_hashes(settings.admin)
+    except SettingsError as error:
+        fail(str(error), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"
     typer.echo(
         f"The settings are right: {settings.server.host}:{settings.server.port}, "
@@ -259,26 +203,3 @@ def example() -> None:
     from services.common.settings_example import EXAMPLE
 
     typer.echo(EXAMPLE, nl=False)
-
-
-def _on_accounts(work: "Callable[[AccountRepository], Awaitable[Result]]") -> "Result":
-    """Run a function on the accounts of the database that the settings name."""
-
-    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
-        from services.accounts.repository import AccountRepository
-
-        return await work(AccountRepository(engine))
-
-    return on_database(run)
-
-
-def _row(info: "KeyInfo") -> tuple[str, ...]:
-    return (
-        info.id,
-        info.prefix,
-        info.user,
-        info.team or "-",
-        info.plan,
-        time_of(info.created_at_ms // 1000),
-        "-" if info.revoked_at_ms is None else time_of(info.revoked_at_ms // 1000),
-    )

@@ -3,9 +3,11 @@
 Whatever a command needs is loaded when it runs, so that `--help` answers at once.
 """
 
-from collections.abc import Awaitable, Callable
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeVar
 
 import typer
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from services.common.settings import Settings
 
 Result = TypeVar("Result")
+
+# The names of the plans; a test keeps them in step with the proto.
+PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
 
 FAILED = 1
 WRONG = 2
@@ -26,6 +31,23 @@ FLAGS: dict[str, Any] = {
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
 }
+
+
+_DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_PAGE = 1000
+
+
+class Listed(Protocol):
+    """What is listed page by page: it has an id."""
+
+    @property
+    def id(self) -> str:
+        """Its id, by which lists are ordered."""
+        ...
+
+
+ListedT = TypeVar("ListedT", bound=Listed)
 
 
 def read_settings() -> "Settings":
@@ -100,6 +122,34 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo(line.rstrip())
+
+
+def print_fields(**fields: str) -> None:
+    """Print names and values below each other."""
+    width = max(map(len, fields))
+    for name, value in fields.items():
+        typer.echo(f"{name.ljust(width)}  {value}")
+
+
+async def all_pages(page: Callable[[int, str], Awaitable[Sequence[ListedT]]]) -> list[ListedT]:
+    """Return all items of a list; `page` takes a size and the id before the page, or ""."""
+    found: list[ListedT] = []
+    while len(part := await page(_PAGE, found[-1].id if found else "")) == _PAGE:
+        found += part
+    return [*found, *part]
+
+
+def seconds_of(duration: str) -> int:
+    """Return the seconds of a duration such as `90d`, `12h`, `30m` or `45s`; exit if it is none."""
+    found = _DURATION.fullmatch(duration)
+    if found is None:
+        fail(f"{duration}: takes a number of s, m, h or d, as 90d", WRONG)
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def expires_at_ms(duration: str | None) -> int | None:
+    """Return the end of a duration from now on, in Unix milliseconds; exit if it is none."""
+    return None if duration is None else int(1000 * (time.time() + seconds_of(duration)))
 
 
 def time_of(at_s: int) -> str:

@@ -20,5 +20,9 @@ class AccountsServicer(AccountsServiceServicer):
         """Return the owner of the key that the call carries."""
         owner = caller.get()
         return IdentifyResponse(
-            user_id=owner.user_id, team_id=owner.team_id, plan=owner.plan, key_id=owner.key_id
+            user_id=owner.user_id,
+            team_id=owner.team_id,
+            plan=owner.plan,
+            key_id=owner.key_id,
+            limits=owner.limits,
         )

@@ -12,17 +12,21 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
-from services.common.errors import invalid_api_key
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, invalid_api_key
 
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = "bearer "
+_ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
+_BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
 _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*({_KEY.pattern})\s*")
 _SERVICE = "Service "
 
@@ -37,16 +41,24 @@ class Caller:
         plan: the team's plan where there is a team, else the user's.
         key_id: id of the key, for logs; "" where the call is the gateway's own. Callers with two
             keys of one user are equal.
+        limits: those of the key, its user and the user's team, of those that have any.
     """
 
     user_id: str
     team_id: str
     plan: Plan.ValueType
     key_id: str = field(default="", compare=False)
+    limits: Sequence[SubjectLimits] = field(default=(), compare=False)
 
+
+# The user that a caller with an admin key counts as; ids of users begin with `user_`.
+ADMINISTRATOR = "admin"
 
 # Takes an API key; raises `invalid_api_key` when it belongs to nobody.
 Identify = Callable[[str], Awaitable[Caller]]
+
+# Takes an `authorization` value; raises `invalid_api_key` when it holds no admin key.
+IdentifyAdmin = Callable[[str], Awaitable[Caller]]
 
 # The caller of the gRPC call that the current task serves, and the key the call came
 # with, which goes along with every call that is made for the caller.
@@ -73,6 +85,32 @@ def bearer_key(header: str) -> str:
     raise invalid_api_key()
 
 
+def is_admin_key(text: str) -> bool:
+    """Return whether `text` has the form of an admin key."""
+    return _ADMIN_KEY.fullmatch(text) is not None
+
+
+def bearer_admin_key(header: str) -> str:
+    """Return the admin key in an `Authorization` value, scheme in any case.
+
+    Raises:
+        GatewayError: `invalid_api_key` when there is none.
+    """
+    found = _BEARER_ADMIN_KEY.fullmatch(header)
+    if found is None:
+        raise invalid_api_key("an admin key is needed: `Authorization: Bearer gwadmin-...`")
+    return found[1]
+
+
+async def know_no_admin(authorization: str) -> Caller:
+    """Refuse every caller: the `IdentifyAdmin` of a gateway without an admin key.
+
+    Raises:
+        GatewayError: not_implemented, as for a service that does not exist.
+    """
+    raise GatewayError(errors_pb2.REASON_NOT_IMPLEMENTED, "this gateway does not serve that call")
+
+
 def service_authorization(credential: bytes) -> str:
     """Return the `authorization` value of a call that the gateway makes by itself."""
     return _SERVICE + base64.urlsafe_b64encode(credential).rstrip(b"=").decode()
@@ -88,8 +126,10 @@ class ServiceAuthenticator:
     def __init__(self, credential: bytes | None) -> None:
         self._expected = service_authorization(credential).encode() if credential else None
 
-    def admit(self, authorization: str, user_id: str) -> Caller:
+    def admit(self, authorization: str, user_id: str, *, is_for_user: bool = True) -> Caller:
         """Return the caller that a call with this `authorization` is made for.
+
+        A call that is not `is_for_user` is made for the gateway itself, which is no user.
 
         Raises:
             GatewayError: `invalid_api_key` when it is not the gateway's own, or names nobody.
@@ -98,7 +138,7 @@ class ServiceAuthenticator:
             authorization.encode(), self._expected
         ):
             raise invalid_api_key("this call is the gateway's own")
-        if not user_id:
+        if is_for_user and not user_id:
             raise invalid_api_key("this call is for nobody")
         return Caller(user_id, "", accounts_pb2.PLAN_UNSPECIFIED)
 

@@ -195,6 +195,11 @@ def invalid(param: str, message: str) -> GatewayError:
     return GatewayError(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
 
 
+def conflict(param: str, message: str) -> GatewayError:
+    """The thing is not as the caller takes it to be, or a name is taken: 409."""
+    return GatewayError(errors_pb2.REASON_CONFLICT, message, param=param)
+
+
 def unsupported(param: str, message: str) -> GatewayError:
     """The target model cannot carry a field: 400."""
     return GatewayError(errors_pb2.REASON_UNSUPPORTED, message, param=param)

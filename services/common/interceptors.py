@@ -3,7 +3,8 @@
 In order: the request id is taken over, the caller is identified by the call's metadata,
 the message is read, the call runs, and a failure becomes a status. A call that is refused
 by its metadata never has its message read. Health and reflection need no key;
-background work comes with the gateway's own credential in place of a key.
+background work comes with the gateway's own credential in place of a key, and administrators
+with an admin key.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import grpc
 from services.common import errors, logs
 from services.common.authentication import (
     Identify,
+    IdentifyAdmin,
     ServiceAuthenticator,
     bearer_key,
     caller,
@@ -39,6 +41,14 @@ from services.common.telemetry.trace_context import (
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+# The same, of calls that are made for no user.
+_FOR_NO_USER = ("/gateway.accounts.v1.UsageService/RecordUsage",)
+
+# What admin keys open, and nothing else does.
+_ADMIN_ONLY = (
+    "/gateway.accounts.v1.AdminService/",
+    "/gateway.accounts.v1.UsageService/ReportUsage",
+)
 
 # Serializes a response that is a message, or that makes one of itself.
 _SERIALIZE = methodcaller("SerializeToString")
@@ -55,10 +65,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     """Identifies the caller and translates failures, for every kind of call."""
 
     def __init__(
-        self, identify: Identify, door: ServiceAuthenticator, count_limit: Callable[[str], None]
+        self,
+        identify: Identify,
+        door: ServiceAuthenticator,
+        count_limit: Callable[[str], None],
+        identify_admin: IdentifyAdmin,
     ) -> None:
         """Return an interceptor; `count_limit` takes the name of each limit that was reached."""
         self._identify = identify
+        self._identify_admin = identify_admin
         self._door = door
         self._count_limit = count_limit
         # A method has one handler, which is wrapped once.
@@ -82,6 +97,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             authorization, user_id = _take_over(handler_call_details.invocation_metadata)
             if method in _SERVICE_ONLY:
                 caller.set(self._door.admit(authorization, user_id))
+            elif method.startswith(_FOR_NO_USER):
+                caller.set(self._door.admit(authorization, "", is_for_user=False))
+            elif method.startswith(_ADMIN_ONLY):
+                caller.set(await self._identify_admin(authorization))
             else:
                 key = bearer_key(authorization)
                 caller.set(await self._identify(key))

@@ -7,7 +7,12 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
-from services.common.authentication import Identify, ServiceAuthenticator
+from services.common.authentication import (
+    Identify,
+    IdentifyAdmin,
+    ServiceAuthenticator,
+    know_no_admin,
+)
 from services.common.channels import is_private, size_options, tcp_server_options
 from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
@@ -38,6 +43,7 @@ class Server:
         registry: where the limits that calls reach are counted; by default nobody reads them.
         service_credential: opens the calls that the gateway makes by itself; without it
             nobody can make them.
+        identify_admin: recognises admin keys; by default there is none.
     """
 
     def __init__(
@@ -48,6 +54,7 @@ class Server:
         bounds: Grpc | None = None,
         registry: CollectorRegistry | None = None,
         service_credential: bytes | None = None,
+        identify_admin: IdentifyAdmin = know_no_admin,
     ) -> None:
         limits_reached = Counter(
             "gateway_limits_reached",
@@ -60,9 +67,9 @@ class Server:
             limits_reached.labels(limit).inc()
 
         door = ServiceAuthenticator(service_credential)
-        self._interceptor = CallInterceptor(identify, door, count_limit)
+        self._interceptor = CallInterceptor(identify, door, count_limit, identify_admin)
         # A method has a handler of each server, which an interceptor wraps once.
-        inside = CallInterceptor(identify, door, count_limit)
+        inside = CallInterceptor(identify, door, count_limit, identify_admin)
         self._inside = InProcessServer([inside], max_message=max_message)
         self._max_message = max_message
         self._bounds = bounds or Grpc()

@@ -46,6 +46,8 @@ pass_stateful = false         # let callers name things kept at the provider
 # responses = true            # the server has OpenAI's /responses, which requests of responses go
                               # to; default: OpenAI's own and Azure's at …/openai/v1. Others are
                               # sent chat completions, and so is one that answers 404
+# price = {input = 0, output = 0}   # of all its models that have none of their own: a server of
+                              # one's own costs nothing by the token
 
 [[models]]                    # an example
 name = "fast"                 # what callers write; "claude-*": every name that begins so. A full
@@ -77,6 +79,11 @@ fallbacks = []                # what `auto` may try, in order; for embeddings th
 # vector_space = "te3-small"  # of an embedding model: models of one name make the same vectors of
                               # a text, such as one model at two providers, and may stand in for
                               # each other; default: no other model does
+# price = {input = 0.15, output = "0.6", cached_input = 0.075}   # dollars for a million tokens;
+                              # also cache_write, cache_write_1h, reasoning, input_audio,
+                              # input_image, input_video, cached_audio, cached_image, output_audio,
+                              # output_image, output_video; web_search and request for a thousand,
+                              # audio_hour; default: the published price, if it is known
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
 describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first
@@ -151,6 +158,14 @@ connection_age_s = 3600       # after which a connection takes no more calls; it
 read_timeout_s = 60           # how long the message of a call may take to come
 max_reads_per_user = 2        # messages of one user that are received at a time; others wait
 max_held_bytes_per_user = 167772160   # of the messages of one user's calls together
+
+[admin]                       # who may use /admin/v1; while there is no admin key (here, or one of
+                              # `gateway admin-key create`) there are no such paths
+key_env = ""                  # a variable that holds an admin key, as `gateway admin-key make`
+                              # prints one; or
+key_file = ""                 # a file that does, read again at SIGHUP; or
+key_sha256 = ""               # the SHA-256 of one, in hex
+audit_retention_s = 31536000  # how long the audit log has its entries
 
 [articles]                    # document editing
 require_grant = false         # only for users with `gateway grants add`
@@ -234,4 +249,13 @@ ttl_s = 3600                  # how long an answer is kept, at most 2592000
 max_bytes = 1073741824        # of all answers together; the oldest go first
 max_answer_bytes = 1048576    # of one answer; larger ones are not kept
 scope = "user"                # whose equal requests share an answer: user | team
+
+[usage]                       # records of what requests used and cost, for `gateway usage`
+enabled = true
+write_every_s = 2             # how often the database gets them; until then they are in a journal
+                              # in data_dir/usage
+max_journal_bytes = 67108864  # of the journal of one process, some 300 bytes a request, while the
+                              # database does not answer; what goes beyond is not recorded
+keep_records_s = 2592000      # how long the record of a request is kept
+keep_days_s = 63158400        # how long the sums of a day are
 """

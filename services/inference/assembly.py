@@ -32,6 +32,7 @@ from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
+from services.inference.pricing.costs import Costs
 from services.inference.providers import registry, sandbox
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
@@ -41,6 +42,9 @@ from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
+from services.inference.usage.metering import Metering
+from services.inference.usage.metrics import UsageMetrics
+from services.inference.usage.recorder import Send, UsageRecorder
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +77,7 @@ class Inference:
         lease: Lease,
         cache_lease: Lease,
         reserve: DiskReserve,
+        send_usage: Send,
         environ: Mapping[str, str],
         telemetry: Telemetry | None,
     ) -> None:
@@ -80,11 +85,21 @@ class Inference:
         self._telemetry = telemetry
         self._client = client
         self._environ = environ
+        self._now_ms = source.now_ms
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._without_responses: set[str] = set()  # addresses of servers
+        self._recorder = UsageRecorder(
+            settings.storage.data_dir,
+            settings.usage,
+            source,
+            lambda: self.engine.routes.costs,
+            send_usage,
+            UsageMetrics(counters),
+        )
+        self._metering = Metering(self._recorder if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter: Converter = PooledConverter(self._pool, _user)
@@ -102,7 +117,9 @@ class Inference:
             source.monotonic,
             self._adaptation(),
             telemetry=telemetry,
+            metering=self._metering,
         )
+        self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
         self._sweeper = StoreSweeper(
             _CONVERSIONS,
@@ -130,14 +147,15 @@ class Inference:
         lease: Lease,
         cache_lease: Lease,
         reserve: DiskReserve,
+        send_usage: Send,
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
     ) -> Self:
         """Build the service; this does not wait for providers.
 
         `lease` is held by the process that deletes old conversions, `cache_lease` by the one that
-        deletes old answers; `reserve` is the free disk space that both must leave. `telemetry`
-        records spans, where there is a collector.
+        deletes old answers; `reserve` is the free disk space that both must leave; `send_usage`
+        stores usage records. `telemetry` records spans, where there is a collector.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -161,6 +179,7 @@ class Inference:
             lease,
             cache_lease,
             reserve,
+            send_usage,
             environ,
             telemetry,
         )
@@ -206,6 +225,10 @@ class Inference:
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
 
+    async def record_usage(self) -> None:
+        """Have the usage of all requests that have ended recorded, in some seconds at most."""
+        await self._recorder.settle()
+
     async def drain(self, within_s: float) -> None:
         """Wait up to `within_s` seconds until pending answers are stored in memory."""
         await self.engine.drain(within_s)
@@ -213,10 +236,11 @@ class Inference:
     async def stop(self) -> None:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
-        tasks = [self._learning, *self._sweeping]
+        tasks = [self._learning, self._recording, *self._sweeping]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._recorder.close()
         await self._sweeper.stop()
         if self._cache_sweeper is not None:
             await self._cache_sweeper.stop()
@@ -244,6 +268,7 @@ class Inference:
             self._fetcher,
             Cache(self._conversions, self._metrics),
             self._metrics,
+            self._metering,
         )
 
     def _configured(self) -> dict[str, Provider]:
@@ -263,10 +288,12 @@ class Inference:
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
         limits, live = self._settings.limits, self._metrics.live_upstream_calls
+        models = Models(
+            self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+        )
         return Routes(
-            models=Models(
-                self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
-            ),
+            models=models,
+            costs=Costs(everyone, models.configured, self._now_ms),
             providers=registry.build(everyone, self._client, limits, live),
             responses=registry.build_responses(
                 everyone, self._client, limits, live, self._without_responses

@@ -7,6 +7,7 @@ one answer, and those of answers that a caller compares, are never mixed.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
@@ -56,7 +57,8 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
     plan = engine.balancer.arranged(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
-    [batch] = await engine.runner(plan, attempts, whole=True).whole()
+    meter = engine.metering.begin(routed, endpoint="embeddings")
+    [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
     response = attempts.response
     response.served.CopyFrom(batch[0].whole.served)
     return response
@@ -131,6 +133,11 @@ def share_space(one: Target, other: Target) -> bool:
     if (one.provider, one.upstream) == (other.provider, other.upstream):
         return True
     return one.vector_space == other.vector_space != ""
+
+
+def embedding_usage(response: EmbedResponse) -> Usage | None:
+    """Return the usage that a provider reported with vectors, or None if it reported none."""
+    return None if response.estimated else Usage(input_tokens=response.input_tokens)
 
 
 class EmbeddingAttempts:
@@ -210,5 +217,6 @@ class _EmbeddingAttempt(Attempt):
 
     async def whole(self) -> Batch:
         """Ask the provider for vectors; return the event that stands for them."""
-        self._attempts.response = await self._provider.embed(self._embedding_call)
+        self._attempts.response = response = await self._provider.embed(self._embedding_call)
+        self.usage = embedding_usage(response)
         return [Event(whole=GenerateResponse())]

@@ -112,6 +112,10 @@ class Models:
             raise model_not_found(name)  # not resolved again, as results are cached
         return self._find_remembered(name)
 
+    def configured(self, name: str) -> settings.Model | None:
+        """Return the model, or wildcard, of the settings that a name stands for, or None."""
+        return self._configured.get(name) or self._wildcard_of(name)
+
     def offers(self, provider: str, upstream: str) -> bool:
         """Return whether a model is configured or reported by its provider."""
         return (provider, upstream) in self._offers
@@ -257,7 +261,7 @@ class Models:
 
     def _describe(self, target: Target) -> inference_pb2.Model:
         facts = self._facts(target.provider, target.upstream)
-        model = self._configured.get(target.name) or self._wildcard_of(target.name)
+        model = self.configured(target.name)
         if model is not None:
             facts = _overridden(facts, model)
         return inference_pb2.Model(

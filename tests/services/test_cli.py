@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from services import cli
+from services import cli, console
 from services.accounts.plans import DEFAULT, PLANS
 from services.common.authentication import is_key
 from services.common.settings_example import EXAMPLE
@@ -309,7 +309,7 @@ def test_serve_runs_a_part_with_its_arguments(words: list[str], status: int, tol
 
 
 def test_the_plans_to_choose_from_are_those_there_are() -> None:
-    assert get_args(cli.Plan) == tuple(PLANS)
+    assert get_args(console.PlanName) == tuple(PLANS)
     assert DEFAULT in PLANS
 
 
@@ -321,7 +321,15 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "up", "keys", "keys create", "keys list", "keys revoke", "users set", "sandbox"]
+    "line",
+    [
+        *("", "up", "sandbox", "keys", "keys create", "keys list", "keys show", "keys set"),
+        *("keys rotate", "keys revoke", "users", "users create", "users list", "users show"),
+        *("users set", "teams", "teams create", "teams list", "teams show", "teams set"),
+        *("limits", "limits show", "limits set", "limits clear"),
+        *("admin-key", "admin-key create", "admin-key make", "admin-key list"),
+        *("admin-key revoke", "audit", "audit list"),
+    ],
 )
 def test_every_command_explains_itself(gateway: Command, line: str) -> None:
     output, _ = gateway(f"{line} --help")

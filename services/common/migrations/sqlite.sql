@@ -28,7 +28,7 @@ CREATE TABLE api_keys (
 	prefix VARCHAR(16) NOT NULL,
 	user_id VARCHAR(64) NOT NULL,
 	created_at_ms BIGINT NOT NULL,
-	revoked_at_ms BIGINT,
+	revoked_at_ms BIGINT, name VARCHAR(128) DEFAULT '' NOT NULL, expires_at_ms BIGINT, disabled BOOLEAN DEFAULT 0 NOT NULL, replaces VARCHAR(64),
 	CONSTRAINT pk_api_keys PRIMARY KEY (id),
 	CONSTRAINT uq_api_keys_hash UNIQUE (hash),
 	CONSTRAINT fk_api_keys_user_id FOREIGN KEY(user_id) REFERENCES users (id)
@@ -323,7 +323,98 @@ CREATE TABLE response_items (
 	CONSTRAINT pk_response_items PRIMARY KEY (id, item_id),
 	CONSTRAINT fk_response_items_id FOREIGN KEY(id) REFERENCES responses (id)
 );
+CREATE TABLE limits (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	requests_per_minute BIGINT,
+	tokens_per_minute BIGINT,
+	concurrent_requests BIGINT,
+	spend_per_day_pusd BIGINT,
+	spend_per_month_pusd BIGINT,
+	allowed_models TEXT,
+	updated_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
+	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
+);
+CREATE TABLE allowances (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	measure VARCHAR(32) NOT NULL,
+	window_start_ms BIGINT NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	amount BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_allowances PRIMARY KEY (subject_kind, subject_id, measure, window_start_ms, holder)
+);
+CREATE TABLE admin_keys (
+	id VARCHAR(64) NOT NULL,
+	hash BLOB NOT NULL,
+	prefix VARCHAR(16) NOT NULL,
+	name VARCHAR(128) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	revoked_at_ms BIGINT,
+	CONSTRAINT pk_admin_keys PRIMARY KEY (id),
+	CONSTRAINT uq_admin_keys_hash UNIQUE (hash)
+);
+CREATE TABLE audit_log (
+	id VARCHAR(64) NOT NULL,
+	at_ms BIGINT NOT NULL,
+	actor VARCHAR(64) NOT NULL,
+	action VARCHAR(64) NOT NULL,
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	"before" TEXT,
+	"after" TEXT,
+	request_id VARCHAR(128) NOT NULL,
+	CONSTRAINT pk_audit_log PRIMARY KEY (id)
+);
+CREATE TABLE usage_records (
+	id VARCHAR(64) NOT NULL,
+	time_ms BIGINT NOT NULL,
+	request_id VARCHAR(128) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	endpoint VARCHAR(16) NOT NULL,
+	requested_model VARCHAR(512) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	upstream_model VARCHAR(512) NOT NULL,
+	step VARCHAR(256) NOT NULL,
+	outcome SMALLINT NOT NULL,
+	requests SMALLINT NOT NULL,
+	attempts INTEGER NOT NULL,
+	first_content_ms BIGINT,
+	duration_ms BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT,
+	CONSTRAINT pk_usage_records PRIMARY KEY (id)
+);
+CREATE TABLE usage_days (
+	day INTEGER NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	requests BIGINT NOT NULL,
+	failed_requests BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL,
+	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
+);
+CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
+CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
 CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
 CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
@@ -333,6 +424,8 @@ CREATE INDEX ix_article_sessions_user_id ON article_sessions (user_id);
 CREATE INDEX ix_articles_creator_id ON articles (creator_id);
 CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
 CREATE INDEX ix_articles_group_id ON articles (group_id);
+CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms);
+CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, id);
 CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
 CREATE INDEX ix_files_owner_id ON files (owner_id, created_at_s, id);
 CREATE INDEX ix_files_owner_id_purpose ON files (owner_id, purpose, created_at_s, id);

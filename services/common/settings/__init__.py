@@ -19,11 +19,13 @@ from services.common.settings.providers import (
     Deployment,
     Input,
     Model,
+    Price,
     Provider,
 )
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
+    Admin,
     ArticleDocuments,
     ArticleQuota,
     Articles,
@@ -40,6 +42,7 @@ from services.common.settings.sections import (
     Storage,
     StorageLimits,
     Telemetry,
+    Usage,
 )
 from services.common.settings.tools import Tools, WebSearch
 
@@ -50,6 +53,7 @@ __all__ = [
     "MAX_FILE_LIFETIME_S",
     "WILDCARD",
     "Adaptation",
+    "Admin",
     "ArticleDocuments",
     "ArticleQuota",
     "Articles",
@@ -65,6 +69,7 @@ __all__ = [
     "Model",
     "Name",
     "PlanLimits",
+    "Price",
     "Provider",
     "ResponseCache",
     "Roles",
@@ -75,6 +80,7 @@ __all__ = [
     "StorageLimits",
     "Telemetry",
     "Tools",
+    "Usage",
     "WebSearch",
     "load",
     "parse",

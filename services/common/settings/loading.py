@@ -13,6 +13,7 @@ from services.common.settings.messages import words
 from services.common.settings.providers import Model, Provider, with_preset
 from services.common.settings.sections import (
     Adaptation,
+    Admin,
     Articles,
     Discovery,
     Grpc,
@@ -23,6 +24,7 @@ from services.common.settings.sections import (
     Server,
     Storage,
     Telemetry,
+    Usage,
 )
 from services.common.settings.tools import Tools
 
@@ -52,12 +54,14 @@ class Settings(Section):
     discovery: Discovery = Discovery()
     limits: Limits = Limits()
     grpc: Grpc = Grpc()
+    admin: Admin = Admin()
     articles: Articles = Articles()
     memory: Memory = Memory()
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
     telemetry: Telemetry = Telemetry()
     response_cache: ResponseCache = ResponseCache()
+    usage: Usage = Usage()
 
     @field_validator("providers", mode="before")
     @classmethod

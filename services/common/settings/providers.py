@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -20,6 +21,36 @@ Balance = Literal["weighted", "least_busy", "fastest"]
 MAX_DEPLOYMENTS = 64
 
 
+# A price in dollars; with six decimals, that of a token is a whole number of picodollars.
+Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
+
+
+class Price(Section):
+    """The price of a model in US dollars, as a number or as text.
+
+    For a million tokens; `web_search` and `request` for a thousand, `audio_hour` for one. What has
+    no price costs what it is a kind of: `cached_input` what `input` costs, and so on.
+    """
+
+    input: Dollars | None = None
+    output: Dollars | None = None
+    cached_input: Dollars | None = None
+    cache_write: Dollars | None = None
+    cache_write_1h: Dollars | None = None
+    reasoning: Dollars | None = None
+    input_audio: Dollars | None = None
+    input_image: Dollars | None = None
+    input_video: Dollars | None = None
+    cached_audio: Dollars | None = None
+    cached_image: Dollars | None = None
+    output_audio: Dollars | None = None
+    output_image: Dollars | None = None
+    output_video: Dollars | None = None
+    web_search: Dollars | None = None
+    request: Dollars | None = None
+    audio_hour: Dollars | None = None
+
+
 class Provider(Section):
     """A server that has models."""
 
@@ -31,6 +62,7 @@ class Provider(Section):
     pass_stateful: bool = False
     fetches_urls: bool | None = None
     responses: bool | None = None
+    price: Price | None = None
 
     @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
     @classmethod
@@ -88,6 +120,7 @@ class Model(Section):
     refuses: list[Name] | None = None
     fallbacks: list[Name] = Field(default_factory=list)
     vector_space: Name | None = None
+    price: Price | None = None
 
     @model_validator(mode="after")
     def _has_wildcard_at_the_end(self) -> Self:

@@ -12,6 +12,7 @@ from services.common.settings.base import Section
 
 MAX_FILE_LIFETIME_S = 31_536_000
 
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 # As browsers serialize one, in lower case and without a path; apps have schemes of their own.
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
@@ -197,6 +198,22 @@ class Telemetry(Section):
         return value
 
 
+class Admin(Section):
+    """Who may administer the gateway over the network, and how long changes are remembered."""
+
+    key_env: str = ""
+    key_file: str = ""
+    key_sha256: str = ""
+    audit_retention_s: Annotated[float, Field(gt=0)] = 365 * 86_400
+
+    @field_validator("key_sha256")
+    @classmethod
+    def _is_sha256(cls, value: str) -> str:
+        if value and not _SHA256.fullmatch(value):
+            raise ValueError("64 hex digits are needed, the SHA-256 of an admin key")
+        return value
+
+
 class ArticleQuota(PlanLimits):
     """Bytes that the documents of one user may have together, by plan."""
 
@@ -283,3 +300,13 @@ class Adaptation(Section):
     kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
     kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
     kept_bytes_per_user: Annotated[int, Field(ge=0)] = 512 << 20
+
+
+class Usage(Section):
+    """Records of what requests used and cost."""
+
+    enabled: bool = True
+    write_every_s: Annotated[float, Field(gt=0)] = 2
+    max_journal_bytes: Annotated[int, Field(ge=64 << 10)] = 64 << 20
+    keep_records_s: Annotated[float, Field(ge=86_400)] = 30 * 86_400
+    keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = 731 * 86_400

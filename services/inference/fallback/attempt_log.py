@@ -3,16 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
 from services.common.metrics import Counter, Histogram
 from services.common.telemetry.spans import Span, Telemetry
-from services.common.telemetry.trace_context import TraceContext, attempt_trace
+from services.common.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
+from services.inference.fallback.attempt_spans import AttemptSpans, reason_name
 from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Step
@@ -32,24 +34,39 @@ _LEVELS: dict[Outcome, int] = {
 }
 
 
+class Attempted(Protocol):
+    """What an attempt tells of its answer.
+
+    Attributes:
+        usage: the latest that the provider has reported, or None.
+    """
+
+    usage: Usage | None
+
+
 class AttemptRecord:
     """One attempt, from its beginning to its one outcome.
 
     In a `with` block around what may fail it notes the failure.
 
     Attributes:
+        step: whose model is asked.
+        asked: the attempt, once it is made.
+        started_at: when the first content came, by the log's clock; None before.
         outcome: None while the attempt is under way.
     """
 
     __slots__ = (
-        *("_began", "_is_probe", "_log", "_ms", "_reason", "_span", "_status", "_step"),
-        "outcome",
+        *("_began", "_is_probe", "_log", "_ms", "_reason", "_span", "_status"),
+        *("asked", "outcome", "started_at", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
         self.outcome: Outcome | None = None
         self._log = log
-        self._step = step
+        self.step = step
+        self.asked: Attempted | None = None
+        self.started_at: float | None = None
         self._span = span
         self._is_probe = log.breakers.begin(step.key)
         self._began = log.monotonic()
@@ -77,13 +94,14 @@ class AttemptRecord:
 
     def started(self) -> None:
         """Note that the first content has come."""
+        self.started_at = self._log.monotonic()
         if self._is_probe:
-            self._log.breakers.answers(self._step.key)
+            self._log.breakers.answers(self.step.key)
 
     def served(self) -> None:
         """Note that the answer has come to its end."""
         if self.outcome is None:
-            self._log.breakers.succeeded(self._step.key)
+            self._log.breakers.succeeded(self.step.key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:
@@ -91,7 +109,7 @@ class AttemptRecord:
         if self.outcome is not None:
             return
         self._reason = error.reason
-        breakers, key = self._log.breakers, self._step.key
+        breakers, key = self._log.breakers, self.step.key
         if not isinstance(error, UpstreamError):
             # The caller's limit on the whole chain, which says little of this model.
             breakers.cancelled(key, self._is_probe)
@@ -105,28 +123,28 @@ class AttemptRecord:
         self._log.failure_log.write(
             key.provider,
             error,
-            {"step": self._step.step_id, "model": str(key), "ms": self._ms},
+            {"step": self.step.step_id, "model": str(key), "ms": self._ms},
         )
 
     def cancelled(self) -> None:
         """Note that nobody wants the answer: the caller left, or another model was faster."""
         if self.outcome is None:
-            self._log.breakers.cancelled(self._step.key, self._is_probe)
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
         """Note that the provider cannot be sent the request; nothing was sent."""
         if self.outcome is None:
-            self._log.breakers.cancelled(self._step.key, self._is_probe)
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = error.reason
             self._close("unsupported")
 
     def attempt(self) -> Attempt:
         """Return the attempt as errors name it."""
         return Attempt(
-            step=self._step.step_id,
-            model=str(self._step.key),
+            step=self.step.step_id,
+            model=str(self.step.key),
             status=self._status,
             reason=self._reason,
             duration_ms=self._ms,
@@ -136,34 +154,21 @@ class AttemptRecord:
         self.outcome = outcome
         seconds = self._log.monotonic() - self._began
         self._ms = round(seconds * 1000)
-        self._log.count(self._step.key.provider, outcome, seconds)
+        self._log.count(self.step.key.provider, outcome, seconds)
         if self._span is not None:
-            self._log.trace(self._span, self._step, outcome, self.attempt(), seconds)
+            assert self._log.spans is not None, "they began it"
+            self._log.spans.end(self._span, self.step, outcome, self.attempt(), seconds)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {
-                "step": self._step.step_id,
-                "model": str(self._step.key),
+                "step": self.step.step_id,
+                "model": str(self.step.key),
                 "outcome": outcome,
                 "ms": self._ms,
             }
             if self._reason:
                 told["reason"] = reason_name(self._reason)
             log.log(level, "attempt", extra=told)
-
-
-def reason_name(reason: Reason.ValueType) -> str:
-    """Return the name of a reason as logs and traces have it, such as `upstream_timeout`."""
-    return Reason.Name(reason).removeprefix("REASON_").lower()
-
-
-def _names(step: Step) -> dict[str, str]:
-    """Return the attributes that say what is asked."""
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": step.key.provider,
-        "gen_ai.request.model": step.key.model,
-    }
 
 
 class DeploymentRecord(AttemptRecord):
@@ -194,7 +199,7 @@ class DeploymentRecord(AttemptRecord):
     def answers(self, headers: Mapping[str, str] | None) -> None:
         """Note the headers of an answer that has begun: what they say of limits counts at once."""
         if headers is not None and (cooldown := exhausted(headers, self._log.loads.now)):
-            self._log.loads.cool(self._step.key, cooldown)
+            self._log.loads.cool(self.step.key, cooldown)
 
     def started(self) -> None:
         """Note that the first content has come."""
@@ -209,12 +214,12 @@ class DeploymentRecord(AttemptRecord):
             headers = self._headers
             cooldown = after_failure(error, headers, loads.now) or exhausted(headers, loads.now)
             if cooldown is not None:
-                loads.cool(self._step.key, cooldown)
+                loads.cool(self.step.key, cooldown)
         super().failed(error)
 
     def _close(self, outcome: Outcome) -> None:
         self._load.calls -= 1
-        self._log.loads.metrics.deployment_ended(self._step.key, outcome)
+        self._log.loads.metrics.deployment_ended(self.step.key, outcome)
         super()._close(outcome)
 
 
@@ -228,7 +233,7 @@ class AttemptLog:
         loads: those of deployments; each attempt at one counts.
         balancer: chooses the deployment of a retry.
         monotonic: seconds of a clock that never goes back.
-        telemetry: records a span for each attempt, where there is a collector.
+        spans: of the attempts, where there is a collector.
     """
 
     def __init__(
@@ -246,7 +251,7 @@ class AttemptLog:
         self.loads = balancer.loads
         self.balancer = balancer
         self.monotonic = monotonic
-        self.telemetry = telemetry
+        self.spans = None if telemetry is None else AttemptSpans(telemetry)
         # Looking a counter up by its labels costs more than counting.
         self._counters: dict[tuple[str, Outcome], tuple[Counter, Histogram]] = {}
 
@@ -269,32 +274,12 @@ class AttemptLog:
     ) -> AttemptRecord:
         """Return the record of an attempt at a step's model, which begins.
 
-        With a collector it is a span of the trace of `parent`, and what the current task sends
-        to the provider continues that span.
+        With a collector it is a span of the trace of `parent`.
         """
-        span = None
-        if self.telemetry is not None:
-            names = {**_names(step), "gateway.step": step.step_id}
-            span = self.telemetry.begin(f"chat {step.key.model}", "client", parent, names)
-            attempt_trace.set(span.context)
+        span = None if self.spans is None else self.spans.begin(step, parent)
         if step.group is not None:
             return DeploymentRecord(self, step, span, load_class)
         return AttemptRecord(self, step, span)
-
-    def trace(
-        self, span: Span, step: Step, outcome: Outcome, attempt: Attempt, seconds: float
-    ) -> None:
-        """End the span of an attempt, and record how long it took."""
-        assert self.telemetry is not None, "it began the span"
-        error = "" if outcome == "served" else reason_name(attempt.reason)
-        details: dict[str, str | int] = {"gateway.outcome": outcome}
-        if attempt.status:
-            details["http.response.status_code"] = attempt.status
-        span.end(details, error)
-        names = _names(step)
-        if error:
-            names["error.type"] = error
-        self.telemetry.record("gen_ai.client.operation.duration", seconds, names)
 
     def skip(self, step: Step) -> None:
         """Write down that a step is left out because its model keeps failing."""

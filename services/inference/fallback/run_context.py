@@ -1,6 +1,7 @@
 """What the steps of one fallback run share."""
 
 import asyncio
+from collections.abc import Callable
 
 from services.common.errors import GatewayError
 from services.common.telemetry.trace_context import current_trace
@@ -10,6 +11,9 @@ from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.policy import Uniform
 from services.inference.stream.delivered import DeliveredPrefix
+
+# Called with the context of a run that has ended.
+OnEnd = Callable[["RunContext"], None]
 
 
 class RunContext:
@@ -28,10 +32,11 @@ class RunContext:
         delivered: what of an answer that broke off has gone out, if any.
         retries: how many each step has had, by its index, or by the group of its deployments.
         tried: indexes of the deployments that have failed, of models with several.
+        on_end: called once, when the run has ended.
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "log", "loop", "parent"),
+        *("attempts", "budget", "delivered", "log", "loop", "on_end", "parent"),
         *("plan", "records", "retries", "tried", "uniform", "whole"),
     )
 
@@ -42,13 +47,14 @@ class RunContext:
         attempts: AttemptFactory,
         log: AttemptLog,
         uniform: Uniform,
+        on_end: OnEnd,
         *,
         whole: bool,
         budget: RetryBudget | None = None,
     ) -> None:
         """Begin a run; without a `budget` it has the plan's."""
         self.loop = loop
-        self.parent = None if log.telemetry is None else current_trace.get()
+        self.parent = None if log.spans is None else current_trace.get()
         self.plan = plan
         self.attempts = attempts
         self.log = log
@@ -59,6 +65,7 @@ class RunContext:
         self.delivered: DeliveredPrefix | None = None
         self.retries: dict[object, int] = {}
         self.tried: frozenset[int] = frozenset()
+        self.on_end = on_end
 
     def begin(self, step: Step) -> AttemptRecord:
         """Return the record of an attempt that begins."""

@@ -38,6 +38,7 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
+    record.asked = attempt
     try:
         with record:
             try:

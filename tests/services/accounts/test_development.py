@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 
 from gateway.accounts.v1 import accounts_pb2
+from services.accounts.admin.keys import KeyAdministration
 from services.accounts.development import ensure_development_key, is_loopback
 from services.accounts.keys import hash_key, make_key
+from services.accounts.plans import PLANS
 from services.accounts.repository import AccountRepository
 from services.common.settings import Server, Settings, Storage
 
@@ -42,14 +44,14 @@ def _leave_old_ones(file: Path) -> None:
 
 @sqlite_alone
 async def test_a_first_start_makes_a_key_that_only_its_owner_reads(
-    repository: AccountRepository, settings: Settings, file: Path
+    repository: AccountRepository, keys: KeyAdministration, settings: Settings, file: Path
 ) -> None:
     key = await ensure_development_key(repository, settings)
     assert key is not None
     assert _content(file) == f"{key}\n"
     assert _mode(file) == 0o600
-    (info,) = await repository.list_keys()
-    assert (info.user, info.team, info.plan) == ("dev", "", "enterprise")
+    (info,) = await keys.page(100)
+    assert (info.user, info.team, info.plan) == ("dev", "", PLANS["enterprise"])
     caller = await repository.find_caller(hash_key(key))
     assert caller is not None
     assert caller.plan == accounts_pb2.PLAN_ENTERPRISE
@@ -57,11 +59,11 @@ async def test_a_first_start_makes_a_key_that_only_its_owner_reads(
 
 @sqlite_alone
 async def test_a_second_start_gives_the_same_key(
-    repository: AccountRepository, settings: Settings
+    repository: AccountRepository, keys: KeyAdministration, settings: Settings
 ) -> None:
     key = await ensure_development_key(repository, settings)
     assert await ensure_development_key(repository, settings) == key
-    assert len(await repository.list_keys()) == 1
+    assert len(await keys.page(100)) == 1
 
 
 @sqlite_alone
@@ -75,11 +77,11 @@ async def test_no_key_is_made_where_somebody_has_one(
 
 @sqlite_alone
 async def test_a_revoked_key_is_neither_given_nor_replaced(
-    repository: AccountRepository, settings: Settings
+    repository: AccountRepository, keys: KeyAdministration, settings: Settings
 ) -> None:
     key = await ensure_development_key(repository, settings)
     assert key is not None
-    await repository.revoke_key(key)
+    await keys.revoke((await keys.find(key)).id)
     assert await ensure_development_key(repository, settings) is None
 
 
@@ -97,20 +99,24 @@ async def test_a_key_of_a_database_that_is_gone_is_replaced(
 @sqlite_alone
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "gateway.example"])
 async def test_no_key_is_made_where_others_reach_the_gateway(
-    repository: AccountRepository, settings: Settings, file: Path, host: str
+    repository: AccountRepository,
+    keys: KeyAdministration,
+    settings: Settings,
+    file: Path,
+    host: str,
 ) -> None:
     open_to_all = settings.model_copy(update={"server": Server(host=host)})
     assert await ensure_development_key(repository, open_to_all) is None
     assert not _is_there(file)
-    assert await repository.list_keys() == []
+    assert await keys.page(100) == []
 
 
 @pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 async def test_no_key_is_made_in_a_database_server(
-    repository: AccountRepository, settings: Settings
+    repository: AccountRepository, keys: KeyAdministration, settings: Settings
 ) -> None:
     assert await ensure_development_key(repository, settings) is None
-    assert await repository.list_keys() == []
+    assert await keys.page(100) == []
 
 
 @pytest.mark.parametrize(

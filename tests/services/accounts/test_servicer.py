@@ -1,5 +1,6 @@
 import grpc
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import IdentifyRequest, IdentifyResponse
@@ -7,17 +8,25 @@ from gateway.accounts.v1.accounts_pb2_grpc import (
     AccountsServiceStub,
     add_AccountsServiceServicer_to_server,
 )
+from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import make_key
+from services.accounts.limits.repository import LimitRepository
+from services.accounts.limits.rules import Limits, SubjectKind
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.channels import call_metadata, open_channel
+from services.common.ids import Source
 from services.common.server import Server
 
 MAX_MESSAGE = 1 << 20
 
 
-async def test_identify_returns_the_owner_of_the_calls_key(repository: AccountRepository) -> None:
+async def test_identify_returns_the_owner_of_the_calls_key(
+    repository: AccountRepository, keys: KeyAdministration, engine: AsyncEngine
+) -> None:
     key = await repository.create_key("ada", "math", "team_pro")
+    limits = Limits(requests_per_minute=9)
+    await LimitRepository(engine, Source()).set(SubjectKind.TEAM, "team_000", limits)
     server = Server(repository.identify, max_message=MAX_MESSAGE)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
@@ -29,7 +38,8 @@ async def test_identify_returns_the_owner_of_the_calls_key(repository: AccountRe
             user_id="user_001",
             team_id="team_000",
             plan=accounts_pb2.PLAN_TEAM_PRO,
-            key_id=(await repository.list_keys())[0].id,
+            key_id=(await keys.page(1))[0].id,
+            limits=[limits.to_proto(SubjectKind.TEAM, "team_000")],
         )
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             unknown = call_metadata(make_key(b"\xff" * 32), "req_2")

@@ -16,7 +16,9 @@ from sqlalchemy import Connection, event, exc, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.accounts import repository
+from services.accounts import tables as accounts
+from services.accounts.limits import tables as limits
+from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.common import database, leases, migrations, secrets
 from services.common.database import (
@@ -39,9 +41,11 @@ from services.memory.responses import tables as stored
 from services.memory.storage import tables as memories
 
 TABLES = {
-    repository.teams,
-    repository.users,
-    repository.api_keys,
+    accounts.teams,
+    accounts.users,
+    accounts.api_keys,
+    accounts.admin_keys,
+    accounts.audit_log,
     secrets.table,
     leases.table,
     files.files,
@@ -69,9 +73,13 @@ TABLES = {
     background.summaries,
     profile.facts,
     profile.sources,
+    usage.records,
+    usage.days,
     stored.responses,
     stored.contents,
     stored.output_items,
+    limits.limits,
+    limits.allowances,
 }
 
 _MIGRATE = """
@@ -99,7 +107,7 @@ def _team(name: str) -> dict[str, object]:
 
 async def _names(engine: AsyncEngine) -> list[str]:
     async with reading(engine) as connection:
-        return list(await connection.scalars(select(repository.teams.c.name)))
+        return list(await connection.scalars(select(accounts.teams.c.name)))
 
 
 async def test_migrated_tables_match_those_of_the_repositories(engine: AsyncEngine) -> None:
@@ -114,20 +122,20 @@ async def test_migrated_tables_match_those_of_the_repositories(engine: AsyncEngi
 
 async def test_a_statement_that_reads_alone_is_in_no_transaction(engine: AsyncEngine) -> None:
     async with reading_once(engine) as connection:
-        count = select(func.count()).select_from(repository.teams)
+        count = select(func.count()).select_from(accounts.teams)
         assert await connection.scalar(count) == 0
         async with writing(engine) as other:
-            await other.execute(insert(repository.teams), _team("new"))
+            await other.execute(insert(accounts.teams), _team("new"))
         assert await connection.scalar(count) == 1
 
 
 async def test_what_read_alone_leaves_later_transactions_as_they_are(engine: AsyncEngine) -> None:
     for _ in range(3):
         async with reading_once(engine) as connection:
-            await connection.scalar(select(repository.teams.c.name))
+            await connection.scalar(select(accounts.teams.c.name))
     with pytest.raises(RuntimeError):
         async with writing(engine) as connection:
-            await connection.execute(insert(repository.teams), _team("undone"))
+            await connection.execute(insert(accounts.teams), _team("undone"))
             raise RuntimeError
     assert await _names(engine) == []
 
@@ -135,10 +143,10 @@ async def test_what_read_alone_leaves_later_transactions_as_they_are(engine: Asy
 async def test_any_number_may_read_alone_at_once(engine: AsyncEngine) -> None:
     async def read() -> list[str]:
         async with reading_once(engine) as connection:
-            return list(await connection.scalars(select(repository.teams.c.name)))
+            return list(await connection.scalars(select(accounts.teams.c.name)))
 
     async with writing(engine) as connection:
-        await connection.execute(insert(repository.teams), _team("kept"))
+        await connection.execute(insert(accounts.teams), _team("kept"))
     assert await asyncio.gather(*(read() for _ in range(40))) == [["kept"]] * 40
 
 
@@ -155,7 +163,7 @@ async def test_a_new_sqlite_file_has_the_tables_that_all_steps_make() -> None:
 
 async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
     async with writing(engine) as connection:
-        await connection.execute(insert(repository.teams), _team("kept"))
+        await connection.execute(insert(accounts.teams), _team("kept"))
     await migrate(engine)
     assert await _names(engine) == ["kept"]
 
@@ -212,7 +220,7 @@ async def test_many_rows_are_written_some_at_a_time(
 
     rows = [_team(f"team {number}") for number in range(5)]
     async with writing(engine) as connection:
-        await execute_many(connection, insert(repository.teams), rows)
+        await execute_many(connection, insert(accounts.teams), rows)
     assert sizes == [2, 2, 1]
     assert sorted(await _names(engine)) == [f"team {number}" for number in range(5)]
 
@@ -220,14 +228,14 @@ async def test_many_rows_are_written_some_at_a_time(
 async def test_a_transaction_that_fails_leaves_nothing(engine: AsyncEngine) -> None:
     with pytest.raises(ZeroDivisionError):
         async with writing(engine) as connection:
-            await connection.execute(insert(repository.teams), _team("gone"))
+            await connection.execute(insert(accounts.teams), _team("gone"))
             raise ZeroDivisionError
     assert await _names(engine) == []
 
 
 async def test_reading_writes_nothing(engine: AsyncEngine) -> None:
     async with reading(engine) as connection:
-        await connection.execute(insert(repository.teams), _team("gone"))
+        await connection.execute(insert(accounts.teams), _team("gone"))
     assert await _names(engine) == []
 
 
@@ -235,7 +243,7 @@ async def test_tables_are_held_to_what_refers_to_what(engine: AsyncEngine) -> No
     with pytest.raises(exc.IntegrityError):
         async with writing(engine) as connection:
             await connection.execute(
-                insert(repository.users), {**_team("lonely"), "team_id": "team_nowhere"}
+                insert(accounts.users), {**_team("lonely"), "team_id": "team_nowhere"}
             )
 
 
@@ -248,15 +256,15 @@ async def test_a_failure_of_the_callers_own_is_not_taken_for_silence(engine: Asy
 async def test_a_mistake_in_a_statement_is_a_fault_not_silence(engine: AsyncEngine) -> None:
     with pytest.raises(exc.DBAPIError):
         async with writing(engine) as connection:
-            await connection.execute(insert(repository.teams), _team("twice"))
-            await connection.execute(insert(repository.teams), _team("twice"))
+            await connection.execute(insert(accounts.teams), _team("twice"))
+            await connection.execute(insert(accounts.teams), _team("twice"))
 
 
 async def test_parameters_stay_out_of_the_texts_of_errors(engine: AsyncEngine) -> None:
     with pytest.raises(exc.DBAPIError) as raised:
         async with writing(engine) as connection:
             await connection.execute(
-                insert(repository.teams), {**_team("hush-hush"), "plan": "no such plan"}
+                insert(accounts.teams), {**_team("hush-hush"), "plan": "no such plan"}
             )
     assert "[SQL parameters hidden" in str(raised.value)
 

@@ -8,8 +8,11 @@ holds the database; over the network they can only be looked up, and only by
 whoever already has the key.
 """
 
+from collections import abc as _abc
+from gateway.accounts.v1 import limits_pb2 as _limits_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -81,6 +84,7 @@ class IdentifyResponse(_message.Message):
     TEAM_ID_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     KEY_ID_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Required. Id of the user, 1 to 64 characters."""
     team_id: _builtins.str
@@ -89,6 +93,10 @@ class IdentifyResponse(_message.Message):
     """Required. The team's plan where there is a team, else the user's."""
     key_id: _builtins.str
     """Required. Id of the key, as `gateway keys list` shows it; logs name it."""
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.SubjectLimits]:
+        """Optional. The limits of the key, its user and the user's team, of those that have any."""
+
     def __init__(
         self,
         *,
@@ -96,10 +104,11 @@ class IdentifyResponse(_message.Message):
         team_id: _builtins.str = ...,
         plan: Global___Plan.ValueType = ...,
         key_id: _builtins.str = ...,
+        limits: _abc.Iterable[_limits_pb2.SubjectLimits] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "plan", b"plan", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "limits", b"limits", "plan", b"plan", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,40 @@
+"""Authentication of administrators' requests, before their bodies are read."""
+
+import grpc
+from aiohttp import web
+
+from facade.http.exchange import Exchange
+from gateway.accounts.v1 import accounts_pb2
+from gateway.accounts.v1.admin_pb2 import CheckAdminKeyRequest
+from gateway.errors.v1 import errors_pb2
+from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_key
+from services.common.channels import call_metadata
+from services.common.errors import GatewayError, from_rpc_error
+
+PREFIX = "/admin/v1/"
+
+
+async def authenticate_administrator(exchange: Exchange) -> None:
+    """Reject a request without a valid admin key.
+
+    Raises:
+        HTTPNotFound: the gateway has no admin key, so that there is no such path.
+        GatewayError: invalid_api_key; unavailable, the services do not answer.
+    """
+    try:
+        key = bearer_admin_key(exchange.headers.get("authorization", ""))
+    except GatewayError:
+        key = ""  # the service refuses it, if there are admin keys at all
+    metadata = call_metadata(key, exchange.request_id)
+    try:
+        checked = await exchange.context.admin.CheckAdminKey(
+            CheckAdminKeyRequest(), metadata=metadata
+        )
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc_error(error)
+        if failure.reason == errors_pb2.REASON_NOT_IMPLEMENTED:
+            raise web.HTTPNotFound from None
+        raise failure from None
+    exchange.connection.authenticated()
+    exchange.api_key = key
+    exchange.caller = Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, checked.admin_key_id)

@@ -1,0 +1,234 @@
+"""JSON objects of keys, users, teams, limits and audit entries, with their JSON schemas."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
+
+from facade.dialects.admin.bodies import PlanName
+from facade.dialects.admin.table import JsonObject
+from gateway.accounts.v1 import admin_pb2
+from gateway.accounts.v1.accounts_pb2 import Plan
+from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, KeyState, Team, User
+from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
+from services.common.money import decimal_dollars
+
+_STRING = {"type": "string"}
+_OPTIONAL_STRING = {"type": ["string", "null"]}
+_TIME = {"type": "integer", "description": "Unix seconds."}
+_OPTIONAL_TIME = {"type": ["integer", "null"], "description": "Unix seconds, or null."}
+_OPTIONAL_OBJECT = {"type": ["object", "null"]}
+_PLAN = {"enum": list(get_args(PlanName))}
+
+
+def object_schema(kind: str, properties: JsonObject) -> JsonObject:
+    """Return the schema of an object of a kind, all of whose properties are always there."""
+    named = {"object": {"const": kind}, **properties}
+    return {
+        "type": "object",
+        "required": list(named),
+        "additionalProperties": False,
+        "properties": named,
+    }
+
+
+def list_schema(item: JsonObject) -> JsonObject:
+    """Return the schema of a page of a list."""
+    return object_schema(
+        "list",
+        {
+            "data": {"type": "array", "items": item},
+            "first_id": _OPTIONAL_STRING,
+            "last_id": _OPTIONAL_STRING,
+            "has_more": {"type": "boolean"},
+            "next_page": _OPTIONAL_STRING,
+        },
+    )
+
+
+def render_list(
+    items: Sequence[Any], next_page: str, render: Callable[[Any], JsonObject]
+) -> JsonObject:
+    """Return a page of a list."""
+    data = [render(item) for item in items]
+    return {
+        "object": "list",
+        "data": data,
+        "first_id": data[0]["id"] if data else None,
+        "last_id": data[-1]["id"] if data else None,
+        "has_more": bool(next_page),
+        "next_page": next_page or None,
+    }
+
+
+_KEY_FIELDS: JsonObject = {
+    "id": _STRING,
+    "prefix": {"type": "string", "description": "How the key begins."},
+    "name": _STRING,
+    "user": _STRING,
+    "user_id": _STRING,
+    "team": _OPTIONAL_STRING,
+    "team_id": _OPTIONAL_STRING,
+    "plan": _PLAN,
+    "state": {"enum": ["active", "disabled", "expired", "revoked"]},
+    "enabled": {"type": "boolean"},
+    "created_at": _TIME,
+    "expires_at": _OPTIONAL_TIME,
+    "revoked_at": _OPTIONAL_TIME,
+    "replaces": {"type": ["string", "null"], "description": "The key it was rotated from."},
+}
+KEY = object_schema("api_key", _KEY_FIELDS)
+_WHOLE_KEY = {"key": {"type": "string", "description": "The key itself, shown this once."}}
+CREATED_KEY = object_schema("api_key", {**_KEY_FIELDS, **_WHOLE_KEY})
+ROTATED_KEY = object_schema("api_key", {**_KEY_FIELDS, **_WHOLE_KEY, "replaced": KEY})
+USER = object_schema(
+    "user",
+    {
+        "id": _STRING,
+        "name": _STRING,
+        "team": _OPTIONAL_STRING,
+        "team_id": _OPTIONAL_STRING,
+        "plan": {**_PLAN, "description": "The one that counts: the team's in a team."},
+        "created_at": _TIME,
+    },
+)
+TEAM = object_schema(
+    "team",
+    {
+        "id": _STRING,
+        "name": _STRING,
+        "plan": _PLAN,
+        "users": {"type": "integer", "minimum": 0},
+        "created_at": _TIME,
+    },
+)
+_OPTIONAL_INTEGER = {"type": ["integer", "null"]}
+_OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
+LIMITS = object_schema(
+    "limits",
+    {
+        "subject_kind": {"enum": ["key", "user", "team"]},
+        "subject_id": _STRING,
+        "requests_per_minute": _OPTIONAL_INTEGER,
+        "tokens_per_minute": _OPTIONAL_INTEGER,
+        "concurrent_requests": _OPTIONAL_INTEGER,
+        "spend_per_day": _OPTIONAL_DOLLARS,
+        "spend_per_month": _OPTIONAL_DOLLARS,
+        "allowed_models": {"type": ["array", "null"], "items": _STRING},
+    },
+)
+AUDIT_ENTRY = object_schema(
+    "audit_entry",
+    {
+        "id": _STRING,
+        "at": {"type": "number", "description": "Unix seconds, with milliseconds."},
+        "actor": {"type": "string", "description": "Id of an admin key, or `command line`."},
+        "action": _STRING,
+        "subject_kind": {"enum": ["key", "user", "team", "admin_key"]},
+        "subject_id": _STRING,
+        "before": {**_OPTIONAL_OBJECT, "description": "Null where it was created."},
+        "after": {**_OPTIONAL_OBJECT, "description": "Null where it was deleted."},
+        "request_id": _OPTIONAL_STRING,
+    },
+)
+
+
+def render_key(key: ApiKey) -> JsonObject:
+    """Return a key, without the key itself."""
+    return {
+        "object": "api_key",
+        "id": key.id,
+        "prefix": key.prefix,
+        "name": key.name,
+        "user": key.user,
+        "user_id": key.user_id,
+        "team": key.team or None,
+        "team_id": key.team_id or None,
+        "plan": plan_name(key.plan),
+        "state": KeyState.Name(key.state).removeprefix("KEY_STATE_").lower(),
+        "enabled": not key.disabled,
+        "created_at": key.created_at_ms // 1000,
+        "expires_at": key.expires_at_ms // 1000 if key.HasField("expires_at_ms") else None,
+        "revoked_at": key.revoked_at_ms // 1000 if key.HasField("revoked_at_ms") else None,
+        "replaces": key.replaces or None,
+    }
+
+
+def render_created_key(created: admin_pb2.CreateKeyResponse) -> JsonObject:
+    """Return a new key with the key itself."""
+    return {**render_key(created.api_key), "key": created.key}
+
+
+def render_rotated_key(rotated: admin_pb2.RotateKeyResponse) -> JsonObject:
+    """Return a new key with the key itself, and the old one."""
+    return {
+        **render_key(rotated.api_key),
+        "key": rotated.key,
+        "replaced": render_key(rotated.replaced),
+    }
+
+
+def render_user(user: User) -> JsonObject:
+    """Return a user."""
+    return {
+        "object": "user",
+        "id": user.id,
+        "name": user.name,
+        "team": user.team or None,
+        "team_id": user.team_id or None,
+        "plan": plan_name(user.plan),
+        "created_at": user.created_at_ms // 1000,
+    }
+
+
+def render_team(team: Team) -> JsonObject:
+    """Return a team."""
+    return {
+        "object": "team",
+        "id": team.id,
+        "name": team.name,
+        "plan": plan_name(team.plan),
+        "users": team.users,
+        "created_at": team.created_at_ms // 1000,
+    }
+
+
+def render_limits(limits: SubjectLimits) -> JsonObject:
+    """Return the limits of a key, user or team, null where nothing is limited."""
+    given = {field.name: value for field, value in limits.ListFields()}
+    models = given.get("allowed_models")
+    return {
+        "object": "limits",
+        "subject_kind": SubjectKind.Name(limits.kind).removeprefix("SUBJECT_KIND_").lower(),
+        "subject_id": limits.id,
+        "requests_per_minute": given.get("requests_per_minute"),
+        "tokens_per_minute": given.get("tokens_per_minute"),
+        "concurrent_requests": given.get("concurrent_requests"),
+        "spend_per_day": _dollars(given.get("spend_per_day_pusd")),
+        "spend_per_month": _dollars(given.get("spend_per_month_pusd")),
+        "allowed_models": None if models is None else [*models.patterns],
+    }
+
+
+def render_audit_entry(entry: AuditEntry) -> JsonObject:
+    """Return an entry of the audit log."""
+    return {
+        "object": "audit_entry",
+        "id": entry.id,
+        "at": entry.at_ms / 1000,
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject_kind": entry.subject_kind,
+        "subject_id": entry.subject_id,
+        "before": json.loads(entry.before) if entry.before else None,
+        "after": json.loads(entry.after) if entry.after else None,
+        "request_id": entry.request_id or None,
+    }
+
+
+def plan_name(plan: Plan.ValueType) -> str:
+    """Return the name of a plan, such as `team_pro`."""
+    return Plan.Name(plan).removeprefix("PLAN_").lower()
+
+
+def _dollars(pusd: int | None) -> str | None:
+    return None if pusd is None else decimal_dollars(pusd)

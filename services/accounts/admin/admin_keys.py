@@ -1,0 +1,205 @@
+"""Admin keys: `gwadmin-` and 32 random bytes in base64url, 51 characters.
+
+Only the SHA-256 of a key is stored, as of other keys. Besides those in the database there may be
+one that the settings name.
+"""
+
+import base64
+import hashlib
+import os
+import secrets as randomness
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.names import check_label, is_id
+from services.accounts.tables import admin_keys
+from services.common.authentication import is_admin_key
+from services.common.database import reading_once, writing_alone
+from services.common.errors import invalid
+from services.common.ids import Source
+from services.common.settings import Admin, SettingsError
+
+PREFIX = "gwadmin-"
+MAX_KEYS = 100
+
+_RANDOM_BYTES = 32
+# Of the random characters, how many tell one key from another in a list.
+_SHOWN = 6
+_MAX_FILE_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AdminKeyInfo:
+    """An admin key in the database, as operators see it; times in Unix milliseconds."""
+
+    id: str
+    prefix: str
+    name: str
+    created_at_ms: int
+    revoked_at_ms: int | None
+
+
+def make_admin_key(random: bytes) -> str:
+    """Return the admin key made of 32 random bytes."""
+    return PREFIX + base64.urlsafe_b64encode(random).rstrip(b"=").decode()
+
+
+def hash_admin_key(key: str) -> bytes:
+    """Return what is stored of an admin key: 32 bytes."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def configured_hashes(
+    settings: Admin, environ: Mapping[str, str] = os.environ
+) -> Mapping[str, bytes]:
+    """Return the hashes of the admin keys that the settings name, by the name of the setting.
+
+    Raises:
+        SettingsError: a variable or a file holds no admin key.
+    """
+    found: dict[str, bytes] = {}
+    if settings.key_sha256:
+        found["admin.key_sha256"] = bytes.fromhex(settings.key_sha256)
+    if settings.key_env:
+        key = environ.get(settings.key_env, "")
+        found["admin.key_env"] = _checked("admin.key_env", f"the variable {settings.key_env}", key)
+    if settings.key_file:
+        key = _read(Path(settings.key_file))
+        found["admin.key_file"] = _checked("admin.key_file", settings.key_file, key)
+    return found
+
+
+class AdminKeyRepository:
+    """Admin keys in the database.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+    ) -> None:
+        self._engine = engine
+        self._source = source or Source()
+        self._random_bytes = random_bytes
+
+    async def create(self, name: str = "", actor: Actor = COMMAND_LINE) -> str:
+        """Create an admin key and return it.
+
+        Raises:
+            GatewayError: invalid_request, when the name is invalid, or there are `MAX_KEYS` keys.
+        """
+        check_label(name)
+        key = make_admin_key(self._random_bytes(_RANDOM_BYTES))
+        key_id = self._source.new_id("admin_")
+        async with writing_alone(self._engine) as connection:
+            valid = select(admin_keys.c.id).where(admin_keys.c.revoked_at_ms.is_(None))
+            if len((await connection.execute(valid)).all()) >= MAX_KEYS:
+                raise invalid("key", f"key: there are {MAX_KEYS} admin keys; revoke one")
+            await connection.execute(
+                insert(admin_keys).values(
+                    id=key_id,
+                    hash=hash_admin_key(key),
+                    prefix=key[: len(PREFIX) + _SHOWN],
+                    name=name,
+                    created_at_ms=self._source.now_ms(),
+                )
+            )
+            await self._record(connection, actor, "admin_key.create", None, key_id)
+        return key
+
+    async def list_all(self) -> Sequence[AdminKeyInfo]:
+        """Return every admin key, oldest first."""
+        async with reading_once(self._engine) as connection:
+            rows = await connection.execute(_select_keys().order_by(admin_keys.c.id))
+            return [AdminKeyInfo(*row) for row in rows]
+
+    async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> AdminKeyInfo:
+        """Revoke the admin key with that id; revoking it again keeps the first time.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such key.
+        """
+        async with writing_alone(self._engine) as connection:
+            before = await _find(connection, key_id)
+            if before is None:
+                raise invalid("key", "key: no admin key has that id; `admin-key list` shows all")
+            at_ms = before["revoked_at_ms"] or self._source.now_ms()
+            await connection.execute(
+                update(admin_keys).where(admin_keys.c.id == key_id).values(revoked_at_ms=at_ms)
+            )
+            after = await self._record(connection, actor, "admin_key.revoke", before, key_id)
+        return AdminKeyInfo(**after)
+
+    async def hashes(self) -> Mapping[str, bytes]:
+        """Return the hashes of all admin keys that are not revoked, by their ids."""
+        query = select(admin_keys.c.id, admin_keys.c.hash).where(
+            admin_keys.c.revoked_at_ms.is_(None)
+        )
+        async with reading_once(self._engine) as connection:
+            return {row.id: row.hash for row in await connection.execute(query)}
+
+    async def _record(
+        self,
+        connection: AsyncConnection,
+        actor: Actor,
+        action: str,
+        before: Record | None,
+        key_id: str,
+    ) -> Record:
+        after = await _find(connection, key_id)
+        assert after is not None, "its row was just written"
+        await record(
+            connection,
+            self._source,
+            actor,
+            action,
+            Subject("admin_key", key_id),
+            before=before,
+            after=after,
+        )
+        return after
+
+
+def _select_keys() -> Select[Any]:
+    return select(
+        admin_keys.c.id,
+        admin_keys.c.prefix,
+        admin_keys.c.name,
+        admin_keys.c.created_at_ms,
+        admin_keys.c.revoked_at_ms,
+    )
+
+
+async def _find(connection: AsyncConnection, key_id: str) -> Record | None:
+    if not is_id(key_id):
+        return None
+    found = await connection.execute(_select_keys().where(admin_keys.c.id == key_id))
+    row = found.one_or_none()
+    return None if row is None else dict(row._mapping)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_FILE_BYTES).decode("ascii", "replace")
+    except OSError as error:
+        raise SettingsError(f"admin.key_file: {path}: {error.strerror}") from error
+
+
+def _checked(setting: str, place: str, key: str) -> bytes:
+    key = key.strip()
+    if not is_admin_key(key):
+        raise SettingsError(
+            f"{setting}: {place} holds no admin key, which is {PREFIX} and 43 letters, digits, "
+            "- and _; `gateway admin-key make` prints one"
+        )
+    return hash_admin_key(key)

@@ -1,0 +1,93 @@
+"""Assembly of the administration of one process."""
+
+import asyncio
+from typing import Self
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
+from services.accounts.admin.audit import AuditLog
+from services.accounts.admin.authentication import AdminAuthenticator
+from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.servicer import AdminServicer
+from services.accounts.admin.sweeper import AuditSweeper
+from services.accounts.admin.teams import TeamAdministration
+from services.accounts.admin.users import UserAdministration
+from services.common.ids import Source
+from services.common.settings import Settings
+from services.common.sweeping import sweeper_lease
+
+
+def admin_authenticator(
+    settings: Settings, database: AsyncEngine, source: Source
+) -> AdminAuthenticator:
+    """Return what recognises admin keys: those of the settings, and those in the database.
+
+    Raises:
+        SettingsError: `[admin]` names a variable or a file that holds no admin key.
+    """
+    return AdminAuthenticator(
+        configured_hashes(settings.admin),
+        AdminKeyRepository(database, source).hashes,
+        ttl_s=settings.limits.identify_cache_s,
+        monotonic=source.monotonic,
+    )
+
+
+class Administration:
+    """The administration of one process, the sweeper of its audit log at work.
+
+    Attributes:
+        servicer: answers calls.
+    """
+
+    def __init__(
+        self, servicer: AdminServicer, sweeper: AuditSweeper, authenticator: AdminAuthenticator
+    ) -> None:
+        self.servicer = servicer
+        self._authenticator = authenticator
+        self._sweeper = sweeper
+        self._sweeping = asyncio.create_task(sweeper.run())
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        database: AsyncEngine,
+        source: Source,
+        authenticator: AdminAuthenticator,
+    ) -> Self:
+        """Build it over a migrated database."""
+        log = AuditLog(database, source)
+        every_s = settings.limits.sweep_every_s
+        return cls(
+            AdminServicer(
+                KeyAdministration(database, source),
+                UserAdministration(database, source),
+                TeamAdministration(database, source),
+                LimitAdministration(database, source),
+                log,
+            ),
+            AuditSweeper(
+                log,
+                sweeper_lease(database, "audit", every_s, source),
+                every_s,
+                settings.admin.audit_retention_s,
+            ),
+            authenticator,
+        )
+
+    def reload(self, settings: Settings) -> None:
+        """Take over the admin keys of settings that were read again.
+
+        Raises:
+            SettingsError: `[admin]` names a variable or a file that holds no admin key.
+        """
+        self._authenticator.configure(configured_hashes(settings.admin))
+
+    async def stop(self) -> None:
+        """End the sweeper."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()

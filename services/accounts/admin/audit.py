@@ -1,0 +1,152 @@
+"""The audit log: who changed what, when, from what and to what.
+
+An entry is written in the transaction of its change, so that there is neither one without
+the other. Entries hold no secrets: of a key they have its id and its beginning.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.accounts.v1.admin_pb2 import AuditEntry
+from services.accounts.names import is_id
+from services.accounts.tables import audit_log
+from services.common.database import reading_once, writing
+from services.common.errors import invalid
+from services.common.ids import Source
+
+SUBJECT_KINDS = ("key", "user", "team", "admin_key")
+
+# A row as it is told in an entry: columns and values, without secrets.
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a change.
+
+    Attributes:
+        name: id of an admin key, or `command line`.
+        request_id: id of the request that asks for the change, or "".
+    """
+
+    name: str
+    request_id: str = ""
+
+
+class Subject(NamedTuple):
+    """What is changed: a kind of `SUBJECT_KINDS`, and an id."""
+
+    kind: str
+    id: str
+
+
+COMMAND_LINE = Actor("command line")
+FIRST_START = Actor("first start")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries are listed.
+
+    Attributes:
+        since_ms: the first time, in Unix milliseconds, or None.
+        until_ms: the time after the last one, or None.
+        subject_kind: one of `SUBJECT_KINDS`, or "" for all.
+        subject_id: id of the one subject, or "" for all.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    subject_kind: str = ""
+    subject_id: str = ""
+
+
+async def record(
+    connection: AsyncConnection,
+    source: Source,
+    actor: Actor,
+    action: str,
+    subject: Subject,
+    *,
+    before: Record | None = None,
+    after: Record | None = None,
+) -> None:
+    """Write one entry.
+
+    Args:
+        connection: in the transaction of the change.
+        source: clock and ids.
+        actor: who makes the change.
+        action: what is done, as `key.create`.
+        subject: what is changed.
+        before: what it was; None when it is created.
+        after: what it is now; None when it is deleted.
+    """
+    await connection.execute(
+        insert(audit_log).values(
+            id=source.new_id("audit_"),
+            at_ms=source.now_ms(),
+            actor=actor.name,
+            action=action,
+            subject_kind=subject.kind,
+            subject_id=subject.id,
+            before=_to_json(before),
+            after=_to_json(after),
+            request_id=actor.request_id,
+        )
+    )
+
+
+class AuditLog:
+    """The entries in the database."""
+
+    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+        self._engine = engine
+        self._source = source or Source()
+
+    async def page(
+        self, wanted: AuditFilter, page_size: int, before_id: str = ""
+    ) -> Sequence[AuditEntry]:
+        """Return the newest entries, or those that are older than the one with an id.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such kind of subject.
+        """
+        if wanted.subject_kind not in ("", *SUBJECT_KINDS):
+            raise invalid("subject_kind", f"subject_kind: takes one of {', '.join(SUBJECT_KINDS)}")
+        if wanted.subject_id and not is_id(wanted.subject_id):
+            return ()
+        query = select(audit_log).order_by(audit_log.c.id.desc()).limit(page_size)
+        if wanted.since_ms is not None:
+            query = query.where(audit_log.c.at_ms >= wanted.since_ms)
+        if wanted.until_ms is not None:
+            query = query.where(audit_log.c.at_ms < wanted.until_ms)
+        if wanted.subject_kind:
+            query = query.where(audit_log.c.subject_kind == wanted.subject_kind)
+        if wanted.subject_id:
+            query = query.where(audit_log.c.subject_id == wanted.subject_id)
+        if before_id:
+            query = query.where(audit_log.c.id < before_id)
+        async with reading_once(self._engine) as connection:
+            return [_to_entry(row._asdict()) for row in await connection.execute(query)]
+
+    async def remove_older(self, than_s: float, at_most: int) -> int:
+        """Remove entries older than `than_s` seconds, `at_most` of them; return how many."""
+        until_ms = self._source.now_ms() - int(1000 * than_s)
+        old = select(audit_log.c.id).where(audit_log.c.at_ms < until_ms).limit(at_most)
+        async with writing(self._engine) as connection:
+            removed = await connection.execute(delete(audit_log).where(audit_log.c.id.in_(old)))
+            return removed.rowcount
+
+
+def _to_json(value: Record | None) -> str | None:
+    return None if value is None else json.dumps(dict(value), ensure_ascii=False)
+
+
+def _to_entry(row: Mapping[str, Any]) -> AuditEntry:
+    return AuditEntry(**{name: value for name, value in row.items() if value is not None})

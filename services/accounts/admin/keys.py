@@ -1,0 +1,253 @@
+"""Administration of API keys in the database."""
+
+import secrets as randomness
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.accounts.v1 import admin_pb2
+from gateway.accounts.v1.admin_pb2 import ApiKey
+from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.admin.key_rows import (
+    NewKey,
+    find_key,
+    insert_key,
+    insert_row,
+    select_keys,
+    to_api_key,
+)
+from services.accounts.admin.records import to_record
+from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
+from services.accounts.limits.repository import read_limits, write_limits
+from services.accounts.limits.rules import SubjectKind
+from services.accounts.names import check_label
+from services.accounts.tables import api_keys, teams, users
+from services.common.authentication import is_key
+from services.common.database import reading_once, writing_alone
+from services.common.errors import conflict, invalid
+from services.common.ids import Source
+
+MAX_GRACE_S = 30 * 86_400
+DEFAULT_GRACE_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """Changes of a key; what is None stays.
+
+    Attributes:
+        name: for people.
+        disabled: whether it is invalid until it is enabled again.
+        expires_at_ms: Unix milliseconds, or 0 for never.
+    """
+
+    name: str | None = None
+    disabled: bool | None = None
+    expires_at_ms: int | None = None
+
+
+class CreatedKey(NamedTuple):
+    """A new key, and what is kept of it."""
+
+    key: str
+    info: ApiKey
+
+
+class RotatedKey(NamedTuple):
+    """The new key, what is kept of it, and the old one, which expires."""
+
+    key: str
+    info: ApiKey
+    replaced: ApiKey
+
+
+class KeyAdministration:
+    """Keys in the database, and their changes.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+    ) -> None:
+        self._engine = engine
+        self._source = source or Source()
+        self._random_bytes = random_bytes
+
+    async def create(self, new: NewKey, actor: Actor = COMMAND_LINE) -> CreatedKey:
+        """Create a key, and its user and team where they are new.
+
+        Raises:
+            GatewayError: invalid_request, when a name breaks the rules, the expiry is past, or a
+                known user or team has another team or plan.
+        """
+        check_label(new.name)
+        self._check_expiry(new.expires_at_ms)
+        key = make_key(self._random_bytes(RANDOM_BYTES))
+        async with writing_alone(self._engine) as connection:
+            info = await insert_key(connection, self._source, key, new, actor)
+        return CreatedKey(key, info)
+
+    async def get(self, key_id: str) -> ApiKey:
+        """Return a key.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        async with reading_once(self._engine) as connection:
+            return await self._find(connection, key_id)
+
+    async def find(self, which: str) -> ApiKey:
+        """Return the key with that id, or that prefix as lists show it, or itself.
+
+        Raises:
+            GatewayError: invalid_request, when no key or more than one answers to it.
+        """
+        matches = [api_keys.c.id == which, api_keys.c.prefix == which]
+        if is_key(which):
+            matches.append(api_keys.c.hash == hash_key(which))
+        found = await self._page(or_(*matches), limit=10)
+        if not found:
+            raise invalid("key", "key: no key has that id or prefix; `keys list` shows all")
+        if len(found) > 1:
+            ids = ", ".join(key.id for key in found)
+            raise invalid("key", f"key: several begin so; give the id of one: {ids}")
+        return found[0]
+
+    async def page(
+        self, page_size: int, after_id: str = "", *, user: str = "", team: str = ""
+    ) -> Sequence[ApiKey]:
+        """Return the oldest keys, or those after one; "" selects all users and teams."""
+        conditions = [api_keys.c.id > after_id]
+        if user:
+            conditions.append(users.c.name == user)
+        if team:
+            conditions.append(teams.c.name == team)
+        return await self._page(*conditions, limit=page_size)
+
+    async def update(self, key_id: str, changes: KeyChanges, actor: Actor = COMMAND_LINE) -> ApiKey:
+        """Change a key.
+
+        Raises:
+            GatewayError: not_found; invalid_request, when nothing is to change or a value is
+                invalid; conflict, when the key is revoked.
+        """
+        if changes == KeyChanges():
+            raise invalid("name", "name, disabled, expires_at_ms: give at least one of them")
+        values: dict[str, object] = {}
+        if changes.name is not None:
+            check_label(changes.name)
+            values["name"] = changes.name
+        if changes.disabled is not None:
+            values["disabled"] = changes.disabled
+        if changes.expires_at_ms is not None:
+            self._check_expiry(changes.expires_at_ms or None)
+            values["expires_at_ms"] = changes.expires_at_ms or None
+        async with writing_alone(self._engine) as connection:
+            before = await self._find(connection, key_id)
+            if before.state == admin_pb2.KEY_STATE_REVOKED:
+                raise conflict("key_id", "key_id: the key is revoked, for good")
+            return await self._change(connection, before, values, "key.update", actor)
+
+    async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> ApiKey:
+        """Revoke a key; revoking it again keeps the first time.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        async with writing_alone(self._engine) as connection:
+            before = await self._find(connection, key_id)
+            at_ms = before.revoked_at_ms or self._source.now_ms()
+            return await self._change(
+                connection, before, {"revoked_at_ms": at_ms}, "key.revoke", actor
+            )
+
+    async def rotate(
+        self, key_id: str, grace_s: int = DEFAULT_GRACE_S, actor: Actor = COMMAND_LINE
+    ) -> RotatedKey:
+        """Create a key like another one, which expires after `grace_s` seconds.
+
+        It has the user, the name, the expiry and the limits of the old key.
+
+        Raises:
+            GatewayError: not_found; invalid_request, when the time is too long; conflict, when the
+                key is not valid, or has been rotated before.
+        """
+        if not 0 <= grace_s <= MAX_GRACE_S:
+            raise invalid("grace_s", f"grace_s: takes 0 to {MAX_GRACE_S:,} seconds")
+        key = make_key(self._random_bytes(RANDOM_BYTES))
+        async with writing_alone(self._engine) as connection:
+            old = await self._find(connection, key_id)
+            if old.state != admin_pb2.KEY_STATE_ACTIVE:
+                raise conflict("key_id", "key_id: only a valid key can be rotated")
+            rotated = select(api_keys.c.id).where(api_keys.c.replaces == key_id)
+            if (newer := await connection.scalar(rotated)) is not None:
+                raise conflict("key_id", f"key_id: the key has been rotated: {newer} replaces it")
+            new_id = await insert_row(
+                connection,
+                self._source,
+                key,
+                user_id=old.user_id,
+                name=old.name,
+                expires_at_ms=old.expires_at_ms if old.HasField("expires_at_ms") else None,
+                replaces=old.id,
+            )
+            now_ms = self._source.now_ms()
+            if limits := await read_limits(connection, SubjectKind.KEY, key_id):
+                await write_limits(connection, SubjectKind.KEY, new_id, limits, now_ms)
+            ends_at_ms = now_ms + 1000 * grace_s
+            if old.HasField("expires_at_ms"):
+                ends_at_ms = min(ends_at_ms, old.expires_at_ms)
+            replaced = await self._change(
+                connection,
+                old,
+                {"expires_at_ms": ends_at_ms},
+                "key.rotate",
+                actor,
+                replaced_by=new_id,
+            )
+            return RotatedKey(key, await self._find(connection, new_id), replaced)
+
+    async def _page(self, *conditions: ColumnElement[bool], limit: int) -> Sequence[ApiKey]:
+        query = select_keys().where(*conditions).order_by(api_keys.c.id).limit(limit)
+        async with reading_once(self._engine) as connection:
+            rows = await connection.execute(query)
+            return [to_api_key(row._mapping, self._source.now_ms()) for row in rows]
+
+    async def _find(self, connection: AsyncConnection, key_id: str) -> ApiKey:
+        return await find_key(connection, key_id, self._source.now_ms())
+
+    async def _change(
+        self,
+        connection: AsyncConnection,
+        before: ApiKey,
+        values: Record,
+        action: str,
+        actor: Actor,
+        **noted: str,
+    ) -> ApiKey:
+        """Change the row of a key and write the entry; `noted` is told in it beside the row."""
+        await connection.execute(
+            update(api_keys).where(api_keys.c.id == before.id).values(**values)
+        )
+        after = await self._find(connection, before.id)
+        await record(
+            connection,
+            self._source,
+            actor,
+            action,
+            Subject("key", before.id),
+            before=to_record(before),
+            after={**to_record(after), **noted},
+        )
+        return after
+
+    def _check_expiry(self, at_ms: int | None) -> None:
+        if at_ms is not None and not self._source.now_ms() < at_ms < 1 << 53:
+            raise invalid("expires_at_ms", "expires_at_ms: takes a time in the future")

@@ -1,0 +1,77 @@
+"""Administration of the limits of keys, users and teams in the database."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from sqlalchemy import Table, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.errors.v1 import errors_pb2
+from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.limits.repository import read_limits, write_limits
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.names import is_id
+from services.accounts.tables import api_keys, teams, users
+from services.common.database import reading, writing_alone
+from services.common.errors import GatewayError
+from services.common.ids import Source
+
+_TABLES: Mapping[SubjectKind, Table] = {
+    SubjectKind.KEY: api_keys,
+    SubjectKind.USER: users,
+    SubjectKind.TEAM: teams,
+}
+
+
+class LimitAdministration:
+    """Limits in the database, and their changes.
+
+    Every method raises `not_found` when there is no such subject, and `unavailable` when the
+    database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+        self._engine = engine
+        self._source = source or Source()
+
+    async def get(self, kind: SubjectKind, subject_id: str) -> Limits:
+        """Return the limits of a subject; empty ones where nothing is limited."""
+        async with reading(self._engine) as connection:
+            await _check_subject(connection, kind, subject_id)
+            return await read_limits(connection, kind, subject_id) or Limits()
+
+    async def set(
+        self, kind: SubjectKind, subject_id: str, limits: Limits, actor: Actor = COMMAND_LINE
+    ) -> None:
+        """Replace the limits of a subject; empty ones remove them."""
+        async with writing_alone(self._engine) as connection:
+            await _check_subject(connection, kind, subject_id)
+            before = await read_limits(connection, kind, subject_id)
+            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
+            await record(
+                connection,
+                self._source,
+                actor,
+                "limits.set" if limits else "limits.clear",
+                Subject(kind.value, subject_id),
+                before=_to_record(before),
+                after=_to_record(limits),
+            )
+
+
+async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject_id: str) -> None:
+    table = _TABLES[kind]
+    known = is_id(subject_id) and await connection.scalar(
+        select(table.c.id).where(table.c.id == subject_id)
+    )
+    if not known:
+        raise GatewayError(
+            errors_pb2.REASON_NOT_FOUND, f"id: there is no such {kind.value}", param="id"
+        )
+
+
+def _to_record(limits: Limits | None) -> Record | None:
+    """Return what is limited, None if nothing is."""
+    if not limits:
+        return None
+    return {name: value for name, value in asdict(limits).items() if value is not None}

@@ -1,0 +1,31 @@
+"""Conversion of messages to the records of the audit log. Pure."""
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.message import Message
+
+from gateway.accounts.v1 import accounts_pb2
+from gateway.accounts.v1.accounts_pb2 import Plan
+from services.accounts.admin.audit import Record
+from services.accounts.plans import PLANS
+
+_NAMES = {number: name for name, number in PLANS.items()}
+
+
+def to_record(message: Message) -> Record:
+    """Return the fields of a message that are set, enums by their names in lower case."""
+    return {
+        field.name: _enum_name(field.enum_type, value) if field.enum_type else value
+        for field, value in message.ListFields()
+    }
+
+
+def plan_name_of(plan: Plan.ValueType) -> str | None:
+    """Return the name of a plan, or None where none is named; "" for an unknown number."""
+    return None if plan == accounts_pb2.PLAN_UNSPECIFIED else _NAMES.get(plan, "")
+
+
+def _enum_name(kind: EnumDescriptor, number: int) -> str:
+    """Return `team_pro` for PLAN_TEAM_PRO: values begin with the name of their enum."""
+    zero = kind.values_by_number[0].name
+    prefix = zero.removesuffix("UNSPECIFIED")
+    return kind.values_by_number[number].name.removeprefix(prefix).lower()

@@ -1,0 +1,302 @@
+"""The gRPC servicer of AdminService: validates, calls, converts."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import grpc
+
+from gateway.accounts.v1 import admin_pb2, admin_pb2_grpc, limits_pb2
+from gateway.accounts.v1.accounts_pb2 import Plan
+from services.accounts.admin.audit import Actor, AuditFilter, AuditLog
+from services.accounts.admin.key_rows import NewKey
+from services.accounts.admin.keys import DEFAULT_GRACE_S, KeyAdministration, KeyChanges
+from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.records import plan_name_of
+from services.accounts.admin.teams import TeamAdministration
+from services.accounts.admin.users import UserAdministration
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.names import check_name, check_plan, is_id
+from services.common import logs
+from services.common.authentication import caller
+from services.common.errors import invalid
+
+SERVICE_NAME = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
+
+_DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
+    """Serves the RPCs of `admin.proto`; failures are raised as GatewayError."""
+
+    def __init__(
+        self,
+        keys: KeyAdministration,
+        users: UserAdministration,
+        teams: TeamAdministration,
+        limits: LimitAdministration,
+        audit: AuditLog,
+    ) -> None:
+        self._keys = keys
+        self._users = users
+        self._teams = teams
+        self._limits = limits
+        self._audit = audit
+
+    async def CheckAdminKey(
+        self, request: admin_pb2.CheckAdminKeyRequest, context: Context
+    ) -> admin_pb2.CheckAdminKeyResponse:
+        """Return the id of the admin key; the interceptor has checked it already."""
+        return admin_pb2.CheckAdminKeyResponse(admin_key_id=caller.get().key_id)
+
+    async def CreateKey(
+        self, request: admin_pb2.CreateKeyRequest, context: Context
+    ) -> admin_pb2.CreateKeyResponse:
+        """Create a key."""
+        new = NewKey(
+            user=request.user,
+            team=request.team if request.HasField("team") else None,
+            plan=_plan(request.plan),
+            name=request.name,
+            expires_at_ms=request.expires_at_ms if request.HasField("expires_at_ms") else None,
+        )
+        created = await self._keys.create(new, _actor())
+        return admin_pb2.CreateKeyResponse(key=created.key, api_key=created.info)
+
+    async def GetKey(
+        self, request: admin_pb2.GetKeyRequest, context: Context
+    ) -> admin_pb2.GetKeyResponse:
+        """Return a key."""
+        return admin_pb2.GetKeyResponse(api_key=await self._keys.get(request.key_id))
+
+    async def ListKeys(
+        self, request: admin_pb2.ListKeysRequest, context: Context
+    ) -> admin_pb2.ListKeysResponse:
+        """List keys."""
+        page = _page(request)
+        _check_filters(user=request.user, team=request.team)
+        found = await self._keys.page(
+            page.size + 1, page.after_id, user=request.user, team=request.team
+        )
+        return admin_pb2.ListKeysResponse(
+            api_keys=found[: page.size], next_page_token=page.next_token(found)
+        )
+
+    async def UpdateKey(
+        self, request: admin_pb2.UpdateKeyRequest, context: Context
+    ) -> admin_pb2.UpdateKeyResponse:
+        """Change a key."""
+        expires_at_ms: int | None = None
+        match request.WhichOneof("expiry"):
+            case "expires_at_ms":
+                # Zero is no time in the future, and stands for never.
+                expires_at_ms = request.expires_at_ms or -1
+            case "never_expires":
+                if not request.never_expires:
+                    raise invalid("never_expires", "never_expires: takes true")
+                expires_at_ms = 0
+        changes = KeyChanges(
+            name=request.name if request.HasField("name") else None,
+            disabled=request.disabled if request.HasField("disabled") else None,
+            expires_at_ms=expires_at_ms,
+        )
+        changed = await self._keys.update(request.key_id, changes, _actor())
+        return admin_pb2.UpdateKeyResponse(api_key=changed)
+
+    async def RevokeKey(
+        self, request: admin_pb2.RevokeKeyRequest, context: Context
+    ) -> admin_pb2.RevokeKeyResponse:
+        """Revoke a key."""
+        revoked = await self._keys.revoke(request.key_id, _actor())
+        return admin_pb2.RevokeKeyResponse(api_key=revoked)
+
+    async def RotateKey(
+        self, request: admin_pb2.RotateKeyRequest, context: Context
+    ) -> admin_pb2.RotateKeyResponse:
+        """Rotate a key."""
+        grace_s = request.grace_s if request.HasField("grace_s") else DEFAULT_GRACE_S
+        rotated = await self._keys.rotate(request.key_id, grace_s, _actor())
+        return admin_pb2.RotateKeyResponse(
+            key=rotated.key, api_key=rotated.info, replaced=rotated.replaced
+        )
+
+    async def CreateUser(
+        self, request: admin_pb2.CreateUserRequest, context: Context
+    ) -> admin_pb2.CreateUserResponse:
+        """Create a user."""
+        user = await self._users.create(
+            request.name, request.team or None, _plan(request.plan), _actor()
+        )
+        return admin_pb2.CreateUserResponse(user=user)
+
+    async def GetUser(
+        self, request: admin_pb2.GetUserRequest, context: Context
+    ) -> admin_pb2.GetUserResponse:
+        """Return a user."""
+        return admin_pb2.GetUserResponse(user=await self._users.get(request.user_id))
+
+    async def ListUsers(
+        self, request: admin_pb2.ListUsersRequest, context: Context
+    ) -> admin_pb2.ListUsersResponse:
+        """List users."""
+        page = _page(request)
+        _check_filters(name=request.name, team=request.team)
+        found = await self._users.page(
+            page.size + 1, page.after_id, name=request.name, team=request.team
+        )
+        return admin_pb2.ListUsersResponse(
+            users=found[: page.size], next_page_token=page.next_token(found)
+        )
+
+    async def UpdateUser(
+        self, request: admin_pb2.UpdateUserRequest, context: Context
+    ) -> admin_pb2.UpdateUserResponse:
+        """Move a user, or set a user's plan."""
+        user = await self._users.update(
+            request.user_id,
+            request.team if request.HasField("team") else None,
+            _plan(request.plan),
+            _actor(),
+        )
+        return admin_pb2.UpdateUserResponse(user=user)
+
+    async def CreateTeam(
+        self, request: admin_pb2.CreateTeamRequest, context: Context
+    ) -> admin_pb2.CreateTeamResponse:
+        """Create a team."""
+        team = await self._teams.create(request.name, _plan(request.plan), _actor())
+        return admin_pb2.CreateTeamResponse(team=team)
+
+    async def GetTeam(
+        self, request: admin_pb2.GetTeamRequest, context: Context
+    ) -> admin_pb2.GetTeamResponse:
+        """Return a team."""
+        return admin_pb2.GetTeamResponse(team=await self._teams.get(request.team_id))
+
+    async def ListTeams(
+        self, request: admin_pb2.ListTeamsRequest, context: Context
+    ) -> admin_pb2.ListTeamsResponse:
+        """List teams."""
+        page = _page(request)
+        _check_filters(name=request.name)
+        found = await self._teams.page(page.size + 1, page.after_id, name=request.name)
+        return admin_pb2.ListTeamsResponse(
+            teams=found[: page.size], next_page_token=page.next_token(found)
+        )
+
+    async def UpdateTeam(
+        self, request: admin_pb2.UpdateTeamRequest, context: Context
+    ) -> admin_pb2.UpdateTeamResponse:
+        """Set the plan of a team."""
+        # Without a plan it is refused with those there are.
+        plan = _plan(request.plan) or ""
+        check_plan(plan)
+        team = await self._teams.update(request.team_id, plan, _actor())
+        return admin_pb2.UpdateTeamResponse(team=team)
+
+    async def GetLimits(
+        self, request: admin_pb2.GetLimitsRequest, context: Context
+    ) -> admin_pb2.GetLimitsResponse:
+        """Return the limits of a subject."""
+        kind = _kind(request.kind)
+        limits = await self._limits.get(kind, request.id)
+        return admin_pb2.GetLimitsResponse(limits=limits.to_proto(kind, request.id))
+
+    async def SetLimits(
+        self, request: admin_pb2.SetLimitsRequest, context: Context
+    ) -> admin_pb2.SetLimitsResponse:
+        """Replace the limits of a subject."""
+        kind, subject_id = _kind(request.limits.kind), request.limits.id
+        limits = Limits.of_proto(request.limits)
+        await self._limits.set(kind, subject_id, limits, _actor())
+        return admin_pb2.SetLimitsResponse(limits=limits.to_proto(kind, subject_id))
+
+    async def ClearLimits(
+        self, request: admin_pb2.ClearLimitsRequest, context: Context
+    ) -> admin_pb2.ClearLimitsResponse:
+        """Remove the limits of a subject."""
+        await self._limits.set(_kind(request.kind), request.id, Limits(), _actor())
+        return admin_pb2.ClearLimitsResponse()
+
+    async def ListAuditEntries(
+        self, request: admin_pb2.ListAuditEntriesRequest, context: Context
+    ) -> admin_pb2.ListAuditEntriesResponse:
+        """List entries of the audit log."""
+        page = _page(request)
+        wanted = AuditFilter(
+            since_ms=request.since_ms if request.HasField("since_ms") else None,
+            until_ms=request.until_ms if request.HasField("until_ms") else None,
+            subject_kind=request.subject_kind,
+            subject_id=request.subject_id,
+        )
+        found = await self._audit.page(wanted, page.size + 1, page.after_id)
+        return admin_pb2.ListAuditEntriesResponse(
+            entries=found[: page.size], next_page_token=page.next_token(found)
+        )
+
+
+class _Listed(Protocol):
+    """What is listed: it has an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class _Page(NamedTuple):
+    """A page of a list that is ordered by id."""
+
+    size: int
+    after_id: str
+
+    def next_token(self, found: Sequence[_Listed]) -> str:
+        """Return the token of the next page, "" if what was found is all there is."""
+        return found[self.size - 1].id if len(found) > self.size else ""
+
+
+def _page(request: Any) -> _Page:
+    """Return the page that a request selects.
+
+    Raises:
+        GatewayError: invalid_request, naming the field.
+    """
+    size = request.page_size or _DEFAULT_PAGE
+    if size > _LARGEST_PAGE:
+        raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
+    if request.page_token and not is_id(request.page_token):
+        raise invalid("page_token", "page_token: takes `next_page_token` of the page before")
+    return _Page(size, request.page_token)
+
+
+def _check_filters(**names: str) -> None:
+    for field, name in names.items():
+        if name:
+            check_name(field, name)
+
+
+def _plan(plan: Plan.ValueType) -> str | None:
+    """Return the name of a plan, None where none is named.
+
+    Raises:
+        GatewayError: invalid_request, when there is no such plan.
+    """
+    name = plan_name_of(plan)
+    if name is not None:
+        check_plan(name)
+    return name
+
+
+def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:
+    """Return the kind of a subject.
+
+    Raises:
+        GatewayError: invalid_request, when there is no such kind.
+    """
+    try:
+        return SubjectKind.of_proto(number)
+    except ValueError:
+        raise invalid("kind", "kind: takes a key, a user or a team") from None
+
+
+def _actor() -> Actor:
+    return Actor(caller.get().key_id, logs.request_id.get())

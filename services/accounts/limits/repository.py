@@ -1,0 +1,111 @@
+"""Repository of the limits of keys, users and teams."""
+
+import orjson
+from sqlalchemy import Row, and_, delete, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
+from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
+from services.accounts.limits.tables import limits as table
+from services.common.database import insert_into, reading_once, writing
+from services.common.ids import Source
+
+
+class LimitRepository:
+    """Limits in the database; whether a subject exists is not checked."""
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+
+    async def get(self, kind: SubjectKind, subject_id: str) -> Limits | None:
+        """Return the limits of a subject, or None when nothing of it is limited.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        async with reading_once(self._engine) as connection:
+            return await read_limits(connection, kind, subject_id)
+
+    async def set(self, kind: SubjectKind, subject_id: str, limits: Limits) -> None:
+        """Replace the limits of a subject.
+
+        Workers apply them once their cached identity of a caller has expired, within
+        `limits.identify_cache_s`.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        async with writing(self._engine) as connection:
+            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
+
+    async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
+        """Return the limits of a key, its user and the user's team, of those that have any.
+
+        Args:
+            key_id: the key.
+            user_id: its user.
+            team_id: the user's team, or "".
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        subjects = (
+            (SubjectKind.KEY, key_id),
+            (SubjectKind.USER, user_id),
+            (SubjectKind.TEAM, team_id),
+        )
+        query = select(table).where(
+            or_(
+                *(
+                    and_(table.c.subject_kind == kind.value, table.c.subject_id == subject_id)
+                    for kind, subject_id in subjects
+                    if subject_id
+                )
+            )
+        )
+        async with reading_once(self._engine) as connection:
+            rows = (await connection.execute(query)).all()
+        found = {row.subject_kind: row for row in rows}
+        return tuple(
+            _limits(found[kind]).to_proto(kind, subject_id)
+            for kind, subject_id in subjects
+            if kind in found
+        )
+
+
+async def read_limits(
+    connection: AsyncConnection, kind: SubjectKind, subject_id: str
+) -> Limits | None:
+    """Return the limits of a subject, or None when nothing of it is limited."""
+    query = select(table).where(
+        table.c.subject_kind == kind.value, table.c.subject_id == subject_id
+    )
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else _limits(row)
+
+
+async def write_limits(
+    connection: AsyncConnection, kind: SubjectKind, subject_id: str, limits: Limits, now_ms: int
+) -> None:
+    """Replace the limits of a subject, in a transaction that others have begun."""
+    key = {"subject_kind": kind.value, "subject_id": subject_id}
+    if not limits:
+        await connection.execute(delete(table).filter_by(**key))
+        return
+    models = limits.allowed_models
+    values = {
+        **{name: getattr(limits, name) for name in AMOUNTS},
+        "allowed_models": None if models is None else orjson.dumps(models).decode(),
+        "updated_at_ms": now_ms,
+    }
+    statement = insert_into(connection, table).values(**key, **values)
+    await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+def _limits(row: Row[tuple[object, ...]]) -> Limits:
+    models = row.allowed_models
+    return Limits(
+        **{name: getattr(row, name) for name in AMOUNTS},
+        allowed_models=None if models is None else tuple(orjson.loads(models)),
+    )

@@ -1,0 +1,122 @@
+"""Limits as values: what can be limited, for whom, and which numbers are valid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
+from services.common.errors import invalid
+
+# Of 64-bit integers; money up to 9,223,372 US dollars.
+MAX_AMOUNT = (1 << 63) - 1
+MAX_CONCURRENT = 1_000_000
+MAX_PATTERNS = 256
+MAX_PATTERN_LENGTH = 256
+
+
+class SubjectKind(StrEnum):
+    """What a limit or a usage record belongs to; the values are used by tables and commands."""
+
+    KEY = "key"
+    USER = "user"
+    TEAM = "team"
+
+    @property
+    def proto(self) -> limits_pb2.SubjectKind.ValueType:
+        """The value of `limits.proto`."""
+        return limits_pb2.SubjectKind.Value(f"SUBJECT_KIND_{self.name}")
+
+    @classmethod
+    def of_proto(cls, number: limits_pb2.SubjectKind.ValueType) -> "SubjectKind":
+        """Return the kind with the number of `limits.proto`.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return cls(limits_pb2.SubjectKind.Name(number).removeprefix("SUBJECT_KIND_").lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one key, user or team; None for what is not limited.
+
+    Attributes:
+        requests_per_minute: requests that may begin in a UTC minute.
+        tokens_per_minute: tokens of input and output in a UTC minute.
+        concurrent_requests: requests under way at once.
+        spend_per_day_pusd: money in a UTC day, in 10^-12 US dollars.
+        spend_per_month_pusd: money in a UTC calendar month, in 10^-12 US dollars.
+        allowed_models: names of models as callers write them; `*` at the end of one stands for
+            any rest. An empty tuple allows none.
+    """
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    spend_per_day_pusd: int | None = None
+    spend_per_month_pusd: int | None = None
+    allowed_models: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            GatewayError: invalid_request, naming the field that breaks a rule.
+        """
+        for name in AMOUNTS:
+            _check_amount(name, getattr(self, name))
+        if self.allowed_models is not None:
+            _check_patterns(self.allowed_models)
+
+    def __bool__(self) -> bool:
+        """Return whether anything is limited."""
+        return self.allowed_models is not None or any(
+            getattr(self, name) is not None for name in AMOUNTS
+        )
+
+    @classmethod
+    def of_proto(cls, limits: SubjectLimits) -> "Limits":
+        """Return the limits in a message.
+
+        Raises:
+            GatewayError: invalid_request, naming the field that breaks a rule.
+        """
+        amounts = {field.name: n for field, n in limits.ListFields() if field.name in AMOUNTS}
+        has_models = limits.HasField("allowed_models")
+        patterns = tuple(limits.allowed_models.patterns) if has_models else None
+        return cls(**amounts, allowed_models=patterns)
+
+    def to_proto(self, kind: SubjectKind, subject_id: str) -> SubjectLimits:
+        """Return the limits of a subject for other services."""
+        models = self.allowed_models
+        return SubjectLimits(
+            kind=kind.proto,
+            id=subject_id,
+            allowed_models=None if models is None else ModelPatterns(patterns=models),
+            **{name: getattr(self, name) for name in AMOUNTS},
+        )
+
+
+# The names of the limits that are numbers.
+AMOUNTS: Sequence[str] = [field.name for field in fields(Limits) if field.name != "allowed_models"]
+
+
+def _check_amount(name: str, amount: int | None) -> None:
+    most = MAX_CONCURRENT if name == "concurrent_requests" else MAX_AMOUNT
+    if amount is not None and not 0 <= amount <= most:
+        raise invalid(name, f"{name}: takes a whole number from 0 to {most:,}")
+
+
+def _check_patterns(patterns: tuple[str, ...]) -> None:
+    name = "allowed_models"
+    if len(patterns) > MAX_PATTERNS:
+        raise invalid(name, f"{name}: takes at most {MAX_PATTERNS} names")
+    for index, pattern in enumerate(patterns):
+        is_name = pattern.isprintable() and "*" not in pattern[:-1]
+        if not 1 <= len(pattern) <= MAX_PATTERN_LENGTH or not is_name:
+            raise invalid(
+                f"{name}[{index}]",
+                f"{name}[{index}]: takes a name of a model, 1 to {MAX_PATTERN_LENGTH} printable "
+                "characters, with `*` only at its end",
+            )

@@ -1,0 +1,54 @@
+"""Rules of the names of users, teams, plans and keys. Pure."""
+
+import re
+
+from services.accounts.plans import PLANS
+from services.common.errors import GatewayError, invalid
+
+MAX_LABEL = 128
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+
+
+def is_id(text: str) -> bool:
+    """Return whether a row could have that id."""
+    return _ID.fullmatch(text) is not None
+
+
+def check_name(field: str, name: str) -> None:
+    """Check the name of a user or a team.
+
+    Raises:
+        GatewayError: invalid_request, naming `field`.
+    """
+    if not _NAME.fullmatch(name):
+        raise invalid(
+            field,
+            f"{field}: takes 1 to 64 letters, digits and . _ @ + -, the first a letter or digit",
+        )
+
+
+def check_plan(plan: str) -> None:
+    """Check the name of a plan.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    if plan not in PLANS:
+        raise invalid("plan", f"plan: takes one of {', '.join(PLANS)}")
+
+
+def check_label(name: str) -> None:
+    """Check the name of a key, which is for people.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    if len(name) > MAX_LABEL or not name.isprintable():
+        raise invalid("name", f"name: takes at most {MAX_LABEL} printable characters")
+
+
+def unknown_user(user: str) -> GatewayError:
+    """Return the error for a user whom nobody knows by that name."""
+    return invalid("user", f"user: nobody is called {user!r}; `keys create` makes users")

@@ -1,0 +1,86 @@
+"""Tables of keys, users and teams, of admin keys, and of the audit log."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    false,
+    func,
+)
+
+from services.accounts.plans import PLANS
+from services.common.database import metadata
+
+_IS_PLAN = f"plan IN ({', '.join(map(repr, PLANS))})"
+
+teams = Table(
+    "teams",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    Column("plan", String(32), CheckConstraint(_IS_PLAN, name="plan"), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    Column("team_id", String(64), ForeignKey("teams.id"), index=True),
+    Column("plan", String(32), CheckConstraint(_IS_PLAN, name="plan"), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("hash", LargeBinary(32), nullable=False, unique=True),
+    Column("prefix", String(16), nullable=False, index=True),
+    Column("user_id", String(64), ForeignKey("users.id"), nullable=False, index=True),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("revoked_at_ms", BigInteger),
+    Column("name", String(128), nullable=False, server_default=""),
+    Column("expires_at_ms", BigInteger),
+    Column("disabled", Boolean, nullable=False, server_default=false()),
+    # The key that this one was rotated from; a key is rotated once.
+    Column("replaces", String(64), index=True, unique=True),
+)
+
+admin_keys = Table(
+    "admin_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("hash", LargeBinary(32), nullable=False, unique=True),
+    Column("prefix", String(16), nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("revoked_at_ms", BigInteger),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("at_ms", BigInteger, nullable=False, index=True),
+    Column("actor", String(64), nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("subject_kind", String(16), nullable=False),
+    Column("subject_id", String(64), nullable=False),
+    # JSON objects, or NULL.
+    Column("before", Text),
+    Column("after", Text),
+    Column("request_id", String(128), nullable=False),
+    Index("ix_audit_log_subject_id", "subject_id", "id"),
+)
+
+# The plan that counts for a user: the team's where there is a team.
+plan_in_force = func.coalesce(teams.c.plan, users.c.plan)

@@ -1,0 +1,114 @@
+"""`gateway admin-key` and `gateway audit`: who may administer, and what was changed."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from services.console import FLAGS, on_database, print_table, time_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from gateway.accounts.v1.admin_pb2 import AuditEntry
+    from services.accounts.admin.admin_keys import AdminKeyRepository
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+app = typer.Typer(help="Make, list and revoke keys for /admin/v1.", **FLAGS)
+audit = typer.Typer(help="Say who changed keys, users, teams and limits.", **FLAGS)
+
+
+@app.command("create")
+def create_admin_key(
+    name: Annotated[
+        str, typer.Option("--name", metavar="TEXT", help="Who has the key, for people.")
+    ] = "",
+) -> None:
+    """Make an admin key and print it; it is shown this once, and its SHA-256 alone is stored."""
+    typer.echo(_on_admin_keys(lambda keys: keys.create(name)))
+    typer.echo("Keep it: it cannot be shown again.", err=True)
+
+
+@app.command("make")
+def make_key() -> None:
+    """Print a new admin key for `[admin]` in the settings; nothing is stored of it.
+
+    Its SHA-256, for `admin.key_sha256`, goes to standard error.
+    """
+    from secrets import token_bytes
+
+    from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+
+    key = make_admin_key(token_bytes(32))
+    typer.echo(key)
+    typer.echo(f'key_sha256 = "{hash_admin_key(key).hex()}"', err=True)
+
+
+@app.command("list")
+def list_admin_keys() -> None:
+    """List the admin keys that were created, without the keys themselves."""
+    rows: list[tuple[str, ...]] = [("ID", "PREFIX", "NAME", "CREATED", "REVOKED")]
+    rows += [
+        (
+            key.id,
+            key.prefix,
+            key.name or "-",
+            time_of(key.created_at_ms // 1000),
+            time_of(key.revoked_at_ms // 1000) if key.revoked_at_ms else "-",
+        )
+        for key in _on_admin_keys(lambda keys: keys.list_all())
+    ]
+    print_table(rows)
+
+
+@app.command("revoke")
+def revoke_admin_key(
+    key: Annotated[str, typer.Argument(metavar="ID", help="Its id, as listed.")],
+) -> None:
+    """Revoke an admin key, everywhere within 30 seconds."""
+    info = _on_admin_keys(lambda keys: keys.revoke(key))
+    typer.echo(f"Revoked {info.id} ({info.prefix}…).", err=True)
+
+
+@audit.command("list")
+def list_audit(
+    subject: Annotated[
+        str,
+        typer.Option("--subject", metavar="ID", help="Changes of this key, user or team alone."),
+    ] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How many entries, the newest first.")
+    ] = 100,
+) -> None:
+    """List the newest changes."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings") -> "list[AuditEntry]":
+        from services.accounts.admin.audit import AuditFilter, AuditLog
+
+        wanted = AuditFilter(subject_id=subject)
+        return [*await AuditLog(engine).page(wanted, limit)]
+
+    rows: list[tuple[str, ...]] = [("TIME", "ACTOR", "ACTION", "SUBJECT", "BEFORE", "AFTER")]
+    rows += [
+        (
+            time_of(entry.at_ms // 1000),
+            entry.actor,
+            entry.action,
+            entry.subject_id,
+            entry.before or "-",
+            entry.after or "-",
+        )
+        for entry in on_database(work)
+    ]
+    print_table(rows)
+
+
+def _on_admin_keys(work: "Callable[[AdminKeyRepository], Awaitable[Result]]") -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.admin.admin_keys import AdminKeyRepository
+
+        return await work(AdminKeyRepository(engine))
+
+    return on_database(run)

@@ -1,0 +1,46 @@
+"""Amounts of money: integers of picodollars (10^-12 US dollars), shown as decimal dollars.
+
+A token of a model that costs $0.075 a million is 75,000 picodollars, so that prices with up to six
+decimals, and sums of them, are exact.
+"""
+
+import re
+from decimal import Decimal
+
+PER_DOLLAR = 10**12
+# What a column of 64 bits holds: some nine million dollars.
+MAX_PUSD = 2**63 - 1
+
+_DECIMALS = 12
+_DOLLARS = re.compile(rf"[0-9]{{1,7}}(\.[0-9]{{1,{_DECIMALS}}})?")
+
+
+def picodollars(dollars: Decimal, *, per: int = 1) -> int:
+    """Return an amount in picodollars, a part of it where it is the price of `per` units.
+
+    Raises:
+        ValueError: it is no whole number of picodollars.
+    """
+    numerator, denominator = dollars.as_integer_ratio()
+    amount, rest = divmod(numerator * PER_DOLLAR, denominator * per)
+    if rest:
+        raise ValueError(f"{dollars} has too many decimals")
+    return amount
+
+
+def parse_dollars(text: str) -> int:
+    """Return an amount of decimal dollars, such as `12.50`, in picodollars.
+
+    Raises:
+        ValueError: it is no such amount, or too large.
+    """
+    if not _DOLLARS.fullmatch(text) or (amount := picodollars(Decimal(text))) > MAX_PUSD:
+        raise ValueError(f"takes US dollars with at most {_DECIMALS} decimals, as 12.50")
+    return amount
+
+
+def decimal_dollars(pusd: int) -> str:
+    """Return an amount as decimal dollars, exact and without an exponent: `0.00125`."""
+    whole, part = divmod(abs(pusd), PER_DOLLAR)
+    text = f"{whole}.{part:0{_DECIMALS}}".rstrip("0").rstrip(".")
+    return f"-{text}" if pusd < 0 else text

@@ -1,0 +1,101 @@
+"""The price of each model, and the costs of answers."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
+from services.common import settings
+from services.common.money import picodollars
+from services.inference.pricing.counts import counts_of, counts_of_helper
+from services.inference.pricing.price import Counts, Price, Rate, Unit, cost
+from services.inference.pricing.price_list import PublishedPrices, published_prices
+
+_KEPT = 1_000
+_TOKENS = 10**6
+# What settings price by the thousand, or one at a time, and not by the million.
+_PER = {Unit.WEB_SEARCH: 10**3, Unit.REQUEST: 10**3, Unit.AUDIO_HOUR: 1}
+_SANDBOX = "sandbox"
+_FREE: Price = {unit: Rate(0) for unit in Unit}
+
+
+class Costs:
+    """The prices of all models that callers can name.
+
+    Args:
+        providers: the providers by name.
+        configured: returns the model of the settings under a name, or None.
+        now_ms: the time in Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        providers: Mapping[str, settings.Provider],
+        configured: Callable[[str], settings.Model | None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._providers = providers
+        self._configured = configured
+        self._now_ms = now_ms
+        self._found = lru_cache(_KEPT)(self._find)
+
+    def cost_of(
+        self, usage: Usage, provider: str, model: str, upstream: str = "", at_ms: int | None = None
+    ) -> int | None:
+        """Return the cost of an answer in picodollars, or None where it is not known.
+
+        Args:
+            usage: as the provider reports it; what its `helpers` used is not included.
+            provider: name of the provider.
+            model: the name that callers use.
+            upstream: the provider's name of the model; by default as in `model`.
+            at_ms: when it was asked, in Unix milliseconds; by default now.
+        """
+        return self.cost_of_counts(counts_of(usage), provider, model, upstream, at_ms)
+
+    def cost_of_helper(self, usage: HelperUsage) -> int | None:
+        """Return the cost of one call that described or transcribed a medium; see `cost_of`."""
+        return self.cost_of_counts(counts_of_helper(usage), usage.provider, usage.model)
+
+    def cost_of_counts(
+        self,
+        counts: Counts,
+        provider: str,
+        model: str,
+        upstream: str = "",
+        at_ms: int | None = None,
+    ) -> int | None:
+        """Return the cost of what was billed; see `cost_of`."""
+        found = self._found(provider, model, upstream)
+        if isinstance(found, PublishedPrices):
+            found = found.at(self._now_ms() if at_ms is None else at_ms)
+        return None if found is None else cost(found, counts)
+
+    def _find(self, provider: str, model: str, upstream: str) -> Price | PublishedPrices | None:
+        configured = self._configured(model)
+        if configured is not None and configured.provider == provider:
+            upstream = upstream or configured.upstream
+            if configured.price is not None:
+                return _configured_price(configured.price)
+        served_by = self._providers.get(provider)
+        if served_by is not None and served_by.price is not None:
+            return _configured_price(served_by.price)
+        if served_by is None:
+            return _FREE if provider == _SANDBOX else None
+        if served_by.kind == _SANDBOX:
+            return _FREE
+        name = upstream or model.removeprefix(f"{provider}/")
+        return published_prices(served_by.base_url, name)
+
+
+def unknown_costs() -> Costs:
+    """Return costs of which none is known."""
+    return Costs({}, lambda name: None, lambda: 0)
+
+
+def _configured_price(price: settings.Price) -> Price:
+    """Return the price of a section of the settings, whose fields are named like units."""
+    given = price.model_dump(exclude_none=True)
+    return {
+        Unit(name): Rate(picodollars(dollars, per=_PER.get(Unit(name), _TOKENS)))
+        for name, dollars in given.items()
+    }

@@ -1,0 +1,143 @@
+"""Counts of billed units, from the usage that a provider reports. Pure.
+
+The canonical usage has tokens by their place in the conversation. What is billed apart beside that
+is in its further figures, under each API's own names: tokens of audio, images and films, cache
+writes that last an hour, and searches of the web.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
+from services.inference.pricing.price import Counts, Unit
+
+_MOST = 2**53
+# What figures that say something of that have. Most say nothing, and are not parsed.
+_BILLED_APART = re.compile(
+    rb'(?:1h_input_tokens|web_search_requests|audio_tokens|image_tokens)" ?: ?[1-9]|okensDetails"'
+)
+
+# Gemini's names of media.
+_INPUT_MEDIA = {"AUDIO": Unit.INPUT_AUDIO, "IMAGE": Unit.INPUT_IMAGE, "VIDEO": Unit.INPUT_VIDEO}
+_CACHED_MEDIA = {"AUDIO": Unit.CACHED_AUDIO, "IMAGE": Unit.CACHED_IMAGE}
+_OUTPUT_MEDIA = {
+    "AUDIO": Unit.OUTPUT_AUDIO,
+    "IMAGE": Unit.OUTPUT_IMAGE,
+    "VIDEO": Unit.OUTPUT_VIDEO,
+}
+
+
+def counts_of(usage: Usage) -> Counts:
+    """Return what a provider bills for an answer with this usage."""
+    return counts_from(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_creation_input_tokens,
+        usage.reasoning_tokens,
+        further_counts(usage),
+    )
+
+
+def counts_from(
+    read: int, wrote: int, cached: int, cached_anew: int, reasoning: int, further: Counts
+) -> Counts:
+    """Return what a provider bills for tokens of the canonical usage.
+
+    Args:
+        read: tokens of input that came from no cache and went into none.
+        wrote: tokens of output.
+        cached: tokens from the cache.
+        cached_anew: tokens put into the cache.
+        reasoning: those of the output.
+        further: what is billed apart, of which tokens are among those above; see `further_counts`.
+    """
+    counts: dict[Unit, int] = {}
+    further = dict(further)
+    _take(
+        counts,
+        cached_anew,
+        Unit.CACHE_WRITE,
+        {Unit.CACHE_WRITE_1H: further.pop(Unit.CACHE_WRITE_1H, 0)},
+    )
+    _take(
+        counts,
+        cached,
+        Unit.CACHED_INPUT,
+        {unit: further.pop(unit, 0) for unit in _CACHED_MEDIA.values()},
+    )
+    _take(
+        counts,
+        read,
+        Unit.INPUT,
+        {unit: further.pop(unit, 0) for unit in _INPUT_MEDIA.values()},
+    )
+    media = {unit: further.pop(unit, 0) for unit in _OUTPUT_MEDIA.values()}
+    _take(counts, wrote, Unit.OUTPUT, {Unit.REASONING: reasoning} | media)
+    return {unit: count for unit, count in (counts | further).items() if count}
+
+
+def counts_of_helper(usage: HelperUsage) -> Counts:
+    """Return what a provider bills for a call that described or transcribed a medium."""
+    counts = {Unit.INPUT: usage.input_tokens, Unit.OUTPUT: usage.output_tokens}
+    if not any(counts.values()) and 0 < usage.seconds < _MOST:
+        return {Unit.AUDIO_HOUR: round(usage.seconds * 1000)}
+    return {unit: count for unit, count in counts.items() if count}
+
+
+def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:
+    """Divide tokens among the units that are parts of them; what is left is of the unit `rest`."""
+    for unit, told in parts.items():
+        part = min(told, tokens)
+        counts[unit] = part
+        tokens -= part
+    counts[rest] = tokens
+
+
+def further_counts(usage: Usage) -> Counts:
+    """Return what the further figures of a usage say is billed apart."""
+    if not usage.HasField("extra") or _BILLED_APART.search(usage.extra.json) is None:
+        return {}
+    try:
+        told = orjson.loads(usage.extra.json)
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    found = {
+        # Anthropic's
+        Unit.CACHE_WRITE_1H: _number(told, "cache_creation", "ephemeral_1h_input_tokens"),
+        Unit.WEB_SEARCH: _number(told, "server_tool_use", "web_search_requests"),
+        # OpenAI's
+        Unit.INPUT_AUDIO: _number(told, "prompt_tokens_details", "audio_tokens"),
+        Unit.INPUT_IMAGE: _number(told, "prompt_tokens_details", "image_tokens"),
+        Unit.OUTPUT_AUDIO: _number(told, "completion_tokens_details", "audio_tokens"),
+        Unit.OUTPUT_IMAGE: _number(told, "completion_tokens_details", "image_tokens"),
+    }
+    # Gemini's
+    _add_media(found, told.get("promptTokensDetails"), _INPUT_MEDIA)
+    _add_media(found, told.get("cacheTokensDetails"), _CACHED_MEDIA)
+    _add_media(found, told.get("candidatesTokensDetails"), _OUTPUT_MEDIA)
+    for medium, cached in _CACHED_MEDIA.items():
+        # Those of the prompt include those of the cache.
+        uncached = _INPUT_MEDIA[medium]
+        found[uncached] = max(0, found[uncached] - found.get(cached, 0))
+    return {unit: count for unit, count in found.items() if count}
+
+
+def _number(told: Mapping[str, Any], *path: str) -> int:
+    value: Any = told
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if type(value) is int and 0 <= value < _MOST else 0
+
+
+def _add_media(found: dict[Unit, int], details: Any, units: Mapping[str, Unit]) -> None:
+    """Add counts from a list of Gemini's, of tokens by kind of medium."""
+    for entry in details if isinstance(details, list) else ():
+        unit = units.get(entry.get("modality", "")) if isinstance(entry, dict) else None
+        if unit is not None:
+            found[unit] = found.get(unit, 0) + _number(entry, "tokenCount")

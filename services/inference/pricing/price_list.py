@@ -1,0 +1,123 @@
+"""Published prices of models, from the data of the package genai-prices (MIT licence).
+
+`make prices` writes `prices.jsonl` from the package, which itself takes 1.6 s to import and 98 MB.
+Of the file nothing is kept: the line of one provider is read when one of its models is met first.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from services.inference.pricing.price import Price, Rate, Unit
+
+_FILE = files(__package__).joinpath("prices.jsonl")
+# Models whose prices are kept.
+_KEPT = 1_000
+# A date as some gateways write it at the end of a name: OpenAI's own have hyphens.
+_COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPrices:
+    """The prices of a model over time.
+
+    Attributes:
+        dated: when each price holds, and the price; of those that hold the last one counts. "" is
+            always, `2026-03-13` from that day on, `00:30-16:30` every day between two times (UTC).
+    """
+
+    dated: Sequence[tuple[str, Price]]
+
+    def at(self, now_ms: int) -> Price:
+        """Return the price at a time, in Unix milliseconds."""
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        day, time = now.strftime("%Y-%m-%d"), now.strftime("%H:%M")
+        for when, price in reversed(self.dated):
+            if _holds(when, day, time):
+                return price
+        return self.dated[0][1]
+
+
+@lru_cache(_KEPT)
+def published_prices(base_url: str, model: str) -> PublishedPrices | None:
+    """Return the prices of a model at the server with an address, or None where none are known.
+
+    Args:
+        base_url: of the server's API.
+        model: the server's name of the model.
+    """
+    matching = (i for i, pattern in enumerate(_patterns()) if pattern.match(base_url))
+    index = next(matching, None)
+    if index is None:
+        return None
+    with _FILE.open("rb") as file:
+        lines = file.read().splitlines()
+    head = orjson.loads(lines[0])["providers"]
+    ids = [one["id"] for one in head]
+    places = [index, *(ids.index(other) for other in head[index]["others"])]
+    name = model.lower()
+    for spelled in dict.fromkeys((name, _COMPACT_DATE.sub(r"-\1-\2-\3", name))):
+        for place in places:
+            for rule, *dated in orjson.loads(lines[1 + place]):
+                if _matches(rule, spelled):
+                    return _read(dated)
+    return None
+
+
+@cache
+def _patterns() -> Sequence[re.Pattern[str]]:
+    with _FILE.open("rb") as file:
+        head = orjson.loads(file.readline())
+    return [re.compile(provider["pattern"]) for provider in head["providers"]]
+
+
+def _matches(rule: Any, name: str) -> bool:
+    """Return whether a rule of the data set takes a name, which is in lower case."""
+    if isinstance(rule, dict):
+        [(how, rules)] = rule.items()
+        found = (_matches(one, name) for one in rules)
+        return any(found) if how == "any" else all(found)
+    mark, text = rule[0], rule[1:]
+    match mark:
+        case "=":
+            return name == str(text)
+        case "^":
+            return name.startswith(text)
+        case "$":
+            return name.endswith(text)
+        case "*":
+            return text in name
+    return re.search(text, name) is not None
+
+
+def _holds(when: str, day: str, time: str) -> bool:
+    start, hyphen, end = when.partition("-")
+    if not hyphen:
+        return True
+    if ":" not in start:
+        return day >= when
+    return start <= time < end if start <= end else time >= start or time < end
+
+
+def _read(dated: Sequence[tuple[str, Mapping[str, Any]]]) -> PublishedPrices | None:
+    """Return prices in their types; None for a model that is billed by what no usage tells."""
+    if not dated:
+        return None
+    return PublishedPrices(
+        [
+            (when, {Unit(name): _rate(value) for name, value in rates.items()})
+            for when, rates in dated
+        ]
+    )
+
+
+def _rate(value: int | Sequence[int]) -> Rate:
+    if isinstance(value, int):
+        return Rate(value)
+    return Rate(value[0], tuple(zip(value[1::2], value[2::2], strict=True)))

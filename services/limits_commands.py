@@ -1,0 +1,164 @@
+"""`gateway limits`: what keys, users and teams may use."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+
+import typer
+
+from services.console import FLAGS, WRONG, fail, on_database, print_fields
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from services.accounts.admin.limits import LimitAdministration
+    from services.accounts.limits.rules import Limits, SubjectKind
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+_KeyOption = Annotated[
+    str, typer.Option("--key", metavar="KEY", help="Id of a key, its prefix, or the key itself.")
+]
+_UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of a user.")]
+_TeamOption = Annotated[str, typer.Option("--team", metavar="NAME", help="Name of a team.")]
+
+app = typer.Typer(help="Show and set what a key, a user or a team may use.", **FLAGS)
+
+
+class _Subject(NamedTuple):
+    """A subject in the database."""
+
+    kind: "SubjectKind"
+    id: str
+
+
+@app.command("show")
+def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
+    """Show the limits of a key, a user or a team."""
+
+    async def work(limits: "LimitAdministration", subject: _Subject) -> "Limits":
+        return await limits.get(*subject)
+
+    found = _on_subject(work, key, user, team)
+    models = found.allowed_models
+    print_fields(
+        REQUESTS_PER_MINUTE=_number(found.requests_per_minute),
+        TOKENS_PER_MINUTE=_number(found.tokens_per_minute),
+        CONCURRENT_REQUESTS=_number(found.concurrent_requests),
+        SPEND_PER_DAY=_dollars(found.spend_per_day_pusd),
+        SPEND_PER_MONTH=_dollars(found.spend_per_month_pusd),
+        ALLOWED_MODELS="-" if models is None else ", ".join(models) or "none",
+    )
+
+
+@app.command("set")
+def set_limits(
+    key: _KeyOption = "",
+    user: _UserOption = "",
+    team: _TeamOption = "",
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=0, help="Requests that may begin in a UTC minute.")
+    ] = None,
+    tokens_per_minute: Annotated[
+        int | None, typer.Option(min=0, help="Tokens of input and output in a UTC minute.")
+    ] = None,
+    concurrent_requests: Annotated[
+        int | None, typer.Option(min=0, help="Requests under way at once.")
+    ] = None,
+    spend_per_day: Annotated[
+        str | None, typer.Option(metavar="DOLLARS", help="US dollars in a UTC day, as 12.50.")
+    ] = None,
+    spend_per_month: Annotated[
+        str | None, typer.Option(metavar="DOLLARS", help="US dollars in a UTC calendar month.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A model that may be used, as callers name it; `*` at the end stands for any "
+            "rest. May be given several times; others may not be used then.",
+        ),
+    ] = None,
+) -> None:
+    """Replace the limits of a key, a user or a team, everywhere within 30 seconds.
+
+    What is not named is not limited any more.
+    """
+
+    async def work(limits: "LimitAdministration", subject: _Subject) -> None:
+        from services.accounts.limits.rules import Limits
+
+        wanted = Limits(
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            concurrent_requests=concurrent_requests,
+            spend_per_day_pusd=_pusd(spend_per_day),
+            spend_per_month_pusd=_pusd(spend_per_month),
+            allowed_models=tuple(model) if model else None,
+        )
+        if not wanted:
+            fail("name at least one limit; `limits clear` removes all", WRONG)
+        await limits.set(*subject, wanted)
+
+    _on_subject(work, key, user, team)
+
+
+@app.command("clear")
+def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
+    """Remove all limits of a key, a user or a team, everywhere within 30 seconds."""
+
+    async def work(limits: "LimitAdministration", subject: _Subject) -> None:
+        from services.accounts.limits.rules import Limits
+
+        await limits.set(*subject, Limits())
+
+    _on_subject(work, key, user, team)
+
+
+def _on_subject(
+    work: "Callable[[LimitAdministration, _Subject], Awaitable[Result]]",
+    key: str,
+    user: str,
+    team: str,
+) -> "Result":
+    """Run a function on the limits of the one subject that is named."""
+    if sum(map(bool, (key, user, team))) != 1:
+        fail("name one of --key, --user and --team", WRONG)
+
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.admin.keys import KeyAdministration
+        from services.accounts.admin.limits import LimitAdministration
+        from services.accounts.admin.teams import TeamAdministration
+        from services.accounts.admin.users import UserAdministration
+        from services.accounts.limits.rules import SubjectKind
+
+        if key:
+            subject = _Subject(SubjectKind.KEY, (await KeyAdministration(engine).find(key)).id)
+        elif user:
+            subject = _Subject(SubjectKind.USER, (await UserAdministration(engine).named(user)).id)
+        else:
+            subject = _Subject(SubjectKind.TEAM, (await TeamAdministration(engine).named(team)).id)
+        return await work(LimitAdministration(engine), subject)
+
+    return on_database(run)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _dollars(pusd: int | None) -> str:
+    from services.common.money import decimal_dollars
+
+    return "-" if pusd is None else f"${decimal_dollars(pusd)}"
+
+
+def _pusd(dollars: str | None) -> int | None:
+    from services.common.money import MAX_PUSD, parse_dollars
+
+    if dollars is None:
+        return None
+    try:
+        return parse_dollars(dollars)
+    except ValueError as error:
+        fail(f"{dollars}: {error}, at most {MAX_PUSD // 10**12:,}", WRONG)

@@ -1,0 +1,179 @@
+"""`gateway users` and `gateway teams`: who there is, and on which plan."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from services.console import (
+    FLAGS,
+    PlanName,
+    all_pages,
+    on_database,
+    print_fields,
+    print_table,
+    time_of,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from gateway.accounts.v1.admin_pb2 import Team, User
+    from services.accounts.admin.teams import TeamAdministration
+    from services.accounts.admin.users import UserAdministration
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+_UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")]
+_TeamArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")]
+
+users = typer.Typer(help="Make and list users, change their teams and plans.", **FLAGS)
+teams = typer.Typer(help="Make and list teams, change their plans.", **FLAGS)
+
+
+@users.command("create")
+def create_user(
+    name: _UserArgument,
+    team: Annotated[
+        str | None, typer.Option("--team", metavar="NAME", help="The team; made when it is new.")
+    ] = None,
+    plan: Annotated[
+        PlanName | None,
+        typer.Option(
+            "--plan",
+            help="Plan of a new team, or without one of the user.  [default: personal_free]",
+        ),
+    ] = None,
+) -> None:
+    """Make a user without a key, and print the id."""
+    typer.echo(_on_users(lambda found: found.create(name, team, plan)).id)
+
+
+@users.command("list")
+def list_users(
+    team: Annotated[
+        str, typer.Option("--team", metavar="NAME", help="Users of this team alone.")
+    ] = "",
+) -> None:
+    """List every user."""
+
+    async def work(found: "UserAdministration") -> "list[User]":
+        return await all_pages(lambda size, after: found.page(size, after, team=team))
+
+    rows: list[tuple[str, ...]] = [("ID", "NAME", "TEAM", "PLAN", "CREATED")]
+    rows += [
+        (user.id, user.name, user.team or "-", _plan(user), time_of(user.created_at_ms // 1000))
+        for user in _on_users(work)
+    ]
+    print_table(rows)
+
+
+@users.command("show")
+def show_user(name: _UserArgument) -> None:
+    """Show a user."""
+    user = _on_users(lambda found: found.named(name))
+    print_fields(
+        ID=user.id,
+        NAME=user.name,
+        TEAM=user.team or "-",
+        PLAN=_plan(user),
+        CREATED=time_of(user.created_at_ms // 1000),
+    )
+
+
+@users.command("set")
+def set_user(
+    user: Annotated[
+        str, typer.Option("--user", metavar="NAME", help="Name of the user, 1 to 64 characters.")
+    ],
+    team: Annotated[
+        str | None,
+        typer.Option(
+            "--team",
+            metavar="NAME",
+            help="Move the user to this team, made when it is new; '' for none.",
+        ),
+    ] = None,
+    plan: Annotated[
+        PlanName | None,
+        typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
+    ] = None,
+) -> None:
+    """Change a known user's team or plan, everywhere within 30 seconds."""
+    _on_users(lambda found: found.set(user, team, plan))
+
+
+@teams.command("create")
+def create_team(
+    name: _TeamArgument,
+    plan: Annotated[
+        PlanName | None, typer.Option("--plan", help="Its plan.  [default: personal_free]")
+    ] = None,
+) -> None:
+    """Make a team without members, and print the id."""
+    typer.echo(_on_teams(lambda found: found.create(name, plan)).id)
+
+
+@teams.command("list")
+def list_teams() -> None:
+    """List every team."""
+
+    async def work(found: "TeamAdministration") -> "list[Team]":
+        return await all_pages(found.page)
+
+    rows: list[tuple[str, ...]] = [("ID", "NAME", "PLAN", "USERS", "CREATED")]
+    rows += [
+        (team.id, team.name, _plan(team), str(team.users), time_of(team.created_at_ms // 1000))
+        for team in _on_teams(work)
+    ]
+    print_table(rows)
+
+
+@teams.command("show")
+def show_team(name: _TeamArgument) -> None:
+    """Show a team."""
+    team = _on_teams(lambda found: found.named(name))
+    print_fields(
+        ID=team.id,
+        NAME=team.name,
+        PLAN=_plan(team),
+        USERS=str(team.users),
+        CREATED=time_of(team.created_at_ms // 1000),
+    )
+
+
+@teams.command("set")
+def set_team(
+    name: _TeamArgument, plan: Annotated[PlanName, typer.Option("--plan", help="The new plan.")]
+) -> None:
+    """Change a team's plan, everywhere within 30 seconds."""
+
+    async def work(found: "TeamAdministration") -> None:
+        await found.update((await found.named(name)).id, plan)
+
+    _on_teams(work)
+
+
+def _on_users(work: "Callable[[UserAdministration], Awaitable[Result]]") -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.admin.users import UserAdministration
+
+        return await work(UserAdministration(engine))
+
+    return on_database(run)
+
+
+def _on_teams(work: "Callable[[TeamAdministration], Awaitable[Result]]") -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.admin.teams import TeamAdministration
+
+        return await work(TeamAdministration(engine))
+
+    return on_database(run)
+
+
+def _plan(owner: "User | Team") -> str:
+    from services.common.plans import plan_name
+
+    return plan_name(owner.plan)

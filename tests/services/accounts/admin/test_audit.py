@@ -1,0 +1,256 @@
+"""The audit log: each change has its entry, in the same transaction."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import accounts_pb2, admin_pb2, limits_pb2
+from services.accounts.admin.admin_keys import AdminKeyRepository
+from services.accounts.admin.audit import AuditFilter, AuditLog
+from services.accounts.admin.key_rows import NewKey
+from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.servicer import AdminServicer
+from services.accounts.admin.sweeper import AuditSweeper
+from services.accounts.admin.teams import TeamAdministration
+from services.accounts.admin.users import UserAdministration
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.repository import AccountRepository
+from services.common import logs
+from services.common.authentication import ADMINISTRATOR, Caller, caller
+from services.common.database import reading, writing
+from services.common.errors import GatewayError
+from services.common.ids import Source
+from services.common.leases import Lease
+from tests.services.accounts.conftest import Clock
+from tests.services.accounts.refusals import invalid
+
+SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+READING = ("Check", "Get", "List")
+ALL = AuditFilter()
+
+
+@pytest.fixture
+def service(
+    keys: KeyAdministration,
+    people: UserAdministration,
+    teams: TeamAdministration,
+    limits: LimitAdministration,
+    log: AuditLog,
+) -> AdminServicer:
+    caller.set(Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, "admin_7"))
+    logs.request_id.set("req_1")
+    return AdminServicer(keys, people, teams, limits, log)
+
+
+class Subjects:
+    """A key, its user and team."""
+
+    def __init__(self, key: admin_pb2.ApiKey) -> None:
+        self.key_id, self.user_id, self.team_id = key.id, key.user_id, key.team_id
+
+
+# For each RPC that changes something: its request, and the kind and the action of its entry.
+Change = tuple[Callable[[Subjects], Any], str, str]
+CHANGES: dict[str, Change] = {
+    "CreateKey": (lambda _: admin_pb2.CreateKeyRequest(user="eve"), "key", "key.create"),
+    "UpdateKey": (
+        lambda on: admin_pb2.UpdateKeyRequest(key_id=on.key_id, name="x"),
+        "key",
+        "key.update",
+    ),
+    "RevokeKey": (lambda on: admin_pb2.RevokeKeyRequest(key_id=on.key_id), "key", "key.revoke"),
+    "RotateKey": (lambda on: admin_pb2.RotateKeyRequest(key_id=on.key_id), "key", "key.rotate"),
+    "CreateUser": (lambda _: admin_pb2.CreateUserRequest(name="eve"), "user", "user.create"),
+    "UpdateUser": (
+        lambda on: admin_pb2.UpdateUserRequest(user_id=on.user_id, team=""),
+        "user",
+        "user.update",
+    ),
+    "CreateTeam": (lambda _: admin_pb2.CreateTeamRequest(name="club"), "team", "team.create"),
+    "UpdateTeam": (
+        lambda on: admin_pb2.UpdateTeamRequest(
+            team_id=on.team_id, plan=accounts_pb2.PLAN_ENTERPRISE
+        ),
+        "team",
+        "team.update",
+    ),
+    "SetLimits": (
+        lambda on: admin_pb2.SetLimitsRequest(
+            limits=limits_pb2.SubjectLimits(
+                kind=limits_pb2.SUBJECT_KIND_TEAM, id=on.team_id, requests_per_minute=5
+            )
+        ),
+        "team",
+        "limits.set",
+    ),
+    "ClearLimits": (
+        lambda on: admin_pb2.ClearLimitsRequest(kind=limits_pb2.SUBJECT_KIND_USER, id=on.user_id),
+        "user",
+        "limits.clear",
+    ),
+}
+
+
+def test_every_call_that_changes_something_is_known_here() -> None:
+    changing = {method.name for method in SERVICE.methods if not method.name.startswith(READING)}
+    assert changing == set(CHANGES)
+
+
+async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
+    """Return all rows of the tables that administration changes."""
+    found = {}
+    async with reading(engine) as connection:
+        for table in ("api_keys", "users", "teams", "limits"):
+            rows = await connection.execute(text(f"SELECT * FROM {table} ORDER BY 1, 2"))
+            found[table] = [tuple(row) for row in rows]
+    return found
+
+
+@pytest.mark.parametrize("rpc", CHANGES)
+async def test_a_change_writes_one_entry_that_names_it(
+    service: AdminServicer, keys: KeyAdministration, log: AuditLog, clock: Clock, rpc: str
+) -> None:
+    subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
+    (made,) = await log.page(ALL, 9)
+    build, kind, action = CHANGES[rpc]
+    clock.now_s += 1
+    await getattr(service, rpc)(build(subjects), None)
+    entry, *others = await log.page(ALL, 9)
+    assert others == [made]
+    assert (entry.actor, entry.action, entry.subject_kind) == ("admin_7", action, kind)
+    assert (entry.at_ms, entry.request_id) == (made.at_ms + 1000, "req_1")
+    assert bool(entry.before) == (not action.endswith((".create", ".set", ".clear")))
+    assert bool(entry.after) == (action != "limits.clear")
+    assert (await log.page(AuditFilter(subject_id=entry.subject_id), 9))[0] == entry
+
+
+@pytest.mark.parametrize("rpc", CHANGES)
+async def test_a_change_without_its_entry_is_not_made(
+    service: AdminServicer,
+    keys: KeyAdministration,
+    limits: LimitAdministration,
+    engine: AsyncEngine,
+    rpc: str,
+) -> None:
+    subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
+    await limits.set(SubjectKind.USER, subjects.user_id, Limits(requests_per_minute=1))
+    before = await contents(engine)
+    async with writing(engine) as connection:
+        await connection.execute(text("ALTER TABLE audit_log RENAME TO elsewhere"))
+    try:
+        with pytest.raises((GatewayError, ProgrammingError)):
+            await getattr(service, rpc)(CHANGES[rpc][0](subjects), None)
+    finally:
+        async with writing(engine) as connection:
+            await connection.execute(text("ALTER TABLE elsewhere RENAME TO audit_log"))
+    assert await contents(engine) == before
+
+
+async def test_a_refused_change_writes_no_entry(
+    service: AdminServicer, keys: KeyAdministration, log: AuditLog
+) -> None:
+    made = await keys.create(NewKey("ada"))
+    refused = [
+        service.CreateKey(admin_pb2.CreateKeyRequest(user="ada", team="lab"), None),
+        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id="key_9", name="x"), None),
+        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id=made.info.id), None),
+        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id=made.info.id, expires_at_ms=0), None),
+        service.UpdateKey(
+            admin_pb2.UpdateKeyRequest(key_id=made.info.id, never_expires=False), None
+        ),
+        service.RotateKey(admin_pb2.RotateKeyRequest(key_id=made.info.id, grace_s=1 << 31), None),
+        service.CreateUser(admin_pb2.CreateUserRequest(name="ada"), None),
+        service.CreateUser(admin_pb2.CreateUserRequest(name="eve", plan=99), None),
+        service.UpdateTeam(admin_pb2.UpdateTeamRequest(team_id="team_9"), None),
+        service.SetLimits(admin_pb2.SetLimitsRequest(), None),
+        service.ListKeys(admin_pb2.ListKeysRequest(page_size=1001), None),
+        service.ListKeys(admin_pb2.ListKeysRequest(page_token="a\0"), None),
+        service.ListKeys(admin_pb2.ListKeysRequest(user="a\0"), None),
+    ]
+    for call in refused:
+        with pytest.raises(GatewayError):
+            await call
+    assert len(await log.page(ALL, 9)) == 1
+
+
+async def test_an_entry_tells_what_changed_without_secrets(
+    keys: KeyAdministration, log: AuditLog
+) -> None:
+    made = await keys.create(NewKey("ada", "lab", "team_pro", name="ci"))
+    rotated = await keys.rotate(made.info.id, 60)
+    rotation, creation = await log.page(ALL, 9)
+    before, after = json.loads(rotation.before), json.loads(rotation.after)
+    assert before == json.loads(creation.after)
+    assert (before["user"], before["plan"], before["state"]) == ("ada", "team_pro", "active")
+    assert after["replaced_by"] == rotated.info.id
+    assert after["expires_at_ms"] == before["created_at_ms"] + 60_000
+    written = f"{rotation}{creation}"
+    for key in (made.key, rotated.key):
+        assert key[9:] not in written
+    assert "hash" not in written
+
+
+async def test_entries_are_found_by_time_and_subject(
+    keys: KeyAdministration, log: AuditLog, clock: Clock
+) -> None:
+    ids = []
+    start_ms = int(1000 * clock.now_s)
+    for user in ("ada", "bob", "eve"):
+        ids.append((await keys.create(NewKey(user))).info.id)
+        clock.now_s += 1
+
+    async def found(**wanted: Any) -> list[str]:
+        return [entry.subject_id for entry in await log.page(AuditFilter(**wanted), 9)]
+
+    assert await found() == ids[::-1]
+    assert await found(since_ms=start_ms + 1000) == [ids[2], ids[1]]
+    assert await found(until_ms=start_ms + 1000) == [ids[0]]
+    assert await found(subject_id=ids[1]) == [ids[1]]
+    assert await found(subject_kind="key") == ids[::-1]
+    assert await found(subject_kind="user") == await found(subject_id="a\0") == []
+    newest, *_ = await log.page(ALL, 1)
+    assert [entry.subject_id for entry in await log.page(ALL, 9, newest.id)] == [ids[1], ids[0]]
+    with invalid("subject_kind", "admin_key"):
+        await found(subject_kind="file")
+
+
+async def test_commands_and_the_first_start_are_actors(
+    repository: AccountRepository, engine: AsyncEngine, source: Source, log: AuditLog
+) -> None:
+    async def keep(key: str) -> None:
+        return None
+
+    await repository.create_first_key("dev", "enterprise", keep)
+    admin_keys = AdminKeyRepository(engine, source)
+    key = await admin_keys.create("ops")
+    (info,) = await admin_keys.list_all()
+    revoked = await admin_keys.revoke(info.id)
+    assert await admin_keys.revoke(info.id) == revoked
+    entries = await log.page(ALL, 9)
+    assert [(entry.actor, entry.action) for entry in entries[::-1]] == [
+        ("first start", "key.create"),
+        ("command line", "admin_key.create"),
+        ("command line", "admin_key.revoke"),
+        ("command line", "admin_key.revoke"),
+    ]
+    assert key[14:] not in f"{entries}"
+
+
+async def test_entries_are_swept_when_their_time_is_over(
+    keys: KeyAdministration, engine: AsyncEngine, source: Source, log: AuditLog, clock: Clock
+) -> None:
+    sweeper = AuditSweeper(log, Lease(engine, "audit", 9, source), 60, retention_s=100)
+    await keys.create(NewKey("ada"))
+    clock.now_s += 60
+    made = await keys.create(NewKey("bob"))
+    await sweeper.sweep()
+    assert len(await log.page(ALL, 9)) == 2
+    clock.now_s += 41
+    await sweeper.sweep()
+    assert [entry.subject_id for entry in await log.page(ALL, 9)] == [made.info.id]

@@ -1,0 +1,132 @@
+"""Administration of users, teams and their limits, on SQLite and on PostgreSQL."""
+
+import pytest
+
+from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE, PLAN_PERSONAL_PRO, PLAN_TEAM_PRO
+from services.accounts.admin.key_rows import NewKey
+from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.teams import TeamAdministration
+from services.accounts.admin.users import UserAdministration
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.repository import AccountRepository
+from tests.services.accounts.refusals import conflict, invalid, not_found
+
+UNKNOWN = ("", "user_999", "ada", "a\0b", "é")
+
+
+async def test_a_user_needs_no_key(people: UserAdministration, keys: KeyAdministration) -> None:
+    made = await people.create("ada", "lab", "team_pro")
+    assert (made.name, made.team, made.plan) == ("ada", "lab", PLAN_TEAM_PRO)
+    assert await people.get(made.id) == made == await people.named("ada")
+    assert await keys.page(9) == []
+
+
+async def test_names_of_users_and_teams_are_taken_once(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    await people.create("ada", "lab")
+    with conflict("name", "'ada'"):
+        await people.create("ada")
+    with conflict("name", "'lab'"):
+        await teams.create("lab")
+    for name in ("", "a b", "a" * 65, "a\0"):
+        with invalid("name", "1 to 64"):
+            await people.create(name)
+        with invalid("name", "1 to 64"):
+            await teams.create(name)
+
+
+async def test_a_user_moves_to_a_team_that_exists(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    ada = await people.create("ada", plan="personal_pro")
+    with invalid("team", "no team 'lab'"):
+        await people.update(ada.id, "lab")
+    await teams.create("lab", "enterprise")
+    moved = await people.update(ada.id, "lab")
+    assert (moved.team, moved.plan) == ("lab", PLAN_ENTERPRISE)
+    assert (await teams.named("lab")).users == 1
+    assert await people.update(ada.id, "") == ada
+    assert (await teams.named("lab")).users == 0
+
+
+async def test_a_team_s_plan_is_not_set_by_its_users(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    ada = await people.create("ada", "lab")
+    with invalid("plan", "team"):
+        await people.update(ada.id, plan="enterprise")
+    with invalid("plan", "team"):
+        await people.update(ada.id, "lab", "enterprise")
+    left = await people.update(ada.id, "", "personal_pro")
+    assert (left.team, left.plan) == ("", PLAN_PERSONAL_PRO)
+    lab = await teams.update((await teams.named("lab")).id, "enterprise")
+    assert lab.plan == PLAN_ENTERPRISE
+
+
+async def test_changes_of_what_is_not_there_are_refused(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    for unknown in UNKNOWN:
+        with not_found("user_id"):
+            await people.get(unknown)
+        with not_found("user_id"):
+            await people.update(unknown, plan="enterprise")
+        with not_found("team_id"):
+            await teams.get(unknown)
+        with not_found("team_id"):
+            await teams.update(unknown, "enterprise")
+    ada = await people.create("ada")
+    with invalid("team", "at least one"):
+        await people.update(ada.id)
+    with invalid("plan", "personal_free"):
+        await people.update(ada.id, plan="gold")
+
+
+async def test_users_and_teams_are_listed_page_by_page(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    for name, team in (("ada", "lab"), ("bob", None), ("eve", "lab")):
+        await people.create(name, team)
+    await teams.create("empty")
+    first = await people.page(2)
+    assert [user.name for user in first] == ["ada", "bob"]
+    assert [user.name for user in await people.page(2, first[-1].id)] == ["eve"]
+    assert [user.name for user in await people.page(9, team="lab")] == ["ada", "eve"]
+    assert [user.name for user in await people.page(9, name="bob")] == ["bob"]
+    assert [(team.name, team.users) for team in await teams.page(9)] == [("lab", 2), ("empty", 0)]
+
+
+@pytest.mark.parametrize("kind", SubjectKind)
+async def test_limits_of_each_kind_are_set_and_cleared(
+    keys: KeyAdministration,
+    limits: LimitAdministration,
+    repository: AccountRepository,
+    kind: SubjectKind,
+) -> None:
+    made = await keys.create(NewKey("ada", "lab"))
+    subject_id = {"key": made.info.id, "user": made.info.user_id, "team": made.info.team_id}[kind]
+    assert await limits.get(kind, subject_id) == Limits()
+    wanted = Limits(tokens_per_minute=0, spend_per_day_pusd=2**63 - 1, allowed_models=())
+    await limits.set(kind, subject_id, wanted)
+    assert await limits.get(kind, subject_id) == wanted
+    caller = await repository.identify(made.key)
+    assert [*caller.limits] == [wanted.to_proto(kind, subject_id)]
+    await limits.set(kind, subject_id, Limits())
+    assert (await repository.identify(made.key)).limits == ()
+
+
+@pytest.mark.parametrize("kind", SubjectKind)
+async def test_nothing_is_limited_that_is_not_there(
+    keys: KeyAdministration, limits: LimitAdministration, kind: SubjectKind
+) -> None:
+    made = await keys.create(NewKey("ada"))
+    others = {made.info.id, made.info.user_id} - {
+        {"key": made.info.id, "user": made.info.user_id, "team": ""}[kind]
+    }
+    for unknown in {*UNKNOWN, *others}:
+        with not_found("id"):
+            await limits.get(kind, unknown)
+        with not_found("id"):
+            await limits.set(kind, unknown, Limits(requests_per_minute=1))

@@ -1,0 +1,66 @@
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.limits.repository import LimitRepository
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.repository import AccountRepository
+from services.common.ids import Source
+
+ALL = Limits(
+    requests_per_minute=1,
+    tokens_per_minute=(1 << 63) - 1,
+    concurrent_requests=3,
+    spend_per_day_pusd=4_000_000_000_000,
+    spend_per_month_pusd=0,
+    allowed_models=("gpt-*", "claude-opus"),
+)
+
+
+@pytest.fixture
+def limits(engine: AsyncEngine) -> LimitRepository:
+    return LimitRepository(engine, Source(now=lambda: 1_700_000_000.0))
+
+
+async def test_limits_are_kept_replaced_and_removed(limits: LimitRepository) -> None:
+    assert await limits.get(SubjectKind.USER, "user_1") is None
+    for wanted in (ALL, Limits(concurrent_requests=1, allowed_models=())):
+        await limits.set(SubjectKind.USER, "user_1", wanted)
+        assert await limits.get(SubjectKind.USER, "user_1") == wanted
+    await limits.set(SubjectKind.USER, "user_1", Limits())
+    assert await limits.get(SubjectKind.USER, "user_1") is None
+
+
+async def test_subjects_of_other_kinds_and_ids_are_untouched(limits: LimitRepository) -> None:
+    await limits.set(SubjectKind.KEY, "same", ALL)
+    await limits.set(SubjectKind.TEAM, "same", Limits(requests_per_minute=7))
+    await limits.set(SubjectKind.KEY, "same", Limits())
+    assert await limits.get(SubjectKind.KEY, "same") is None
+    assert await limits.get(SubjectKind.TEAM, "same") == Limits(requests_per_minute=7)
+    assert await limits.get(SubjectKind.TEAM, "other") is None
+
+
+async def test_the_limits_of_a_caller_are_those_of_three_subjects(limits: LimitRepository) -> None:
+    by_kind = {kind: Limits(requests_per_minute=n) for n, kind in enumerate(SubjectKind)}
+    for kind, of_kind in by_kind.items():
+        await limits.set(kind, f"{kind}_1", of_kind)
+        await limits.set(kind, f"{kind}_2", ALL)
+    assert await limits.of_caller("key_1", "user_1", "team_1") == tuple(
+        of_kind.to_proto(kind, f"{kind}_1") for kind, of_kind in by_kind.items()
+    )
+    [only] = await limits.of_caller("key_3", "user_2", "")
+    assert only == ALL.to_proto(SubjectKind.USER, "user_2")
+    assert await limits.of_caller("key_3", "user_3", "") == ()
+
+
+async def test_a_key_is_identified_with_its_limits(
+    repository: AccountRepository, limits: LimitRepository
+) -> None:
+    key = await repository.create_key("ada", "math")
+    assert (await repository.identify(key)).limits == ()
+    caller = await repository.identify(key)
+    await limits.set(SubjectKind.TEAM, caller.team_id, ALL)
+    await limits.set(SubjectKind.KEY, caller.key_id, Limits(concurrent_requests=2))
+    assert (await repository.identify(key)).limits == (
+        Limits(concurrent_requests=2).to_proto(SubjectKind.KEY, caller.key_id),
+        ALL.to_proto(SubjectKind.TEAM, caller.team_id),
+    )

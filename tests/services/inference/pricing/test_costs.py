@@ -1,0 +1,183 @@
+"""Costs of answers: published prices, computed by hand, and prices of the settings."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import pytest
+
+from gateway.conversation.v1.conversation_pb2 import HelperUsage, Opaque, Usage
+from services.common.settings import Model, Price, Provider, SettingsError, parse
+from services.inference.pricing.costs import Costs
+from services.inference.routing import Models
+
+MODEL = '[providers.openai]\n[[models]]\nname="m"\nprovider="openai"\nprice={{input={}}}'
+NOON_MS = 1_795_435_200_000  # 2026-11-23 12:00:00 UTC
+PROVIDERS = {
+    "openai": Provider(kind="openai", base_url="https://api.openai.com/v1"),
+    "anthropic": Provider(kind="anthropic", base_url="https://api.anthropic.com"),
+    "gemini": Provider(kind="gemini", base_url="https://generativelanguage.googleapis.com"),
+    "deepseek": Provider(kind="openai", base_url="https://api.deepseek.com"),
+    "azure": Provider(kind="openai", base_url="https://mine.openai.azure.com/openai/v1"),
+    "ollama": Provider(kind="openai", base_url="http://127.0.0.1:11434/v1"),
+    "mine": Provider(
+        kind="openai",
+        base_url="http://gpu:8000/v1",
+        price=Price(input=Decimal(0), output=Decimal(0)),
+    ),
+}
+
+
+def costs(configured: Sequence[Model] = (), providers: Mapping[str, Provider] = PROVIDERS) -> Costs:
+    models = Models(configured, providers, {}, {})
+    return Costs(providers, models.configured, lambda: NOON_MS)
+
+
+def dollars(cost: int | None) -> Decimal | None:
+    return None if cost is None else Decimal(cost) / 10**12
+
+
+# Prices as their makers published them on 2026-11-20, for a million tokens:
+#   gpt-4o             $2.50 in, $1.25 cached, $10 out
+#   gpt-5.4            $2.50 in, $0.25 cached, $15 out; above 272k in $5, $0.50, $22.50
+#   claude-opus-4-5    $5 in, $0.50 cached, $6.25 and $10 (1 h) written, $25 out, searches $0.01
+#   gemini-2.5-pro     $1.25 in, $0.125 cached, $10 out; above 200k $2.50, $0.25, $15
+#   gemini-2.5-flash   $0.30 in, audio $1.00, $2.50 out
+@pytest.mark.parametrize(
+    ("provider", "model", "usage", "expected"),
+    [
+        ("openai", "gpt-4o", Usage(input_tokens=1000, output_tokens=500), "0.0075"),
+        (
+            "openai",
+            "gpt-4o-2024-11-20",
+            Usage(input_tokens=600, cache_read_input_tokens=400, output_tokens=1),
+            "0.00201",
+        ),
+        (
+            "openai",
+            "gpt-5.4",
+            Usage(input_tokens=272_000, output_tokens=1000, reasoning_tokens=900),
+            "0.695",
+        ),
+        ("openai", "gpt-5.4", Usage(input_tokens=272_001, output_tokens=1000), "1.382505"),
+        (
+            "anthropic",
+            "claude-opus-4-5-20251101",
+            Usage(
+                input_tokens=100,
+                cache_creation_input_tokens=1000,
+                cache_read_input_tokens=10_000,
+                output_tokens=200,
+                extra=Opaque(
+                    json=json.dumps(
+                        {
+                            "cache_creation": {"ephemeral_1h_input_tokens": 400},
+                            "server_tool_use": {"web_search_requests": 2},
+                        }
+                    ).encode()
+                ),
+            ),
+            # 0.0005 + 600·6.25 + 400·10 + 0.005 + 0.005 + 2 searches
+            "0.03825",
+        ),
+        ("gemini", "gemini-2.5-pro", Usage(input_tokens=200_001, output_tokens=100), "0.5015025"),
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            Usage(
+                input_tokens=1000,
+                output_tokens=100,
+                extra=Opaque(
+                    json=b'{"promptTokensDetails":[{"modality":"TEXT","tokenCount":200},'
+                    b'{"modality":"AUDIO","tokenCount":800}]}'
+                ),
+            ),
+            "0.00111",
+        ),
+        ("azure", "gpt-4o", Usage(input_tokens=1000, output_tokens=500), "0.0075"),
+    ],
+)
+def test_published_prices(provider: str, model: str, usage: Usage, expected: str) -> None:
+    assert dollars(costs().cost_of(usage, provider, f"{provider}/{model}")) == Decimal(expected)
+
+
+def test_prices_change_with_the_hour() -> None:
+    # deepseek-v4-pro: $0.66 in, and $1.32 from 01:00 to 04:00 and from 06:00 to 10:00 UTC
+    there, usage = costs(), Usage(input_tokens=1_000_000)
+    hour = 3_600_000
+    for at, expected in ((0, "0.66"), (-3 * hour, "1.32"), (-2 * hour, "0.66")):
+        found = there.cost_of(usage, "deepseek", "deepseek/deepseek-v4-pro", at_ms=NOON_MS + at)
+        assert dollars(found) == Decimal(expected)
+
+
+def test_prices_change_with_the_day() -> None:
+    # claude-sonnet-4-6 cost more above 200k tokens until 2026-03-13.
+    usage, day = Usage(input_tokens=300_000), 86_400_000
+    then = NOON_MS - 300 * day
+    there = costs()
+    assert dollars(there.cost_of(usage, "anthropic", "claude-sonnet-4-6")) == Decimal("0.9")
+    before = there.cost_of(usage, "anthropic", "claude-sonnet-4-6", at_ms=then)
+    assert dollars(before) == Decimal("1.8")
+
+
+def test_unknown_models_and_servers_have_no_cost() -> None:
+    usage = Usage(input_tokens=1, output_tokens=1)
+    for provider, model in (
+        ("openai", "openai/gpt-17"),
+        ("ollama", "ollama/gpt-4o"),
+        ("gone", "gone/gpt-4o"),
+    ):
+        assert costs().cost_of(usage, provider, model) is None
+
+
+def test_the_sandbox_costs_nothing() -> None:
+    assert costs().cost_of(Usage(input_tokens=9), "sandbox", "sandbox/echo") == 0
+
+
+def test_a_configured_price_comes_first() -> None:
+    price = Price(input=Decimal("0.15"), output=Decimal("0.6"), reasoning=Decimal("1"))
+    fast = Model(name="fast", provider="openai", upstream="gpt-4o", price=price)
+    usage = Usage(input_tokens=10, output_tokens=10, reasoning_tokens=5)
+    there = costs([fast, Model(name="other", provider="openai", upstream="gpt-4o")])
+    assert there.cost_of(usage, "openai", "fast") == 10 * 150_000 + 5 * 600_000 + 5 * 1_000_000
+    assert there.cost_of(usage, "openai", "other") == 10 * 2_500_000 + 10 * 10_000_000
+
+
+def test_a_wildcard_has_a_price() -> None:
+    price = Price(input=Decimal(1))
+    there = costs([Model(name="claude-*", provider="mine", price=price)])
+    assert there.cost_of(Usage(input_tokens=3), "mine", "claude-x") == 3_000_000
+
+
+def test_a_providers_price_is_of_all_its_models() -> None:
+    assert costs().cost_of(Usage(input_tokens=9, output_tokens=9), "mine", "mine/any") == 0
+
+
+def test_another_deployment_of_a_name_has_its_own_price() -> None:
+    model = Model(name="fast", provider="openai", upstream="gpt-4o", price=Price(input=Decimal(9)))
+    usage = Usage(input_tokens=1)
+    assert costs([model]).cost_of(usage, "azure", "fast", "gpt-4o") == 2_500_000
+
+
+def test_helpers_are_billed_by_tokens_or_by_time() -> None:
+    there = costs()
+    seen = HelperUsage(
+        task="describe_image", model="gpt-4o", provider="openai", input_tokens=100, output_tokens=10
+    )
+    heard = HelperUsage(task="transcribe_audio", model="whisper-1", provider="openai", seconds=60.0)
+    assert dollars(there.cost_of_helper(seen)) == Decimal("0.00035")
+    assert dollars(there.cost_of_helper(heard)) == Decimal("0.006")
+
+
+@pytest.mark.parametrize("written", ["0.15", '"0.15"', "1.5e-1"])
+def test_settings_take_prices_without_loss(written: str) -> None:
+    settings = parse(tomllib.loads(MODEL.format(written)), "here")
+    price = settings.models[0].price
+    assert price is not None and price.input == Decimal("0.15")
+
+
+@pytest.mark.parametrize("written", ["-1", "0.1234567", "nan", "inf", '"a lot"', "1e7"])
+def test_settings_refuse_what_is_no_price(written: str) -> None:
+    with pytest.raises(SettingsError, match=r"price\.input"):
+        parse(tomllib.loads(MODEL.format(written)), "here")
