@@ -112,7 +112,7 @@ async def test_the_actor_is_the_key_and_the_request(services: Services) -> None:
         (entry.actor, entry.request_id) == (checked.admin_key_id, "req_7") == ("setting", "req_7")
     )
     assert entry.subject_id == made.api_key.id
-    assert log.next_page_token == entry.id
+    assert log.next_page_token
 
 
 async def test_lists_are_complete_page_by_page(services: Services) -> None:
