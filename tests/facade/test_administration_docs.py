@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
-from tests.documents import code_blocks, endpoints, read
+from tests.documents import DOCUMENTS, code_blocks, endpoints, read
 from tests.gateway_in_process import running_gateway
 from tests.services.test_cli import Command
 
@@ -77,10 +77,11 @@ def test_the_commands_of_the_example_do_the_same(tmp_path: Path) -> None:
     assert "personal_pro" in gateway("users show ada")[0]
 
 
-def test_the_page_names_every_endpoint_of_administration() -> None:
+def test_the_documents_name_every_endpoint_of_administration() -> None:
     named = {
         (method.lower(), re.sub(r"{[^}]*}", "{}", path))
-        for method, path in re.findall(r"`([A-Z]+) (/admin/[^`\s]*)`", TEXT)
+        for document in DOCUMENTS
+        for method, path in re.findall(r"`([A-Z]+) (/admin/[^`\s?]*)", read(document))
     }
     described = {
         (method, path)
