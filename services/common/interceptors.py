@@ -32,7 +32,12 @@ from services.common.inprocess.context import OverError
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
-_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+_SERVICE_ONLY = frozenset(
+    {
+        "/gateway.inference.v1.InferenceService/RunTask",
+        "/gateway.accounts.v1.LimitService/Lease",
+    }
+)
 
 # Serializes a response that is a message, or that makes one of itself.
 _SERIALIZE = methodcaller("SerializeToString")
