@@ -50,13 +50,11 @@ def limit_reached(need: Need, allowance: Allowance, now_ms: int) -> GatewayError
             retry_after_s=wait_s,
             limit=counted,
         )
-    if need.amount > limit:
-        message = (
-            f"the request has about {need.amount:,} {unit.split()[0]}, more than "
-            f"{_SHOWN[kind]} may use: {limit:,} {unit}"
-        )
+    reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
+    if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and need.amount > limit:
+        message = f"{reached}is below the request's own tokens, which are about {need.amount:,}"
     else:
-        message = f"{_SHOWN[kind]} may use {limit:,} {unit}, and has; try again in {wait_s} s"
+        message = f"{reached}is reached; try again in {wait_s} s"
     return GatewayError(
         errors_pb2.REASON_RATE_LIMITED, message, retry_after_s=wait_s, limit=counted
     )

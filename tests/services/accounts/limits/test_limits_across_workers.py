@@ -74,6 +74,6 @@ async def test_callers_of_other_subjects_are_not_limited(
         status, body, headers = await post(gateway, CHATS, CHAT, other)
         if kind is SubjectKind.TEAM:
             assert status == 429
-            assert orjson.loads(body)["error"]["message"].startswith("the team may use 1 requests")
+            assert orjson.loads(body)["error"]["message"].startswith("the limit of the team, 1 ")
         else:
             assert (status, "x-ratelimit-limit-requests" in headers) == (200, False)
