@@ -7,13 +7,17 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from services.common.authentication import caller
+from services.common.errors import model_not_found
 from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
+from services.inference.limits.limiter import Answers, Limiter, check_models
+from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
 from services.inference.response_cache import directives
-from services.inference.response_cache.cached_answers import CachedAnswers
+from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.event_batch import EventBatch
 
@@ -25,12 +29,22 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     Args:
         engine: answers requests.
+        limiter: holds the limits of callers.
         cache: keeps its answers; None without a cache.
     """
 
-    def __init__(self, engine: Engine, cache: CachedAnswers | None = None) -> None:
+    def __init__(
+        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
+    ) -> None:
         self._engine = engine
+        self._limiter = limiter
         self._cache = cache
+
+    def _answers(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Answers:
+        """Return what answers a call, within its caller's limits."""
+        if self._cache is None:
+            return self._engine
+        return DirectedAnswers(self._cache, _directives(context))
 
     async def Generate(
         self,
@@ -40,9 +54,10 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        if self._cache is not None:
-            return await self._cache.generate(request, _directives(context))
-        return await self._engine.generate(request)
+        answers = self._answers(context)
+        if limits := caller.get().limits:
+            return await self._limiter.generate(limits, request, answers)
+        return await answers.generate(request)
 
     async def StreamGenerate(
         self,
@@ -52,10 +67,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield a streamed answer, as `EventBatch`es."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        if self._cache is None:
-            answer = await self._engine.stream(request)
+        answers = self._answers(context)
+        if limits := caller.get().limits:
+            answer = self._limiter.stream(limits, request, answers)
         else:
-            answer = await self._cache.stream(request, _directives(context))
+            answer = await answers.stream(request)
         async with aclosing(answer) as batches:
             async for batch in batches:
                 yield EventBatch(batch)
@@ -68,6 +84,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Count the input tokens of a request."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        if limits := caller.get().limits:
+            check_models(limits, request)
         return await self._engine.count_tokens(request)
 
     async def Embed(
@@ -76,6 +94,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.EmbedResponse:
         """Return vectors of texts."""
+        if limits := caller.get().limits:
+            return await self._limiter.embed(limits, request)
         return await embeddings.embed(self._engine, request)
 
     async def ListModels(
@@ -83,15 +103,20 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.ListModelsRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.ListModelsResponse:
-        """Return the available models."""
-        return inference_pb2.ListModelsResponse(models=self._engine.routes.models.list())
+        """Return the available models, those that the caller may use."""
+        models = self._engine.routes.models.list()
+        if limits := caller.get().limits:
+            models = [model for model in models if may_use(limits, model.name)]
+        return inference_pb2.ListModelsResponse(models=models)
 
     async def GetModel(
         self,
         request: inference_pb2.GetModelRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GetModelResponse:
-        """Return a model."""
+        """Return a model that the caller may use."""
+        if not may_use(caller.get().limits, request.name):
+            raise model_not_found(request.name, "name")
         return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))
 
     async def RunTask(

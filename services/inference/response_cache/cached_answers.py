@@ -214,6 +214,24 @@ class CachedAnswers:
         self._metrics.response_cache.labels(result).inc()
 
 
+class DirectedAnswers:
+    """The answers of a cache for one request, as its caller directs."""
+
+    __slots__ = ("_answers", "_directives")
+
+    def __init__(self, answers: CachedAnswers, directives: CacheDirectives) -> None:
+        self._answers = answers
+        self._directives = directives
+
+    async def generate(self, given: Request) -> GenerateResponse:
+        """Return one whole answer; see `CachedAnswers`."""
+        return await self._answers.generate(given, self._directives)
+
+    async def stream(self, given: Request) -> Batches:
+        """Return the answer as it comes; see `CachedAnswers`."""
+        return await self._answers.stream(given, self._directives)
+
+
 async def _replayed(batches: list[Batch]) -> Batches:
     for batch in batches:
         yield batch
