@@ -48,6 +48,7 @@ def main() -> None:
                 server.metrics_port if arguments.metrics_port is None else arguments.metrics_port
             ),
         )
+        lifecycle.on_reload = facade.reload_certificate
         lifecycle.ready()
         await lifecycle.stopping.wait()
         await facade.stop()

@@ -84,6 +84,7 @@ def up(
         drain_s=settings.limits.drain_s,
         workers=workers or _default_workers(),
         grpc=settings.server.grpc,
+        scheme="https" if settings.server.tls_certificate else "http",
     ).command()
     os.execv(command[0], command)
 

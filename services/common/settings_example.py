@@ -13,6 +13,9 @@ EXAMPLE = """\
 [server]
 host = "127.0.0.1"
 port = 8080
+tls_certificate = ""          # PEM files; with both, callers use https://. SIGHUP reads them again
+tls_key = ""
+tls_client_ca = ""            # PEM file; then only callers that show a certificate of it connect
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
 metrics_port = 9464           # this machine, and a port of its own; 0: any free one
 grpc = ""                     # where gRPC callers go, as "127.0.0.1:50051"; empty: sockets in

@@ -34,16 +34,24 @@ async def run_worker(
 
     clock = Source()
     services = await Services.start(SERVICES, grpc, loaded, clock, is_shared=True)
-    facade = await Facade.start(
-        services.channel,
-        host,
-        port,
-        loaded,
-        clock,
-        metrics_port=metrics_port,
-        identify=services.identify,
-    )
-    lifecycle.on_reload = services.reload
+    try:
+        facade = await Facade.start(
+            services.channel,
+            host,
+            port,
+            loaded,
+            clock,
+            metrics_port=metrics_port,
+            identify=services.identify,
+        )
+    except OSError as error:
+        lifecycle.fail(f"server: {error}")
+
+    def reload() -> None:
+        services.reload()
+        facade.reload_certificate()
+
+    lifecycle.on_reload = reload
     lifecycle.ready(key or "")
 
     await lifecycle.stopping.wait()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.e2e.processes import PYTHON, ROOT, Running, command, free_port
 
-_ADDRESS = r"http://127\.0\.0\.1:(\d+)"
+_ADDRESS = r"https?://127\.0\.0\.1:(\d+)"
 # What could make a gateway under test reach for somebody else's server or file.
 _UNSET = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
