@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from services import articles_commands, files_commands, memory_commands
+from services import articles_commands, envoy_commands, files_commands, memory_commands
 from services.console import FLAGS, WRONG, fail, on_database, print_table, read_settings, time_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ app.add_typer(memory_commands.app, name="memory")
 app.add_typer(articles_commands.groups, name="groups")
 app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")
+app.add_typer(envoy_commands.app, name="envoy")
 app.add_typer(config, name="config")
 
 

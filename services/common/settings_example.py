@@ -214,4 +214,23 @@ timeout_s = 10
 kept_s = 604800               # how long
 kept_bytes = 4294967296       # of all users together; the oldest go first
 kept_bytes_per_user = 536870912   # of one user
+
+[envoy]                       # the Envoy in front: `gateway envoy config` and `gateway envoy run`
+host = "127.0.0.1"            # where it listens for callers, HTTP and gRPC on one port
+port = 10000
+admin_port = 9901             # its admin interface, on 127.0.0.1 alone
+metrics_host = "127.0.0.1"    # where it serves its own /stats/prometheus and /ready
+metrics_port = 0              # 0: nowhere
+certificate = ""              # PEM files; with both, callers use TLS
+private_key = ""
+client_ca = ""                # PEM file; then callers must show a certificate of it
+facades = []                  # addresses of the gateway's machines, ["10.0.0.1:8080"]; names are
+                              # looked up again and again. Empty: server.host and server.port
+grpc = []                     # and those for gRPC callers; empty: server.grpc, if there is one
+upstream_ca = ""              # PEM files: who has issued the certificates of the machines
+upstream_certificate = ""     # (server.tls_certificate, grpc.certificate), and what Envoy shows to
+upstream_private_key = ""     # them (server.tls_client_ca, grpc.client_ca)
+trusted_proxies = 0           # proxies in front of Envoy whose x-forwarded-for is believed
+admin_api = false             # let callers reach /admin/v1 and its gRPC services
+max_connections = 20000       # of callers, at a time
 """

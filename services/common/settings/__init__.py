@@ -14,6 +14,7 @@ from services.common.settings.loading import (
     parse,
 )
 from services.common.settings.providers import WILDCARD, Input, Model, Provider
+from services.common.settings.proxy import Envoy
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
@@ -45,6 +46,7 @@ __all__ = [
     "ArticleQuota",
     "Articles",
     "Discovery",
+    "Envoy",
     "Grpc",
     "Input",
     "Limits",

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from services.common.settings.base import Name, Section, SettingsError
 from services.common.settings.messages import words
 from services.common.settings.providers import Model, Provider, with_preset
+from services.common.settings.proxy import Envoy
 from services.common.settings.sections import (
     Adaptation,
     Articles,
@@ -54,6 +55,7 @@ class Settings(Section):
     memory: Memory = Memory()
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
+    envoy: Envoy = Envoy()
 
     @field_validator("providers", mode="before")
     @classmethod

@@ -16,7 +16,17 @@ def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
 def test_the_example_names_every_key_with_its_default():
     example = tomllib.loads(EXAMPLE)
     parsed = settings.parse(example, "the example")
-    for name in ("server", "storage", "roles", "limits", "grpc", "discovery", "articles", "tools"):
+    for name in (
+        "server",
+        "storage",
+        "roles",
+        "limits",
+        "grpc",
+        "discovery",
+        "articles",
+        "tools",
+        "envoy",
+    ):
         section = getattr(parsed, name)
         assert section == type(section)(), f"[{name}] does not show the defaults"
         assert set(example[name]) == set(type(section).model_fields), f"[{name}] leaves keys out"
