@@ -7,8 +7,8 @@ EXAMPLE = """\
 # Settings of the gateway. Every key is optional; what stands here is the default
 # unless it is marked as an example. Environment over this file: GATEWAY_HOST,
 # GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_GRPC, GATEWAY_DATA_DIR,
-# GATEWAY_DATABASE_URL, GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a
-# running gateway read it again (providers, models, roles).
+# GATEWAY_DATABASE_URL, GATEWAY_DATABASE_URL_FILE, GATEWAY_BLOB_URL; GATEWAY_CONFIG names the
+# file. SIGHUP makes a running gateway read it again (providers and their keys, models, roles).
 
 [server]
 host = "127.0.0.1"
@@ -29,6 +29,7 @@ plain_requests = true         # false: serve every request with aiohttp, also a 
 [storage]
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+database_url_file = ""        # or a file that holds it, such as a secret of Docker or Kubernetes
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and
                               # memory writes are refused; 0: never
@@ -41,7 +42,9 @@ enabled = true                # providers whose key is in the environment (`gate
 [providers.openai]            # an example; names of `gateway providers` need no address
 kind = "openai"               # openai (any compatible server) | anthropic | gemini | sandbox
 base_url = "https://api.openai.com/v1"
-api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
+api_key_env = "OPENAI_API_KEY"    # or api_key = "…", or api_key_file = "/run/secrets/openai":
+                              # a file that holds it, read again at SIGHUP; OPENAI_API_KEY_FILE in
+                              # the environment names one too
 headers = {}                  # sent along with every request, e.g. for a proxy
 pass_stateful = false         # let callers name things kept at the provider
 # fetches_urls = true         # images go to the provider by their address, which it fetches;
@@ -205,6 +208,7 @@ backend = ""                  # searxng | brave | tavily
 url = ""                      # of the SearXNG server, which needs `json` in its search.formats;
                               # of the others where they are not asked themselves
 api_key_env = ""              # or api_key = "…"; empty: BRAVE_API_KEY or TAVILY_API_KEY; for
+api_key_file = ""             # or a file that holds it
 api_key = ""                  # SearXNG a bearer token, where a proxy before it wants one
 max_results = 8               # of a search, at most 20
 timeout_s = 10

@@ -80,6 +80,7 @@ class Storage(Section):
 
     data_dir: Path = Path("var")
     database_url: str = ""
+    database_url_file: str = ""
     blob_url: str = ""
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
 

@@ -138,7 +138,7 @@ def test_hosts_must_have_certificates_of_their_own_names(certificates: Certifica
     ]
 
 
-def test_the_metrics_listener_has_two_paths_of_the_admin_interface():
+def test_the_metrics_listener_has_two_paths():
     listener = manager(generated(envoy={"metrics_port": 9902}), 1)
     found = listener["route_config"]["virtual_hosts"][0]["routes"]
     assert [one["match"] for one in found] == [{"path": "/stats/prometheus"}, {"path": "/ready"}]
