@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from services import articles_commands, envoy_commands, files_commands, memory_commands
+from services import (
+    articles_commands,
+    doctor_commands,
+    envoy_commands,
+    files_commands,
+    memory_commands,
+)
 from services.console import FLAGS, WRONG, fail, on_database, print_table, read_settings, time_of
 
 if TYPE_CHECKING:
@@ -50,6 +56,7 @@ app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(envoy_commands.app, name="envoy")
 app.add_typer(config, name="config")
+app.command()(doctor_commands.doctor)
 
 
 def main() -> None:
