@@ -15,6 +15,7 @@ import typer
 
 from services import (
     articles_commands,
+    backup_commands,
     doctor_commands,
     envoy_commands,
     files_commands,
@@ -57,6 +58,8 @@ app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(envoy_commands.app, name="envoy")
 app.add_typer(config, name="config")
 app.command()(doctor_commands.doctor)
+app.command()(backup_commands.backup)
+app.command()(backup_commands.restore)
 
 
 def main() -> None:
