@@ -21,7 +21,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "envoy/README.md", *sorted(
     str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")
 ))  # fmt: skip
 
-_FOLDERS = ("docs", "envoy", "facade", "generated", "proto", "services", "tests")
+_FOLDERS = ("deploy", "docs", "envoy", "facade", "generated", "proto", "services", "tests")
 _SUFFIXES = ("json", "md", "mjs", "proto", "py", "toml", "yaml")
 _PATH = re.compile(
     rf"(?:{'|'.join(_FOLDERS)})/[\w./<>*-]*|[\w./<>*-]+\.(?:{'|'.join(_SUFFIXES)})|Makefile"
