@@ -52,6 +52,7 @@ def main() -> None:
             ),
             telemetry=telemetry,
         )
+        lifecycle.on_reload = facade.reload_certificate
         lifecycle.ready()
         await lifecycle.stopping.wait()
         await facade.stop()

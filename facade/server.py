@@ -1,9 +1,10 @@
 """The HTTP server: its application, its sockets and its channel to the services."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import grpc
 from aiohttp import web
@@ -25,6 +26,7 @@ from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
+from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -36,6 +38,11 @@ from services.common.errors import from_rpc_error
 from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
 # Seconds that aiohttp gets to close connections, twice, after the drain.
@@ -60,12 +67,14 @@ class Facade:
         context: Context,
         port: int,
         metrics_port: int,
+        tls: "SSLContext | None",
     ) -> None:
         self._listeners = listeners
         self._runner = runner
         self._operations = operations
         self._context = context
         self._loop_delay = LoopDelay(asyncio.get_running_loop(), context.metrics)
+        self._tls = tls
         self.port = port
         self.metrics_port = metrics_port
 
@@ -87,7 +96,11 @@ class Facade:
         Facades may share both ports; 0 selects a free port. `channel` connects to the services.
         `identify` returns the owner of a key; by default the services are called. `telemetry`
         records spans, where there is a collector.
+
+        Raises:
+            OSError: a file of `server.tls_…` cannot be read, or holds no certificate or key.
         """
+        tls = server_context(settings.server)
         registry = CollectorRegistry()
         counted = Metrics(registry)
         later = asyncio.get_running_loop().call_later
@@ -138,8 +151,8 @@ class Facade:
         bound = _bound_socket(host, port)
         metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
         listeners = (
-            await _listen(bound, runner, context, plain),
-            await _listen(metrics_bound, operations, context, {}),
+            await _listen(bound, runner, context, plain, tls),
+            await _listen(metrics_bound, operations, context, {}, None),
         )
         return cls(
             listeners,
@@ -148,7 +161,16 @@ class Facade:
             context,
             bound.getsockname()[1],
             metrics_bound.getsockname()[1],
+            tls,
         )
+
+    def reload_certificate(self) -> None:
+        """Read the certificate again, for new connections; on an error keep the one in use."""
+        if self._tls is not None:
+            try:
+                load_certificate(self._tls, self._context.settings.server)
+            except OSError as error:
+                log.error("certificate not reloaded", extra={"error": str(error)})
 
     async def stop(self) -> None:
         """Stop listening, let requests in progress finish (`limits.drain_s`), and close.
@@ -197,6 +219,7 @@ async def _listen(
     runner: web.AppRunner,
     context: Context,
     plain: Mapping[bytes, PlainEndpoint],
+    tls: "SSLContext | None",
 ) -> asyncio.Server:
     """Serve the application of `runner` on a bound socket, and plain requests without aiohttp."""
     server = runner.server
@@ -205,7 +228,12 @@ async def _listen(
     connections = Connections(context.settings.limits, context.metrics)
     heads = UnfinishedHeads()
     return await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, connections, heads, context, plain), sock=bound, backlog=_BACKLOG
+        lambda: Connection(server, connections, heads, context, plain),
+        sock=bound,
+        backlog=_BACKLOG,
+        ssl=tls,
+        # It comes before the head, and has as much time.
+        ssl_handshake_timeout=context.settings.limits.head_timeout_s if tls else None,
     )
 
 

@@ -15,6 +15,9 @@ import typer
 from services import (
     admin_commands,
     articles_commands,
+    backup_commands,
+    doctor_commands,
+    envoy_commands,
     files_commands,
     keys_commands,
     limits_commands,
@@ -45,8 +48,12 @@ app.add_typer(memory_commands.app, name="memory")
 app.add_typer(articles_commands.groups, name="groups")
 app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")
+app.add_typer(envoy_commands.app, name="envoy")
 app.add_typer(config, name="config")
 app.command("usage")(usage_commands.usage)
+app.command()(doctor_commands.doctor)
+app.command()(backup_commands.backup)
+app.command()(backup_commands.restore)
 
 
 def main() -> None:
@@ -82,6 +89,7 @@ def up(
         drain_s=settings.limits.drain_s,
         workers=workers or _default_workers(),
         grpc=settings.server.grpc,
+        scheme="https" if settings.server.tls_certificate else "http",
     ).command()
     os.execv(command[0], command)
 

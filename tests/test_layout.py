@@ -1,6 +1,7 @@
-"""Limits on the tests themselves: the length of their files and of their names."""
+"""Limits on the tree: what lies at its top, the length of files of tests and of their names."""
 
 import ast
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,12 @@ TESTS = Path(__file__).parent
 # What client programs have installed is not ours.
 INSTALLED = {"node_modules", ".venv"}
 FILES = [path for path in TESTS.rglob("*.py") if INSTALLED.isdisjoint(path.parts)]
+# Names that architecture or convention puts at the top; those that begin with a dot are tools'.
+TOP = {
+    *("pyproject.toml", "README.md", "proto", "generated", "services", "facade", "envoy", "tests"),
+    *("Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "docs", "deploy"),
+    *("requirements.lock", "requirements-run.lock", "Dockerfile", "compose.yaml"),
+}
 MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
@@ -38,3 +45,11 @@ def test_test_names_are_short_and_unique_in_their_file():
         for name, count in names_in(path).items():
             assert len(name.rpartition(".")[2]) <= MAX_NAME_LENGTH, f"{path}: {name}"
             assert count == 1, f"{path}: {name} hides another test"
+
+
+def test_the_top_of_the_tree_holds_what_convention_puts_there():
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=TESTS.parent, capture_output=True, text=True, check=True
+    )
+    names = {line.partition("/")[0] for line in listed.stdout.splitlines()}
+    assert {name for name in names if not name.startswith(".")} <= TOP

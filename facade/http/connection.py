@@ -360,7 +360,7 @@ class Connection(web.RequestHandler):
         """
         self._input.discard()
         self.keep_alive(False)
-        if self.transport is not None:
+        if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()
         await asyncio.sleep(_LINGER_S)
 

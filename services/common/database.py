@@ -193,7 +193,7 @@ async def migrate(engine: AsyncEngine) -> None:
             further by a newer version.
     """
     async with reading(engine) as connection:
-        if await connection.run_sync(_revision) == HEAD:
+        if await connection.run_sync(find_revision) == HEAD:
             return
     async with writing_alone(engine) as connection:
         await connection.run_sync(_migrate)
@@ -224,7 +224,8 @@ async def _connect(engine: AsyncEngine) -> AsyncConnection:
         return await engine.connect()
 
 
-def _revision(connection: Connection) -> str | None:
+def find_revision(connection: Connection) -> str | None:
+    """Return the migration that the tables are at; None where there are none."""
     if not inspect(connection).has_table(_REVISION_TABLE):
         return None
     revision: str | None = connection.scalar(text(f"SELECT version_num FROM {_REVISION_TABLE}"))
@@ -236,7 +237,7 @@ def _migrate(connection: Connection) -> None:
     if is_new and connection.dialect.name == "sqlite":
         _make(connection)
     # Another process may have been here since; then there is no need for Alembic.
-    elif _revision(connection) != HEAD:
+    elif find_revision(connection) != HEAD:
         upgrade(connection)
 
 
@@ -267,7 +268,7 @@ def upgrade(connection: Connection) -> None:
     except CommandError as error:
         log.error("no way to migrate the database", exc_info=error)
         raise unavailable(
-            f"the database is at step {_revision(connection)}, which this version of the "
+            f"the database is at step {find_revision(connection)}, which this version of the "
             f"gateway does not know (it knows steps up to {HEAD}): run the version that made it"
         ) from error
     log.info("the database was migrated", extra={"step": HEAD})

@@ -7,12 +7,15 @@ EXAMPLE = """\
 # Settings of the gateway. Every key is optional; what stands here is the default
 # unless it is marked as an example. Environment over this file: GATEWAY_HOST,
 # GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_GRPC, GATEWAY_DATA_DIR,
-# GATEWAY_DATABASE_URL, GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a
-# running gateway read it again (providers, models, roles).
+# GATEWAY_DATABASE_URL, GATEWAY_DATABASE_URL_FILE, GATEWAY_BLOB_URL; GATEWAY_CONFIG names the
+# file. SIGHUP makes a running gateway read it again (providers and their keys, models, roles).
 
 [server]
 host = "127.0.0.1"
 port = 8080
+tls_certificate = ""          # PEM files; with both, callers use https://. SIGHUP reads them again
+tls_key = ""
+tls_client_ca = ""            # PEM file; then only callers that show a certificate of it connect
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
 metrics_port = 9464           # this machine, and a port of its own; 0: any free one
 grpc = ""                     # where gRPC callers go, as "127.0.0.1:50051"; empty: sockets in
@@ -26,6 +29,7 @@ plain_requests = true         # false: serve every request with aiohttp, also a 
 [storage]
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+database_url_file = ""        # or a file that holds it, such as a secret of Docker or Kubernetes
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and
                               # memory writes are refused; 0: never
@@ -38,7 +42,9 @@ enabled = true                # providers whose key is in the environment (`gate
 [providers.openai]            # an example; names of `gateway providers` need no address
 kind = "openai"               # openai (any compatible server) | anthropic | gemini | sandbox
 base_url = "https://api.openai.com/v1"
-api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
+api_key_env = "OPENAI_API_KEY"    # or api_key = "…", or api_key_file = "/run/secrets/openai":
+                              # a file that holds it, read again at SIGHUP; OPENAI_API_KEY_FILE in
+                              # the environment names one too
 headers = {}                  # sent along with every request, e.g. for a proxy
 pass_stateful = false         # let callers name things kept at the provider
 # fetches_urls = true         # images go to the provider by their address, which it fetches;
@@ -228,6 +234,7 @@ backend = ""                  # searxng | brave | tavily
 url = ""                      # of the SearXNG server, which needs `json` in its search.formats;
                               # of the others where they are not asked themselves
 api_key_env = ""              # or api_key = "…"; empty: BRAVE_API_KEY or TAVILY_API_KEY; for
+api_key_file = ""             # or a file that holds it
 api_key = ""                  # SearXNG a bearer token, where a proxy before it wants one
 max_results = 8               # of a search, at most 20
 timeout_s = 10
@@ -260,4 +267,23 @@ max_journal_bytes = 67108864  # of the journal of one process, some 300 bytes a 
                               # database does not answer; what goes beyond is not recorded
 keep_records_s = 2592000      # how long the record of a request is kept
 keep_days_s = 63158400        # how long the sums of a day are
+
+[envoy]                       # the Envoy in front: `gateway envoy config` and `gateway envoy run`
+host = "127.0.0.1"            # where it listens for callers, HTTP and gRPC on one port
+port = 10000
+admin_port = 9901             # its admin interface, on 127.0.0.1 alone
+metrics_host = "127.0.0.1"    # where it serves its own /stats/prometheus and /ready
+metrics_port = 0              # 0: nowhere
+certificate = ""              # PEM files; with both, callers use TLS
+private_key = ""
+client_ca = ""                # PEM file; then callers must show a certificate of it
+facades = []                  # addresses of the gateway's machines, ["10.0.0.1:8080"]; names are
+                              # looked up again and again. Empty: server.host and server.port
+grpc = []                     # and those for gRPC callers; empty: server.grpc, if there is one
+upstream_ca = ""              # PEM files: who has issued the certificates of the machines
+upstream_certificate = ""     # (server.tls_certificate, grpc.certificate), and what Envoy shows to
+upstream_private_key = ""     # them (server.tls_client_ca, grpc.client_ca)
+trusted_proxies = 0           # proxies in front of Envoy whose x-forwarded-for is believed
+admin_api = false             # let callers reach /admin/v1 and its gRPC services
+max_connections = 20000       # of callers, at a time
 """

@@ -6,6 +6,7 @@ the background.
 
 import asyncio
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -132,9 +133,33 @@ async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
     Raises:
         ValueError: the request failed, or the response is not JSON.
     """
+    response = await ask_models(client, provider, page)
+    try:
+        body = b""
+        while response.status == 200 and (piece := await response.read()):
+            body += piece
+            if len(body) > _MAX_LIST_BYTES:
+                raise ValueError("too long a list")
+        return orjson.loads(body)
+    finally:
+        response.close()
+
+
+async def ask_models(
+    client: http.Client,
+    provider: Provider,
+    page: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> http.Response:
+    """Request a server's list of models; return the response with its body unread.
+
+    Raises:
+        HttpError: connecting failed, or no valid response arrived.
+        TimeoutError: connecting timed out.
+    """
     url = URL(provider.base_url)
     headers = dict(provider.headers)
-    key = provider.key()
+    key = provider.key(environ)
     if provider.kind == "anthropic":
         from services.inference.providers import anthropic
 
@@ -150,15 +175,5 @@ async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
         url = url.joinpath("models")
         if key:
             headers.setdefault("Authorization", f"Bearer {key}")
-    response = await client.send(
-        http.origin_of(url), "GET", url.raw_path_qs, http.fields(headers.items())
-    )
-    try:
-        body = b""
-        while response.status == 200 and (piece := await response.read()):
-            body += piece
-            if len(body) > _MAX_LIST_BYTES:
-                raise ValueError("too long a list")
-        return orjson.loads(body)
-    finally:
-        response.close()
+    fields = http.fields(headers.items())
+    return await client.send(http.origin_of(url), "GET", url.raw_path_qs, fields)

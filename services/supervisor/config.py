@@ -17,6 +17,7 @@ class SupervisorConfig:
         workers: number of worker processes.
         grpc: `host:port` for gRPC callers, port 0 for any free port; "" for a Unix socket a
             worker, in `data_dir`.
+        scheme: of the address for HTTP, `http` or `https`.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class SupervisorConfig:
         drain_s: float,
         workers: int,
         grpc: str,
+        scheme: str = "http",
     ) -> None:
         self.host = host
         self.port = port
@@ -39,11 +41,12 @@ class SupervisorConfig:
         self.drain_s = drain_s
         self.workers = workers
         self.grpc = grpc
+        self.scheme = scheme
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
         """Parse the arguments of a command line that `command` returned."""
-        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc = arguments
+        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc, scheme = arguments
         return cls(
             host=host,
             port=int(port),
@@ -53,6 +56,7 @@ class SupervisorConfig:
             drain_s=float(drain_s),
             workers=int(workers),
             grpc=grpc,
+            scheme=scheme,
         )
 
     def command(self) -> list[str]:

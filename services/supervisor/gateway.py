@@ -77,7 +77,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
             nonlocal is_ready
             is_ready = True
             text = greeting(
-                base_url(config.host, port),
+                base_url(config.host, port, config.scheme),
                 base_url(config.metrics_host, metrics_port),
                 key,
                 os.path.join(config.data_dir, KEY_FILE),

@@ -5,10 +5,10 @@ _BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hel
 _LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, scheme: str = "http") -> str:
     """Return the URL at which this machine reaches a server that listens on `host`."""
     host = _LOOPBACKS.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def greeting(url: str, metrics_url: str, key: str, key_file: str, grpc: str = "") -> str:

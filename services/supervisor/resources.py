@@ -47,6 +47,21 @@ def locked(data_dir: str) -> Iterator[None]:
         yield
 
 
+def lock_holder(data_dir: str) -> str:
+    """Return the process that holds the lock of a data folder, or "" where none does."""
+    try:
+        file = open(os.path.join(data_dir, LOCK_FILE))
+    except OSError:
+        return ""  # no gateway of this user has run there
+    with file:
+        try:
+            # Shared, so that two who ask do not find each other.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().strip() or "unknown"
+    return ""
+
+
 @contextmanager
 def runtime_folder(data_dir: str) -> Iterator[str]:
     """Make a folder for the files of one run, which only this user may enter, and remove it.

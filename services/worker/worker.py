@@ -39,17 +39,25 @@ async def run_worker(
     services = await Services.start(
         SERVICES, grpc, loaded, clock, is_shared=True, telemetry=telemetry
     )
-    facade = await Facade.start(
-        services.channel,
-        host,
-        port,
-        loaded,
-        clock,
-        metrics_port=metrics_port,
-        identify=services.identify,
-        telemetry=telemetry,
-    )
-    lifecycle.on_reload = services.reload
+    try:
+        facade = await Facade.start(
+            services.channel,
+            host,
+            port,
+            loaded,
+            clock,
+            metrics_port=metrics_port,
+            identify=services.identify,
+            telemetry=telemetry,
+        )
+    except OSError as error:
+        lifecycle.fail(f"server: {error}")
+
+    def reload() -> None:
+        services.reload()
+        facade.reload_certificate()
+
+    lifecycle.on_reload = reload
     lifecycle.ready(key or "")
 
     await lifecycle.stopping.wait()

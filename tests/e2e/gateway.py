@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.e2e.processes import PYTHON, ROOT, Running, command, free_port
 
-_ADDRESS = r"http://127\.0\.0\.1:(\d+)"
+_FREE_PORTS = ("--port", "0", "--admin-port", "0", "--concurrency", "1")
+_ADDRESS = r"https?://127\.0\.0\.1:(\d+)"
 # What could make a gateway under test reach for somebody else's server or file.
 _UNSET = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -124,12 +125,18 @@ def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
 
 
 @contextmanager
-def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
-    """Run `envoy/run.py`, which starts a gateway and Envoy in front of it."""
-    environ = _environ(folder, upstream_port, free_port())
+def gateway_behind_envoy(
+    folder: Path, upstream_port: int, *, workers: int = 1, settings: str = ""
+) -> Iterator[Gateway]:
+    """Run `envoy/run.py`, which starts a gateway and Envoy in front of it.
+
+    What a process bounds is measured on one worker. `settings` is TOML, as of `gateway`.
+    """
+    environ = _environ(folder, upstream_port, free_port(), settings)
     services_port = free_port()
-    # What a process bounds is measured on one.
-    arguments = [*envoy_command(), "--services-port", str(services_port), "--", "--workers", "1"]
+    script = [PYTHON, str(ROOT / "envoy" / "run.py"), *_FREE_PORTS]
+    arguments = [*script, "--grpc-port", str(services_port), "--"]
+    arguments += ["--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder) as process:
         metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
@@ -140,15 +147,16 @@ def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
 @contextmanager
 def envoy_before(facade_port: int) -> Iterator[Gateway]:
     """Run Envoy alone, in front of whatever listens on a port; there is no key."""
-    with Running([*envoy_command(), "--facade-port", str(facade_port)]) as process:
+    environ = {"GATEWAY_CONFIG": "", "GATEWAY_PORT": str(facade_port), "GATEWAY_GRPC": ""}
+    with envoy_alone(environ) as process:
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
         yield Gateway(port, 0, "", process)
 
 
-def envoy_command() -> list[str]:
-    """Return the command that runs Envoy on free ports."""
-    script = str(ROOT / "envoy" / "run.py")
-    return [PYTHON, script, "--port", "0", "--admin-port", "0", "--concurrency", "1"]
+def envoy_alone(environ: Mapping[str, str], port: int = 0) -> Running:
+    """Return `gateway envoy run` on a port, with the settings that an environment names."""
+    options = ("--port", str(port), "--admin-port", "0", "--concurrency", "1")
+    return Running([command("gateway"), "envoy", "run", *options], environ=environ)
 
 
 def _environ(

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from http import HTTPStatus
@@ -15,6 +17,7 @@ from yarl import URL
 
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from tests.e2e.gateway import Gateway, envoy_before
+from tests.waiting import until
 
 TOO_LARGE = (64 << 20) + 1
 
@@ -32,7 +35,7 @@ async def test_health_and_documents_are_open_to_everyone(session: aiohttp.Client
 
 
 @pytest.mark.parametrize(
-    "path", ["/metrics", "/%6detrics", "/metrics?a", "/beta/v1/../../metrics", "/x"]
+    "path", ["/metrics", "/%6detrics", "/metrics?a", "/beta/v1/../../metrics", "/x", "/admin/v1/a"]
 )
 async def test_what_is_for_the_operator_is_not_there(
     session: aiohttp.ClientSession, path: str
@@ -157,6 +160,39 @@ async def test_a_request_that_was_sent_is_never_sent_again() -> None:
     ):
         assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert seen == [b"{}"]
+
+
+async def test_streams_end_before_envoy_does() -> None:
+    goes_on = asyncio.Event()
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first ")
+        await goes_on.wait()
+        await response.write(b"last")
+        return response
+
+    async with (
+        before_a_stand_in(web.post("/beta/v1/messages", stream)) as (envoy, _),
+        aiohttp.ClientSession(envoy.address) as session,
+        session.post("/beta/v1/messages") as answer,
+    ):
+        assert await answer.content.readany() == b"first "
+        os.kill(envoy.process.pid, signal.SIGTERM)
+
+        async def is_closed() -> bool:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", envoy.port)
+            except ConnectionRefusedError:
+                return True
+            writer.close()
+            return False
+
+        await until(is_closed, within_s=10, every_s=0.05)
+        goes_on.set()
+        assert await answer.content.read() == b"last"
+        assert await asyncio.to_thread(envoy.process.stop) == 0
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ def _price(usage: Usage, provider: str, model: str) -> int | None:
 async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LimitedGateways]:
     """A gateway whose clock stands 20 s before the end of a minute."""
     folder = tmp_path_factory.mktemp("gateway")
-    with patch("services.assembly.no_price", _price):
+    with patch("services.inference.engine.Engine.cost_of", staticmethod(_price)):
         async with limited_gateways(folder, Storage(data_dir=folder)) as one:
             yield one
 

@@ -22,6 +22,7 @@ from services.common.settings.providers import (
     Price,
     Provider,
 )
+from services.common.settings.proxy import Envoy
 from services.common.settings.sections import (
     MAX_FILE_LIFETIME_S,
     Adaptation,
@@ -60,6 +61,7 @@ __all__ = [
     "Balance",
     "Deployment",
     "Discovery",
+    "Envoy",
     "Grpc",
     "Input",
     "Limits",

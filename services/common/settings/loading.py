@@ -11,6 +11,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from services.common.settings.base import Name, Section, SettingsError
 from services.common.settings.messages import words
 from services.common.settings.providers import Model, Provider, with_preset
+from services.common.settings.proxy import Envoy
+from services.common.settings.secret_files import with_secrets
 from services.common.settings.sections import (
     Adaptation,
     Admin,
@@ -38,6 +40,7 @@ ENVIRONMENT = {
     "GATEWAY_GRPC": ("server", "grpc"),
     "GATEWAY_DATA_DIR": ("storage", "data_dir"),
     "GATEWAY_DATABASE_URL": ("storage", "database_url"),
+    "GATEWAY_DATABASE_URL_FILE": ("storage", "database_url_file"),
     "GATEWAY_BLOB_URL": ("storage", "blob_url"),
 }
 CONFIG_VARIABLE = "GATEWAY_CONFIG"
@@ -62,6 +65,7 @@ class Settings(Section):
     telemetry: Telemetry = Telemetry()
     response_cache: ResponseCache = ResponseCache()
     usage: Usage = Usage()
+    envoy: Envoy = Envoy()
 
     @field_validator("providers", mode="before")
     @classmethod
@@ -98,10 +102,12 @@ class Settings(Section):
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings of this process.
 
-    The file is the one GATEWAY_CONFIG names, else `./gateway.toml` if it is there.
+    The file is the one GATEWAY_CONFIG names, else `./gateway.toml` if it is there. Files that
+    hold secrets are read too.
 
     Raises:
-        SettingsError: the file is missing, no TOML, or holds a key or value that is wrong.
+        SettingsError: the file is missing, no TOML, or holds a key or value that is wrong; a file
+            with a secret cannot be read.
     """
     named = environ.get(CONFIG_VARIABLE)
     path = Path(named) if named else DEFAULT_FILE
@@ -116,7 +122,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     for variable, (section, key) in ENVIRONMENT.items():
         if value := environ.get(variable):
             content.setdefault(section, {})[key] = value
-    return parse(content, str(path))
+    return parse(with_secrets(content, environ, str(path)), str(path))
 
 
 def parse(content: Mapping[str, Any], source: str) -> Settings:

@@ -58,13 +58,14 @@ class Provider(Section):
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     api_key_env: str = ""
+    api_key_file: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
     pass_stateful: bool = False
     fetches_urls: bool | None = None
     responses: bool | None = None
     price: Price | None = None
 
-    @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
+    @field_validator("base_url", "api_key", "api_key_env", "api_key_file", "headers", mode="before")
     @classmethod
     def _is_literal(cls, value: Any) -> Any:
         return without_variables(value)

@@ -23,6 +23,9 @@ class Server(Section):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    tls_certificate: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
     metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
     grpc: str = ""
@@ -45,6 +48,14 @@ class Server(Section):
         if value and not _HOST_AND_PORT.fullmatch(value):
             raise ValueError('an address and a port are needed, "127.0.0.1:50051"; or ""')
         return value
+
+    @model_validator(mode="after")
+    def _certificate_has_key(self) -> Self:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise ValueError("tls_certificate and tls_key go together")
+        if self.tls_client_ca and not self.tls_certificate:
+            raise ValueError("tls_client_ca: tls_certificate and tls_key are needed with it")
+        return self
 
     @field_validator("metrics_host")
     @classmethod
@@ -70,6 +81,7 @@ class Storage(Section):
 
     data_dir: Path = Path("var")
     database_url: str = ""
+    database_url_file: str = ""
     blob_url: str = ""
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
 

@@ -20,6 +20,7 @@ class WebSearch(Section):
     url: str = ""
     api_key: SecretStr = SecretStr("")
     api_key_env: str = ""
+    api_key_file: str = ""
     max_results: Annotated[int, Field(ge=1, le=20)] = 8
     timeout_s: Annotated[float, Field(gt=0)] = 10
 

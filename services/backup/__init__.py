@@ -1,0 +1,1 @@
+"""Backups of a gateway's data on one machine: SQLite and the folder of files."""

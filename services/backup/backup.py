@@ -1,0 +1,166 @@
+"""Makes a backup of a gateway's data, while the gateway runs.
+
+1. The files of users are linked into a folder beside theirs, so that none is deleted under way.
+2. The database is copied at one moment, by SQLite's backup API.
+3. Files that came in between are linked too. The rows of the copy now have their files, unless
+   one was uploaded and deleted since the first step: then the next round has neither.
+4. The links are copied to the backup, read again, and the manifest is written last: a folder
+   without one is no backup.
+
+So everything that was acknowledged before the start is in the backup, and what was written while
+it ran may be.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from services.accounts import development
+from services.backup.copying import check_database, copy, entry_of, opened, snapshot, sync_folder
+from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, Entry, Manifest
+from services.common.settings import Storage
+
+# The blobs of whole uploads. Others are being written.
+_BLOB = re.compile(r"file-[0-9A-Z]{26}", re.ASCII)
+_STAGE = "backup"
+_ROUNDS = 10
+_USE_INSTEAD = (
+    "gateway backup is for SQLite and files on this machine. For PostgreSQL use pg_dump, or the "
+    "server's continuous archiving, first; for a bucket its versioning or replication, after it. "
+    "Objects without a row are cleared away by the first sweep after limits.orphan_grace_s"
+)
+
+
+def check_is_local(storage: Storage) -> None:
+    """Return if the data are all on this machine.
+
+    Raises:
+        BackupError: they are not; the text says what to use.
+    """
+    if storage.database_url or storage.blob_url:
+        raise BackupError(_USE_INSTEAD)
+
+
+def back_up(storage: Storage, target: Path, now: datetime) -> Manifest:
+    """Copy the data of a gateway, which may run, into a new or an empty folder.
+
+    Raises:
+        BackupError: the data are elsewhere, there are none, the folder is not empty, or the copy
+            did not come out right.
+        OSError: something cannot be read or written.
+    """
+    check_is_local(storage)
+    source = storage.data_dir
+    database = source / DATABASE
+    if not database.exists():
+        raise BackupError(f"{database}: is not there; no gateway has run in {source.absolute()}")
+    if target.exists() and any(target.iterdir()):
+        raise BackupError(f"{target}: is not empty")
+    if target.absolute().is_relative_to(source.absolute()):
+        raise BackupError(f"{target}: is in the data folder; name one elsewhere, on another disk")
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (target / BLOBS).mkdir(mode=0o700)
+    with _stage(source / _STAGE) as stage:
+        _copy_consistently(source, stage, target / DATABASE)
+        for blob in sorted(stage.iterdir()):
+            copy(blob, target / BLOBS / blob.name)
+    with suppress(FileNotFoundError):
+        copy(source / development.FILE, target / development.FILE)
+    return _finish(target, now)
+
+
+@contextmanager
+def _stage(folder: Path) -> Iterator[Path]:
+    """Make a folder for links, of which one backup at a time has the use, and remove it.
+
+    Raises:
+        BackupError: another backup is being made.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Of a backup that was killed.
+        for one in folder.iterdir():
+            one.unlink()
+        yield folder
+        shutil.rmtree(folder)
+    except BlockingIOError as error:
+        raise BackupError(f"{folder}: another backup is being made") from error
+    finally:
+        os.close(descriptor)
+
+
+def _copy_consistently(source: Path, stage: Path, database: Path) -> None:
+    """Copy the database, and link the files that its rows name."""
+    for _ in range(_ROUNDS):
+        _link(source / BLOBS, stage)
+        snapshot(source / DATABASE, database)
+        _link(source / BLOBS, stage)
+        rows = _file_rows(database)
+        if all((stage / name).exists() for name in rows):
+            # Bytes without a row, of uploads under way or of files deleted since, are no use.
+            for blob in stage.iterdir():
+                if blob.name not in rows:
+                    blob.unlink()
+            return
+    missing = next(name for name in rows if not (stage / name).exists())
+    raise BackupError(
+        f"{source / BLOBS / missing}: is not there, though the database names it; "
+        "see the log of the gateway, or delete the file over the API"
+    )
+
+
+def _link(blobs: Path, stage: Path) -> None:
+    if not blobs.exists():
+        return
+    with os.scandir(blobs) as listing:
+        for one in listing:
+            if _BLOB.fullmatch(one.name):
+                try:
+                    os.link(one.path, stage / one.name)
+                except (FileExistsError, FileNotFoundError):
+                    continue  # linked before, or deleted now
+                except OSError as error:
+                    raise BackupError(
+                        f"{blobs}: this file system has no hard links ({error.strerror}); use a "
+                        "snapshot of the file system"
+                    ) from error
+
+
+def _file_rows(database: Path) -> Mapping[str, Entry]:
+    """Return the size and digest of each file that the database names, by its id."""
+    with opened(database) as connection:
+        rows = connection.execute("SELECT id, size_bytes, sha256 FROM files")
+        return {name: Entry(size, digest) for name, size, digest in rows}
+
+
+def _finish(target: Path, now: datetime) -> Manifest:
+    """Read the copies again, and write the manifest.
+
+    Raises:
+        BackupError: the database is damaged, or a file is not what its row says.
+    """
+    migration = check_database(target / DATABASE)
+    paths = [path for path in target.rglob("*") if path.is_file()]
+    files = {str(path.relative_to(target)): entry_of(path) for path in paths}
+    for name, row in _file_rows(target / DATABASE).items():
+        if files[f"{BLOBS}/{name}"] != row:
+            raise BackupError(
+                f"{BLOBS}/{name}: its digest is not the one that the database has: the disk has "
+                "damaged it; restore it from an older backup, or delete it over the API"
+            )
+    manifest = Manifest(now.isoformat(timespec="seconds"), migration, files)
+    for folder in (target / BLOBS, target):
+        sync_folder(folder)
+    unfinished = target / f"{NAME}.new"
+    unfinished.write_text(manifest.encode())
+    unfinished.chmod(0o600)
+    os.replace(unfinished, target / NAME)
+    sync_folder(target)
+    return manifest

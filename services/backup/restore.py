@@ -1,0 +1,84 @@
+"""Puts a backup into an empty data folder.
+
+The database comes last: a folder in which it was cut short has none, and no gateway serves half of
+a backup.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from services.backup.backup import check_is_local
+from services.backup.copying import check_database, copy, sync_folder
+from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, Manifest
+from services.common.migrations import HEAD
+from services.common.settings import Storage
+from services.supervisor.process import StartError
+from services.supervisor.resources import LOCK_FILE, locked
+
+
+def restore(storage: Storage, source: Path) -> Manifest:
+    """Copy a backup into the data folder, and check every byte of it.
+
+    Raises:
+        BackupError: the data folder is elsewhere or not empty, a gateway runs there, or the
+            backup is not whole.
+        OSError: something cannot be read or written.
+    """
+    check_is_local(storage)
+    manifest = _read_manifest(source)
+    folder = storage.data_dir
+    try:
+        with locked(str(folder)):
+            if {one.name for one in folder.iterdir()} - {LOCK_FILE}:
+                raise BackupError(
+                    f"{folder.absolute()}: is not empty; move what is there, or name another "
+                    "folder with GATEWAY_DATA_DIR"
+                )
+            try:
+                _put(manifest, source, folder)
+            except BaseException:
+                _clear(folder)
+                raise
+    except StartError as error:
+        raise BackupError(str(error)) from error
+    return manifest
+
+
+def _read_manifest(source: Path) -> Manifest:
+    try:
+        text = (source / NAME).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackupError(f"{source}: is no complete backup: it has no {NAME}") from error
+    manifest = Manifest.decode(text)
+    if manifest.migration > HEAD:
+        raise BackupError(
+            f"{source}: is at step {manifest.migration}, which this version of the gateway does "
+            f"not know (it knows steps up to {HEAD}): restore it with the version that made it"
+        )
+    return manifest
+
+
+def _put(manifest: Manifest, source: Path, folder: Path) -> None:
+    (folder / BLOBS).mkdir(mode=0o700)
+    unfinished = folder / f"{DATABASE}.new"
+    for path, entry in manifest.files.items():
+        target = unfinished if path == DATABASE else folder / path
+        try:
+            found = copy(source / path, target)
+        except FileNotFoundError as error:
+            raise BackupError(f"{source / path}: is not there, though {NAME} names it") from error
+        if found != entry:
+            raise BackupError(f"{source / path}: is not what was backed up: its digest differs")
+    check_database(unfinished)
+    sync_folder(folder / BLOBS)
+    os.replace(unfinished, folder / DATABASE)
+    sync_folder(folder)
+
+
+def _clear(folder: Path) -> None:
+    for one in folder.iterdir():
+        if one.is_dir():
+            shutil.rmtree(one)
+        elif one.name != LOCK_FILE:
+            one.unlink()

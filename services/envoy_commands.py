@@ -1,0 +1,85 @@
+"""Commands of `gateway envoy`: the configuration of an Envoy in front of the gateway."""
+
+import os
+import socket
+from typing import Annotated
+
+import typer
+
+from services.console import FLAGS, WRONG, fail, read_settings
+
+app = typer.Typer(help="Show or run the Envoy in front of the gateway.", **FLAGS)
+
+_Port = Annotated[
+    int | None, typer.Option("--port", min=0, max=65535, help="In place of envoy.port; 0: any.")
+]
+_AdminPort = Annotated[
+    int | None,
+    typer.Option("--admin-port", min=0, max=65535, help="In place of envoy.admin_port; 0: any."),
+]
+
+
+@app.command("config")
+def show_config() -> None:
+    """Print the configuration of an Envoy, made from the settings.
+
+    It is JSON, which Envoy reads as a file envoy.json. It names files of keys, and holds none.
+    """
+    from services.common.settings import SettingsError
+    from services.envoy.bootstrap import bootstrap, encode
+
+    try:
+        typer.echo(encode(bootstrap(read_settings())), nl=False)
+    except SettingsError as error:
+        fail(str(error), WRONG)
+
+
+@app.command()
+def run(
+    port: _Port = None,
+    admin_port: _AdminPort = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Threads of Envoy.  [default: one a CPU core]")
+    ] = None,
+) -> None:
+    """Run an Envoy with that configuration until SIGTERM or Ctrl-C.
+
+    Prints the address once a gateway behind it is healthy. On SIGTERM it stops listening, and
+    requests in progress have limits.drain_s to end.
+    """
+    import asyncio
+
+    from services.common.settings import SettingsError
+    from services.envoy.process import EnvoyError, run_envoy
+
+    settings = read_settings()
+    envoy = settings.envoy
+    chosen = {
+        "port": free_port(envoy.port if port is None else port, envoy.host),
+        "admin_port": free_port(
+            envoy.admin_port if admin_port is None else admin_port, "127.0.0.1"
+        ),
+    }
+    settings = settings.model_copy(update={"envoy": envoy.model_copy(update=chosen)})
+    scheme = "https" if envoy.certificate else "http"
+    line = f"envoy listens on {scheme}://{envoy.host}:{chosen['port']}"
+    threads = concurrency or os.cpu_count() or 1
+    try:
+        status = asyncio.run(run_envoy(settings, threads, lambda: print(line, flush=True)))
+    except SettingsError as error:
+        fail(str(error), WRONG)
+    except EnvoyError as error:
+        fail(str(error))
+    if status:
+        fail(f"envoy ended with status {status}; its own lines above say why")
+
+
+def free_port(port: int, host: str) -> int:
+    """Return a port, or one that nothing listens on in place of 0."""
+    if port:
+        return port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        found: int = probe.getsockname()[1]
+        return found
