@@ -73,7 +73,12 @@ def _is_plain_input(given: object) -> bool:
         return bool(given)
     items = cast("Sequence[Mapping[str, Any]]", given)
     # One of the assistant's at the end is gone on with.
-    return items[-1].get("role") != "assistant" and all(map(_is_plain_item, items))
+    if items[-1].get("role") == "assistant":
+        return False
+    for item in items:
+        if not _is_plain_item(item):
+            return False
+    return True
 
 
 def _is_plain_item(item: Mapping[str, Any]) -> bool:

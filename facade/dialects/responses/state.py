@@ -110,7 +110,8 @@ class Reference:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+# A frozen class takes three times as long to create, and each request has one.
+@dataclass(slots=True)
 class ResponseState:
     """What a request says about stored responses, and what its response repeats.
 
