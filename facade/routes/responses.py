@@ -1,7 +1,5 @@
 """POST /beta/v1/responses."""
 
-from functools import partial
-
 from facade.background_responses import BackgroundResponse
 from facade.dialects.responses import (
     ResponseState,
@@ -59,8 +57,8 @@ async def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) ->
     response = await generate(
         exchange,
         parsed,
-        partial(render_response, response_id=response_id, created=created, echo=echo),
-        partial(pass_on_response, response_id=response_id, echo=echo),
+        lambda answer: render_response(answer, response_id=response_id, created=created, echo=echo),
+        lambda body: pass_on_response(body, response_id, echo),
     )
     if store is not None and isinstance(response, JsonResponse):
         await store.store(response.body)

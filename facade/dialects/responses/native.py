@@ -5,18 +5,19 @@ numbers of events.
 """
 
 import re
-from typing import Any
 
 import orjson
 
-from facade.dialects.responses.state import Echo
+from facade.dialects.responses.state import OF_STATE, Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
 # The beginning of an event whose number comes as OpenAI writes it.
 _HEAD = re.compile(rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),')
-# Between the events of a run, as `Event.native` says.
-_SEPARATOR = b"\x1e"
+# Between the lines of a server-sent event, and after each.
+_DATA, _BLANK = b"\ndata: ", b"\n\n"
+# Members that the gateway writes itself.
+_OF_GATEWAY = frozenset({"id", *OF_STATE})
 # Inside of a string the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
 # Events with a response object; the last ones end the answer.
@@ -30,8 +31,15 @@ _KEPT = _WITH_RESPONSE | {_ITEM_DONE}
 
 
 def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
-    """Return a provider's response object with the gateway's id and state."""
-    return orjson.dumps(_laid_over(orjson.loads(body), response_id, echo))
+    """Return a provider's response object with the gateway's id and state.
+
+    Args:
+        body: the object without them, as JSON.
+        response_id: the gateway's id.
+        echo: the state.
+    """
+    members = body[1:-1] or b'"object":"response"'
+    return b'{"id":"%b",%b,%b}' % (response_id.encode(), members, echo.state)
 
 
 class NativeEvents:
@@ -59,11 +67,8 @@ class NativeEvents:
         self.response = b""
 
     def write(self, event: bytes) -> None:
-        """Write an event of the provider's, a JSON object, or a run of them."""
+        """Write an event of the provider's, a JSON object."""
         head = _HEAD.match(event)
-        if _SEPARATOR in event:
-            self._write_run(event, head)
-            return
         if b"\n" in event or b"\r" in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
@@ -84,16 +89,21 @@ class NativeEvents:
         else:
             self._write(kind, event)
 
-    def _write_run(self, run: bytes, head: re.Match[bytes] | None) -> None:
-        """Write the events of a run, which have one type and are numbered on from the first."""
-        if head is None or int(head[2]) != self._writer.number:
-            for event in run.split(_SEPARATOR):
-                self.write(event)
+    def write_run(self, text: bytes, count: int, number: int) -> None:
+        """Write deltas of the provider's that come as server-sent events.
+
+        Args:
+            text: of the events.
+            count: how many they are.
+            number: of the first one; those of the others follow.
+        """
+        writer = self._writer
+        if number == writer.number:
+            writer.number += count
+            writer.out.append(text)
             return
-        before = b"event: %b\ndata: " % head[1]
-        between = b"\n\n" + before
-        self._writer.number += 1 + run.count(_SEPARATOR)
-        self._writer.out += (before, run.replace(_SEPARATOR, between), b"\n\n")
+        for event in text.split(_BLANK)[:-1]:
+            self.write(event.partition(_DATA)[2])
 
     def write_end(self) -> None:
         """Write the event that ends the answer."""
@@ -113,7 +123,10 @@ class NativeEvents:
 
     def _with_response(self, kind: str, event: bytes) -> bytes:
         fields = orjson.loads(event)
-        response = orjson.dumps(_laid_over(fields["response"], self._id, self._echo))
+        rest = dict(fields["response"])
+        for name in _OF_GATEWAY:
+            rest.pop(name, None)
+        response = pass_on_response(orjson.dumps(rest), self._id, self._echo)
         if kind in _ENDS:
             self.response = response
         return orjson.dumps({**fields, "response": orjson.Fragment(response)})
@@ -121,11 +134,11 @@ class NativeEvents:
 
 def _numbered(event: bytes, number: int) -> bytes:
     """Return an event with another sequence number."""
+    head = _HEAD.match(event)
+    if head is not None:
+        written = b'{"type":"%b","sequence_number":%d,' % (head[1], number)
+        return written + event[head.end() :]
     found = _NUMBER.findall(event)
     if len(found) == 1:
         return _NUMBER.sub(b'"sequence_number":%d' % number, event)
     return orjson.dumps({**orjson.loads(event), "sequence_number": number})
-
-
-def _laid_over(response: dict[str, Any], response_id: str, echo: Echo) -> dict[str, Any]:
-    return {**response, "id": response_id, **orjson.loads(b"{%b}" % echo.state)}

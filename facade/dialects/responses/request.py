@@ -99,6 +99,7 @@ def parse_request(
     fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
     lazy = None
     if fields is None:
+        _ = state.echo.json  # of a large body, of which nothing is to be held
         request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, origins, request)
@@ -107,7 +108,7 @@ def parse_request(
     else:
         lazy = _lazy(wire, fields, origins, size)
         request = lazy.request
-    if wire.conversation is not None and wire.memory_id is None:
+    if state.conversation is not None and wire.memory_id is None:
         wire.memory_id = state.conversation
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     return ParsedRequest(request, lazy, stream, origins, state)
@@ -164,9 +165,10 @@ def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequ
 
 def _check(wire: ResponseRequest, stream: bool) -> None:
     """Check fields that depend on each other."""
-    if wire.stream_options is not None and not stream:
+    held = wire.__dict__
+    if held["stream_options"] is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    if wire.conversation is not None:
+    if held["conversation"] is not None:
         name = conversation_name(wire)
         if wire.previous_response_id is not None:
             raise invalid(
@@ -175,9 +177,9 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
             )
         if not (name and name.isprintable()):
             raise invalid("conversation", "conversation: must be 1 to 256 printable characters")
-    if wire.background and wire.store is False:
+    if held["background"] and held["store"] is False:
         raise invalid("background", "background: needs store to be true")
-    if wire.input is None and wire.previous_response_id is None and wire.prompt is None:
+    if held["input"] is None and wire.previous_response_id is None and wire.prompt is None:
         raise invalid("input", "input: is required")
 
 
@@ -189,8 +191,10 @@ def _dump(value: object) -> bytes:
 def _state(
     wire: ResponseRequest, new_id: Callable[[str], str], dump: Callable[[object], bytes]
 ) -> ResponseState:
-    store = wire.store is not False
-    given = wire.input or ()
+    # Attributes of the wire type are looked up slowly.
+    held = wire.__dict__
+    store = held["store"] is not False
+    given = held["input"] or ()
     if isinstance(given, str):
         part = {"type": "input_text", "text": given}
         said = {"type": "message", "role": "user", "content": [part]}
@@ -199,19 +203,19 @@ def _state(
     references = [
         Reference(index, item["id"], f"input[{index}]")
         for index, item in enumerate(items)
-        if _kind(item) == _REFERENCE
+        if (kind := item.get("type")) == _REFERENCE or (not kind and "role" not in item)
     ]
     written: Sequence[bytes] = ()
     if store or references:
         written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
     return ResponseState(
         store=store,
-        background=wire.background or False,
-        previous_response_id=wire.previous_response_id,
+        background=held["background"] or False,
+        previous_response_id=held["previous_response_id"],
         conversation=conversation_name(wire),
         input_items=written,
         references=references,
-        instructions=wire.instructions,
+        instructions=held["instructions"],
         echo=echo_of(wire, dump),
     )
 

@@ -30,7 +30,7 @@ _SETTINGS = frozenset(
     }
 )
 _CONVERSATION = frozenset({"input", "instructions", "tools"})
-_BESIDE = _CONVERSATION | {"model", "stream", "store", "background"}
+_PLAIN = _SETTINGS | _CONVERSATION | {"model", "stream", "store", "background"}
 
 
 def plain_settings(wire: ResponseRequest) -> dict[str, object] | None:
@@ -38,27 +38,27 @@ def plain_settings(wire: ResponseRequest) -> dict[str, object] | None:
 
     None where some are checked, renamed or left out.
     """
-    if wire.model_extra or not wire.model_fields_set <= _SETTINGS | _BESIDE:
+    given = wire.model_fields_set
+    if wire.model_extra or not given <= _PLAIN:
         return None
     held = wire.__dict__
-    return {
-        name: value
-        for name in wire.model_fields_set & _SETTINGS
-        if (value := held[name]) is not None
-    }
+    return {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
 
 
 def source_of(wire: ResponseRequest) -> Mapping[str, object] | None:
     """Return the fields of a conversation, None where it has to be translated."""
-    if wire.previous_response_id is not None or wire.conversation is not None:
+    # Attributes of the wire type are looked up slowly.
+    held = wire.__dict__
+    if held["previous_response_id"] is not None or held["conversation"] is not None:
         return None
-    if wire.prompt is not None or not _is_plain_input(wire.input):
+    given = held["input"]
+    if held["prompt"] is not None or not _is_plain_input(given):
         return None
-    fields: dict[str, object] = {"input": wire.input}
-    if wire.instructions:
-        fields["instructions"] = wire.instructions
-    if wire.tools:
-        tools = cast("Sequence[Mapping[str, Any]]", wire.tools)
+    fields: dict[str, object] = {"input": given}
+    if held["instructions"]:
+        fields["instructions"] = held["instructions"]
+    if held["tools"]:
+        tools = cast("Sequence[Mapping[str, Any]]", held["tools"])
         if not all(map(_is_plain_tool, tools)):
             return None
         names = [tool["name"] for tool in tools if "name" in tool]
@@ -73,7 +73,12 @@ def _is_plain_input(given: object) -> bool:
         return bool(given)
     items = cast("Sequence[Mapping[str, Any]]", given)
     # One of the assistant's at the end is gone on with.
-    return items[-1].get("role") != "assistant" and all(map(_is_plain_item, items))
+    if items[-1].get("role") == "assistant":
+        return False
+    for item in items:
+        if not _is_plain_item(item):
+            return False
+    return True
 
 
 def _is_plain_item(item: Mapping[str, Any]) -> bool:

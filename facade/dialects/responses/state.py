@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import orjson
@@ -43,24 +43,56 @@ _DEFAULTS = orjson.dumps(_REPEATED)[1:-1]
 # Sets of fields that requests give, as programs give the same few.
 _COMBINATIONS = 256
 # In a native provider's response, the fields that are the gateway's.
-_OF_STATE = ("background", "conversation", "previous_response_id", "store")
+OF_STATE = ("background", "conversation", "previous_response_id", "store")
+# Those of a response that belongs to none before it, by whether it is stored.
+_STATES = [
+    b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
+    for store in (b"false", b"true")
+]
 
 
-@dataclass(frozen=True, slots=True)
 class Echo:
     """The fields of a request that its response repeats.
 
     Attributes:
-        json: they, as members of a JSON object without its braces.
-        state: those of them about stored responses, likewise.
+        state: those of them about stored responses, as members of a JSON object without its braces.
         logprobs: whether the response has log probabilities.
         sources: whether its searches list the pages that were found.
     """
 
-    json: bytes
-    state: bytes
-    logprobs: bool = False
-    sources: bool = False
+    __slots__ = ("_json", "logprobs", "sources", "state")
+
+    def __init__(
+        self,
+        json: bytes | Callable[[], bytes],
+        state: bytes,
+        *,
+        logprobs: bool = False,
+        sources: bool = False,
+    ) -> None:
+        """Create the fields; `json` is all of them, or returns them when they are needed."""
+        self._json = json
+        self.state = state
+        self.logprobs = logprobs
+        self.sources = sources
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Echo):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[bytes, bytes, bool, bool]:
+        return self.json, self.state, self.logprobs, self.sources
+
+    @property
+    def json(self) -> bytes:
+        """All of them, as members of a JSON object without its braces."""
+        if callable(self._json):
+            self._json = self._json()
+        return self._json
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +110,8 @@ class Reference:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+# A frozen class takes three times as long to create, and each request has one.
+@dataclass(slots=True)
 class ResponseState:
     """What a request says about stored responses, and what its response repeats.
 
@@ -129,13 +162,43 @@ class ResponseState:
             **dumped,
             "input_items": [item.encode() for item in dumped["input_items"]],
             "references": [Reference(*one) for one in dumped["references"]],
-            "echo": Echo(json.encode(), state.encode(), logprobs, sources),
+            "echo": Echo(json.encode(), state.encode(), logprobs=logprobs, sources=sources),
         }
         return cls(**given)
 
 
 def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
-    """Return what the response to a request repeats; `dump` serializes its values."""
+    """Return what the response to a request repeats; `dump` serializes its values.
+
+    Most of it is only read when the gateway writes the response itself.
+    """
+    include = wire.__dict__["include"] or ()
+    return Echo(
+        partial(_repeated, wire, dump),
+        _state(wire),
+        logprobs=LOGPROBS in include,
+        sources=SOURCES in include,
+    )
+
+
+def _state(wire: ResponseRequest) -> bytes:
+    """Return the members about stored responses."""
+    held, name = wire.__dict__, conversation_name(wire)
+    background, before = held["background"] or False, held["previous_response_id"]
+    store = held["store"] is not False
+    if name is None and before is None and not background:
+        return _STATES[store]
+    state: dict[str, object] = {
+        "background": background,
+        "conversation": None if name is None else {"id": name},
+        "previous_response_id": before,
+        "store": store,
+    }
+    return orjson.dumps(state)[1:-1]
+
+
+def _repeated(wire: ResponseRequest, dump: Callable[[object], bytes]) -> bytes:
+    """Return the members of all fields that a response repeats."""
     held = wire.__dict__
     given: dict[str, object] = {
         name: value
@@ -152,14 +215,9 @@ def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
         given["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
     if given.get("service_tier") == "auto":
         del given["service_tier"]
-    state = {name: given.get(name, _REPEATED[name]) for name in _OF_STATE}
-    include = wire.include or ()
-    return Echo(
-        b"%b,%b" % (dump(given)[1:-1], _defaults_beside(frozenset(given))) if given else _DEFAULTS,
-        dump(state)[1:-1],
-        logprobs=LOGPROBS in include,
-        sources=SOURCES in include,
-    )
+    if not given:
+        return _DEFAULTS
+    return b"%b,%b" % (dump(given)[1:-1], _defaults_beside(frozenset(given)))
 
 
 @lru_cache(_COMBINATIONS)
@@ -170,7 +228,7 @@ def _defaults_beside(names: frozenset[str]) -> bytes:
 
 def conversation_name(wire: ResponseRequest) -> str | None:
     """Return the name of the conversation that a request belongs to."""
-    given = wire.conversation
+    given = wire.__dict__["conversation"]
     return given if given is None or isinstance(given, str) else given["id"]
 
 

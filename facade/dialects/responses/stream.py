@@ -176,8 +176,11 @@ class ResponseStream:
     def _pass_on(self, events: Iterable[Event], native: NativeEvents) -> None:
         """Write the provider's own events; those without one say nothing more."""
         for event in events:
-            if event.native:
-                native.write(event.native)
+            if sent := event.native:
+                if count := event.native_count:
+                    native.write_run(sent, count, event.native_number)
+                else:
+                    native.write(sent)
             kind = event.WhichOneof("kind")
             if kind == "usage":
                 self.usage = event.usage

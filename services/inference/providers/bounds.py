@@ -116,6 +116,8 @@ def tokens(value: object) -> int:
     Raises:
         ValueError: it is none.
     """
+    if type(value) is int and 0 <= value < MAX_TOKENS:
+        return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or not 0 <= value < MAX_TOKENS:

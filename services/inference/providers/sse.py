@@ -109,23 +109,28 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     Returns:
         None in place of an event without data.
     """
+    # Nearly all events are one line of data, or one with their type and one of data.
     if text.startswith(_DATA, at):
-        # Nearly all events are one line of data.
-        end = text.index(BLANK, at)
-        line = text[at + len(_DATA) : end]
-        if b"\n" not in line:
-            return ServerSentEvent(_DEFAULT_EVENT, line), end + len(BLANK)
+        end = text.index(b"\n", at)
+        if text.startswith(b"\n", end + 1):
+            return ServerSentEvent(_DEFAULT_EVENT, text[at + len(_DATA) : end]), end + len(BLANK)
+    elif text.startswith(_EVENT, at):
+        begin = text.index(b"\n", at) + 1
+        if text.startswith(_DATA, begin):
+            end = text.index(b"\n", begin)
+            if text.startswith(b"\n", end + 1):
+                name = text[at + len(_EVENT) : begin - 1].decode("utf-8", "replace")
+                data = text[begin + len(_DATA) : end]
+                return ServerSentEvent(name or _DEFAULT_EVENT, data), end + len(BLANK)
     elif text.startswith(b"\n", at):
         return None, _after_nothing(text, at)
-    else:
-        end = text.index(BLANK, at)
+    return _read_lines(text, at)
+
+
+def _read_lines(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
+    """Parse an event of any lines; see `read_event`."""
+    end = text.index(BLANK, at)
     lines = text[at:end]
-    if lines.startswith(_EVENT) and lines.count(b"\n") == 1:
-        # Nearly all events of dialects with named events are like this.
-        first, second = lines.split(b"\n")
-        if second.startswith(_DATA):
-            event = first[len(_EVENT) :].decode("utf-8", "replace") or _DEFAULT_EVENT
-            return ServerSentEvent(event, second[len(_DATA) :]), end + len(BLANK)
     name, data = b"", list[bytes]()
     for line in lines.split(b"\n"):
         field, _, value = line.partition(b":")

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, or_, select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.memory.v1.responses_pb2 import (
@@ -22,9 +21,7 @@ from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
 from services.memory.responses import response_rows
-from services.memory.responses.conversation import (
-    extend_lives,
-)
+from services.memory.responses.committer import ResponseCommitter
 from services.memory.responses.packing import PackedContent, pack_items, unpack_response
 from services.memory.responses.records import (
     RUN_BYTES,
@@ -36,9 +33,9 @@ from services.memory.responses.records import (
     not_found,
     not_in_background,
     storage_exceeded,
-    taken,
     too_large,
 )
+from services.memory.responses.response_rows import NewRow
 from services.memory.responses.tables import contents, responses
 from services.memory.storage import quota
 from services.memory.storage.tables import owners
@@ -47,6 +44,9 @@ PREFIX = "response_"
 
 _HOLDER = "response"
 _AT_ONCE = 500  # rows that a statement names
+# Owners, and how long what they have stored is known.
+_MAX_KNOWN = 10_000
+_KNOWN_S = 5.0
 _IS_RUNNING = responses.c.state.in_(RUNNING)
 
 
@@ -76,6 +76,9 @@ class ResponseRepository:
         self._source = source
         self.limits = limits
         self._rows = LeasedRows(responses, source, limits.lease_s)
+        self._committer = ResponseCommitter(engine, limits)
+        # By owner: bytes that were stored, and until when that is taken for known.
+        self._stored: dict[str, tuple[int, float]] = {}
         self._holder = source.new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
         if instances:
             instances.on_death.append(self.interrupt_of_instance)
@@ -83,15 +86,22 @@ class ResponseRepository:
     async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
         """Check that a response with an input of so many bytes could be stored.
 
+        What the owner has is not read anew for some seconds; to store the response checks it again.
+
         Raises:
             GatewayError: too_large; memory_storage_exceeded.
         """
         size = PackedContent(b"", b"", b"").size(input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
+        now = self._source.monotonic()
+        stored, until = self._stored.get(owner_id, (0, 0.0))
+        if now < until and stored + size <= max_bytes:
+            return
         query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
         async with reading_once(self._engine) as connection:
             stored = await connection.scalar(query) or 0
+        self._remember(owner_id, stored)
         if stored + size > max_bytes:
             raise storage_exceeded(max_bytes)
 
@@ -102,11 +112,14 @@ class ResponseRepository:
             GatewayError: conflict, the user has a response of that id; too_large;
                 memory_storage_exceeded.
         """
-        await self._insert(owner_id, max_bytes, new, ResponseState.ENDED)
+        row, _ = await self._new_row(owner_id, new, ResponseState.ENDED)
+        self._remember(owner_id, await self._committer.store(row, max_bytes))
 
     async def create_held(self, owner_id: str, max_bytes: int, new: NewResponse) -> HeldResponse:
         """Store a queued response, held by this process; as `create`."""
-        return await self._insert(owner_id, max_bytes, new, ResponseState.QUEUED)
+        row, held = await self._new_row(owner_id, new, ResponseState.QUEUED)
+        await self._committer.store(row, max_bytes)
+        return held
 
     async def start(self, held: HeldResponse) -> None:
         """Record that a queued response is being generated.
@@ -224,16 +237,20 @@ class ResponseRepository:
                 connection, which, limit=limit, skip_locked=True
             )
 
-    async def _insert(
-        self, owner_id: str, max_bytes: int, new: NewResponse, state: ResponseState
-    ) -> HeldResponse:
+    async def _new_row(
+        self, owner_id: str, new: NewResponse, state: ResponseState
+    ) -> tuple[NewRow, HeldResponse]:
+        """Return the row of a new response, and what it is known by.
+
+        Raises:
+            GatewayError: too_large.
+        """
         packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
         held = HeldResponse(self._source.new_id(PREFIX), owner_id, new.id, len(sent))
         size = packed.size(held.input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
         is_running = state in RUNNING
-        size += RUN_BYTES if is_running else 0
         now_ms = self._source.now_ms()
         row = {
             "id": held.id,
@@ -246,17 +263,15 @@ class ResponseRepository:
             "expires_at_ms": now_ms + int(self.limits.ttl_s * 1000),
             "holder": self._holder if is_running else response_rows.FREE,
             "ends_at_ms": self._rows.ends_at_ms() if is_running else 0,
-            "size_bytes": size,
+            "size_bytes": size + (RUN_BYTES if is_running else 0),
         }
-        try:
-            async with writing(self._engine) as connection:
-                if new.previous_id:
-                    await extend_lives(connection, owner_id, new.previous_id, row, self.limits)
-                if await response_rows.insert_response(connection, row, sent, packed) > max_bytes:
-                    raise storage_exceeded(max_bytes)
-        except IntegrityError:
-            raise taken() from None
-        return held
+        return NewRow(row, sent, packed), held
+
+    def _remember(self, owner_id: str, stored: int) -> None:
+        """Remember what an owner has for some seconds."""
+        if len(self._stored) >= _MAX_KNOWN:
+            self._stored.clear()
+        self._stored[owner_id] = stored, self._source.monotonic() + _KNOWN_S
 
     async def _interrupt(self, which: ColumnElement[bool]) -> int:
         """Interrupt held responses; nothing is written where there are none."""

@@ -4,7 +4,8 @@ Each function works in the caller's transaction, where responses are locked befo
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, insert, literal_column, select, update
@@ -18,31 +19,48 @@ from services.memory.storage import quota
 
 # The holder of a response that nobody generates.
 FREE = ""
+_INSERT_RESPONSE = insert(responses)
+_INSERT_CONTENT = insert(contents)
+_INSERT_ITEM = insert(output_items)
 # The condition that somebody generates a response; spelled out for the index on leases.
 IS_HELD = and_(responses.c.holder != literal_column("''"), responses.c.ends_at_ms > 0)
 
 
-async def insert_response(
-    connection: AsyncConnection, row: Mapping[str, Any], packed_input: bytes, packed: PackedContent
-) -> int:
-    """Insert a response; return what its owner's memories and responses take up then.
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """A response to be inserted.
+
+    Attributes:
+        row: of the table of responses.
+        packed_input: the items of its input.
+        packed: its content.
+    """
+
+    row: Mapping[str, Any]
+    packed_input: bytes
+    packed: PackedContent
+
+
+async def insert_responses(connection: AsyncConnection, new: Sequence[NewRow]) -> Mapping[str, int]:
+    """Insert responses; return what their owners' memories and responses take up then.
 
     Raises:
-        IntegrityError: its owner has a response of that id.
+        IntegrityError: an owner has a response of that id.
     """
-    await quota.ensure_owner(connection, row["owner_id"])
-    await connection.execute(insert(responses).values(row))
-    await connection.execute(
-        insert(contents).values(
-            id=row["id"],
-            body=packed.body,
-            input=packed_input,
-            output=packed.output,
-            events=packed.events,
-        )
-    )
-    await _insert_items(connection, row["id"], row["owner_id"], packed)
-    return await quota.charge(connection, row["owner_id"], row["size_bytes"])
+    sizes: Counter[str] = Counter()
+    for one in new:
+        sizes[one.row["owner_id"]] += one.row["size_bytes"]
+    # In one order everywhere, so that two transactions never wait for each other.
+    ordered = sorted(sizes.items())
+    for owner_id, _ in ordered:
+        await quota.ensure_owner(connection, owner_id)
+    await execute_many(connection, _INSERT_RESPONSE, [one.row for one in new])
+    await execute_many(connection, _INSERT_CONTENT, [_content_row(one) for one in new])
+    items = [
+        row for one in new for row in _item_rows(one.row["id"], one.row["owner_id"], one.packed)
+    ]
+    await execute_many(connection, _INSERT_ITEM, items)
+    return {owner_id: await quota.charge(connection, owner_id, size) for owner_id, size in ordered}
 
 
 async def write_end(
@@ -50,7 +68,7 @@ async def write_end(
 ) -> None:
     """Write the content of a response that has ended, and release it."""
     await connection.execute(delete(output_items).where(output_items.c.id == row_id))
-    await _insert_items(connection, row_id, owner_id, packed)
+    await execute_many(connection, _INSERT_ITEM, _item_rows(row_id, owner_id, packed))
     await connection.execute(
         update(contents)
         .where(contents.c.id == row_id)
@@ -117,9 +135,16 @@ async def delete_responses(
     return len(rows)
 
 
-async def _insert_items(
-    connection: AsyncConnection, row_id: str, owner_id: str, packed: PackedContent
-) -> None:
-    rows = [{"id": row_id, "item_id": one, "owner_id": owner_id} for one in packed.item_ids]
-    if rows:
-        await execute_many(connection, insert(output_items), rows)
+def _content_row(new: NewRow) -> dict[str, Any]:
+    packed = new.packed
+    return {
+        "id": new.row["id"],
+        "body": packed.body,
+        "input": new.packed_input,
+        "output": packed.output,
+        "events": packed.events,
+    }
+
+
+def _item_rows(row_id: str, owner_id: str, packed: PackedContent) -> list[dict[str, Any]]:
+    return [{"id": row_id, "item_id": one, "owner_id": owner_id} for one in packed.item_ids]

@@ -1531,7 +1531,8 @@ class GenerateResponse(_message.Message):
     passthrough: _builtins.bytes
     """Only where the request says `takes_passthrough`, optional then. The answer as the
     provider wrote it: one JSON object, UTF-8, in the request's dialect, of which
-    translating would change nothing that counts.
+    translating would change nothing that counts. Of a response, without what says which one it is
+    and what is kept of it: `id`, `background`, `conversation`, `previous_response_id`, `store`.
     """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Choice]:
@@ -1697,6 +1698,8 @@ class Event(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
     NATIVE_FIELD_NUMBER: _builtins.int
+    NATIVE_COUNT_FIELD_NUMBER: _builtins.int
+    NATIVE_NUMBER_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
     """Which choice it belongs to; 0 unless `n` is above 1."""
     block: _builtins.int
@@ -1716,13 +1719,19 @@ class Event(_message.Message):
     native: _builtins.bytes
     """Optional, only where the request says `takes_passthrough`. The event of the provider's stream
     that this one was read from, as the provider wrote it: one JSON object, UTF-8, in the
-    request's dialect. A delta read from several events has them all, in order, with the byte 0x1e
-    between them; they have one type, and sequence numbers in a row.
+    request's dialect. With `native_count`, server-sent events instead.
     Of several events read from one, the first has it. An event without a name
     here is `unknown`, and has it too. A writer of that dialect writes it in place of the events
     until the next that has one; where an event of a stream has it, each of the provider's has.
     It is removed from the whole stream when anything in it may be changed.
     """
+    native_count: _builtins.int
+    """Optional, only with `native` of a delta. How many events it has, in order, as the stream sends
+    them: each is a line with its type and one with its JSON. They have one type, and sequence
+    numbers in a row.
+    """
+    native_number: _builtins.int
+    """Required with `native_count`. Sequence number of the first of them."""
     @_builtins.property
     def start(self) -> Global___Start:
         """The answer begins."""
@@ -1799,10 +1808,12 @@ class Event(_message.Message):
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
         native: _builtins.bytes = ...,
+        native_count: _builtins.int = ...,
+        native_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "unknown", "whole"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015

@@ -6,7 +6,9 @@ just ended. Where the caller takes them, the events of a stream carry the provid
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
+
+import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
@@ -15,9 +17,9 @@ from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.openai_responses.output import finish_of, opaque
-from services.inference.providers.openai_responses.output_items import OutputItems
-from services.inference.providers.openai_responses.runs import TEXT_DELTA, Run, place_of, run_of
+from services.inference.providers.openai_responses.output_items import DELTAS, OutputItems
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
@@ -40,6 +42,10 @@ _NAMED = frozenset(
         *("prompt", "prompt_cache_key"),
     }
 )
+# A server-sent event, as OpenAI writes it.
+SSE = b"event: %b\ndata: %b\n\n"
+# Fields of a response object that say which one it is, and what is kept of it.
+_OF_GATEWAY = frozenset({"id", "background", "conversation", "previous_response_id", "store"})
 # What reading a value raises that has another type than it has to have, at whatever depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -77,7 +83,8 @@ class StreamReader:
         self._handlers = self._items.handlers
         self._is_native = call.takes_passthrough
         self._started = False
-        self._place = b""  # of the last delta of a text that was parsed; see `place_of`
+        self._frames = DeltaTemplates(_said, "obfuscation", "sequence_number")
+        self._said = 0, "text"  # block and kind of the last delta
         self._told: Json = {}  # of the response's fields without a canonical name
 
     @property
@@ -91,20 +98,20 @@ class StreamReader:
         Raises:
             UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
         """
-        at = 0
+        frames, at = self._frames, 0
         while at < len(text) and not self.ended:
-            if self._place:
-                run = run_of(text, at, self._place)
-                if run.deltas:
-                    self._take_run(run, out)
-                    at = run.end
-                    continue
             began = at
+            pieces, at = frames.repeats(text, at)
+            if pieces:
+                out.append(self._more(pieces, text[began:at]))
+                continue
             sent, at = read_event(text, at)
             if sent is not None:
-                self._take(sent, out)
-                if sent.event == TEXT_DELTA and self._started:
-                    self._place = place_of(text, began)
+                frames.forget()
+                known = len(out)
+                kind = self._take(sent, out)
+                if len(out) > known and kind in DELTAS:
+                    self._learn(text[began:at], kind, sent.data, out[-1])
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -131,8 +138,8 @@ class StreamReader:
         except _MALFORMED as error:
             raise self._broken("answered something malformed") from error
 
-    def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
-        """Read one server-sent event."""
+    def _take(self, sent: ServerSentEvent, out: list[Event]) -> str:
+        """Read one server-sent event; return its type."""
         name, data = sent
         already = len(out)
         try:
@@ -141,13 +148,15 @@ class StreamReader:
             event = self._bounds.parse(data)
             if not isinstance(event, dict):
                 raise self._broken("streamed something that is no JSON object", data)
-            self._read(event, str(event.get("type", name)), data, out)
+            kind = str(event.get("type", name))
+            self._read(event, kind, data, out)
         except _MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
         if self._is_native:
             self._set_native(data, already, out)
         if not self.has_content:
             self.has_content = any(map(is_content, out[already:]))
+        return kind
 
     @staticmethod
     def _set_native(data: bytes, already: int, out: list[Event]) -> None:
@@ -156,17 +165,27 @@ class StreamReader:
             out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
         out[already].native = data
 
-    def _take_run(self, run: Run, out: list[Event]) -> None:
-        """Read deltas of a text that has begun as one event."""
-        already = len(out)
-        try:
-            self._handlers[TEXT_DELTA](run.joined(), out)
-        except _MALFORMED as error:
-            raise self._broken("streamed a malformed event", run.native()) from error
+    def _learn(self, text: bytes, kind: str, data: bytes, event: Event) -> None:
+        """Learn to recognise events that differ from one in their text and number alone.
+
+        The provider's own go out as their text, which has to be as others are written then.
+        """
+        said = event.text or event.input or event.thinking or event.refusal
+        if said and not event.logprobs and text == SSE % (kind.encode(), data):
+            self._said = event.block, event.WhichOneof("kind") or "text"
+            self._frames.learn(text, said)
+
+    def _more(self, pieces: list[bytes], text: bytes) -> Event:
+        """Return the event of server-sent events that go on with what the last one said."""
+        block, kind = self._said
+        count = len(pieces)
+        if self._is_native or kind == "refusal":
+            pieces = [b"".join(pieces)]
+        event = delta_of(0, block, kind, pieces)
         if self._is_native:
-            self._set_native(run.native(), already, out)
-        if not self.has_content:
-            self.has_content = any(map(is_content, out[already:]))
+            event.native, event.native_count = text, count
+            event.native_number = self._frames.number - count
+        return event
 
     def _read(self, event: Json, kind: str, data: bytes, out: list[Event]) -> None:
         handler = self._handlers.get(kind)
@@ -243,6 +262,15 @@ class StreamReader:
         return failures.broken_answer(self._upstream.name, what, data)
 
 
+def _said(event: Any) -> str | None:
+    """Return the text that an event adds, if it does nothing else; see `delta_templates.Said`."""
+    match event:
+        case {"type": str(kind), "delta": str(text)} if kind in DELTAS:
+            is_flat = not any(value and isinstance(value, dict | list) for value in event.values())
+            return text if is_flat else None
+    return None
+
+
 def events_from_whole(
     response: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
 ) -> list[Event]:
@@ -253,12 +281,13 @@ def events_from_whole(
     return out
 
 
-def passthrough(body: bytes, response: Json) -> Event | None:
+def passthrough(response: Json) -> Event | None:
     """Return a whole answer as one event, or None if it is not as OpenAI writes it.
 
+    The fields that the gateway writes itself are left out.
+
     Args:
-        body: the unparsed response.
-        response: the parsed body, not an error.
+        response: the answer, not an error.
     """
     output, usage = response.get("output"), response.get("usage")
     if not (
@@ -268,13 +297,16 @@ def passthrough(body: bytes, response: Json) -> Event | None:
         and isinstance(response.get("model"), str)
         and isinstance(usage, dict)
         and isinstance(output, list)
-        and all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in output)
+        and all([isinstance(item, dict) and isinstance(item.get("type"), str) for item in output])
     ):
         return None
     event = Event()
     try:
         read_usage(usage, event.whole.usage)
+        rest = response.copy()
+        for name in _OF_GATEWAY:
+            rest.pop(name, None)
+        event.whole.passthrough = orjson.dumps(rest)
     except _MALFORMED:
         return None
-    event.whole.passthrough = body
     return event

@@ -12,7 +12,7 @@ _KEPT = re.compile(
     rb'|"container"\s*:\s*"'
 )
 # Fields of a request that name what is kept at a provider.
-STATEFUL = ("previous_response_id", "conversation", "prompt")
+STATEFUL = frozenset({"previous_response_id", "conversation", "prompt"})
 
 
 def names_state(json: bytes) -> bool:

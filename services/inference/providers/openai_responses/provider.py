@@ -90,9 +90,10 @@ class ResponsesProvider(OpenAIProvider):
             return False
         if self.pass_stateful:
             return True
-        if any(lazy.fields.get(name) for name in STATEFUL):
+        fields = lazy.fields
+        if not STATEFUL.isdisjoint(fields) and any(fields.get(name) for name in STATEFUL):
             return False
-        return not names_state(lazy.json_of("tools"))
+        return "tools" not in fields or not names_state(lazy.json_of("tools"))
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""
@@ -100,7 +101,7 @@ class ResponsesProvider(OpenAIProvider):
         headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
-        event = passthrough(answer, parsed) if call.takes_passthrough else None
+        event = passthrough(parsed) if call.takes_passthrough else None
         if event is not None:
             return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)

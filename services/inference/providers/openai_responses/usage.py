@@ -12,24 +12,34 @@ _NAMED = frozenset(
         *("input_tokens_details", "output_tokens_details"),
     }
 )
+_OF_READ = frozenset({"cached_tokens", "cache_write_tokens"})
+_OF_WRITTEN = frozenset({"reasoning_tokens"})
 
 
 def read_usage(given: Json, usage: Usage) -> None:
-    """Add token counts to `usage`; `input_tokens` include those that came from the cache.
+    """Set token counts in `usage`, which has none; those of the input include the cached ones.
 
     Raises:
         ValueError: a count is none, or what has no name is too much.
     """
-    read: Json = {**(given.get("input_tokens_details") or {})}
-    written: Json = {**(given.get("output_tokens_details") or {})}
+    read: Json = given.get("input_tokens_details") or {}
+    written: Json = given.get("output_tokens_details") or {}
     total = tokens(given.get("input_tokens") or 0)
-    cached = tokens(read.pop("cached_tokens", None) or 0)
-    stored = tokens(read.pop("cache_write_tokens", None) or 0)
-    usage.input_tokens = max(0, total - cached - stored)
     usage.output_tokens = tokens(given.get("output_tokens") or 0)
-    usage.cache_read_input_tokens = cached
-    usage.cache_creation_input_tokens = stored
-    usage.reasoning_tokens = tokens(written.pop("reasoning_tokens", None) or 0)
+    cached = stored = 0
+    if read:
+        cached = tokens(read.get("cached_tokens") or 0)
+        stored = tokens(read.get("cache_write_tokens") or 0)
+        if cached or stored:
+            usage.cache_read_input_tokens = cached
+            usage.cache_creation_input_tokens = stored
+    usage.input_tokens = max(0, total - cached - stored)
+    if reasoning := written.get("reasoning_tokens"):
+        usage.reasoning_tokens = tokens(reasoning)
+    if given.keys() <= _NAMED and read.keys() <= _OF_READ and written.keys() <= _OF_WRITTEN:
+        return
+    read = {name: value for name, value in read.items() if name not in _OF_READ}
+    written = {name: value for name, value in written.items() if name not in _OF_WRITTEN}
     further = {name: value for name, value in given.items() if name not in _NAMED}
     further |= _non_empty({"input_tokens_details": _non_empty(read)})
     further |= _non_empty({"output_tokens_details": _non_empty(written)})

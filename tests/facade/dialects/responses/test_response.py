@@ -235,7 +235,7 @@ def test_a_failed_response_tells_why(reason: errors_pb2.Reason.ValueType, code: 
 
 
 def test_a_native_response_gets_the_gateways_id_and_state() -> None:
-    given = {"id": "resp_1", "store": False, "output": [{"id": "msg_1"}], "newest": 2}
+    given = {"output": [{"id": "msg_1"}], "newest": 2}
     state = echo(previous_response_id="resp_0")
     assert json.loads(pass_on_response(json.dumps(given).encode(), RESPONSE_ID, state)) == {
         **given,

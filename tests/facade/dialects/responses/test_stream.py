@@ -260,19 +260,25 @@ DELTAS = [
 ]
 
 
+def run_of(deltas: list[bytes]) -> Event:
+    sent = b"".join(b"event: response.output_text.delta\ndata: %b\n\n" % delta for delta in deltas)
+    number = json.loads(deltas[0])["sequence_number"]
+    return Event(text="a", native=sent, native_count=len(deltas), native_number=number)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("lengths", [(4,), (1, 3), (2, 1, 1)])
 def test_runs_of_native_events_are_events(first: int, lengths: tuple[int, ...]) -> None:
     begin, *_ = native_events()
     rest = iter(DELTAS)
-    runs = [b"\x1e".join(next(rest) for _ in range(length)) for length in lengths]
+    runs = [[next(rest) for _ in range(length)] for length in lengths]
     encoder = stream()
     if not first:
         # Then the numbers are not the provider's.
         encoder.encode([begin, Event(unknown=own(), native=b'{"type":"response.newest"}')])
     else:
         encoder.encode([begin])
-    raw = encoder.encode([Event(text="a", native=run) for run in runs])
+    raw = encoder.encode([run_of(run) for run in runs])
     numbers = range(2 - first, 6 - first)
     assert native(raw) == [
         {**json.loads(delta), "sequence_number": number}

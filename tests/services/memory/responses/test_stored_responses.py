@@ -73,6 +73,39 @@ async def test_an_id_is_used_once(service: ResponseProcess, engine: AsyncEngine)
     assert await charged(engine) == size
 
 
+async def test_of_responses_stored_at_once_each_is_refused_for_itself(
+    service: ResponseProcess, engine: AsyncEngine
+) -> None:
+    await service.create("r0")
+    large = "x" * (STORAGE - await charged(engine))
+    made = [
+        *(service.create(f"r{number}", previous="r0") for number in range(1, 6)),
+        service.create("r0"),
+        service.create("large", body=large),
+        *(service.create(f"b{number}", user="bob") for number in range(5)),
+    ]
+    outcomes = await asyncio.gather(*made, return_exceptions=True)
+    errors = [one.code for one in outcomes if isinstance(one, GatewayError)]
+    assert errors == ["conflict", "memory_storage_exceeded"]
+    for name in (f"r{number}" for number in range(6)):
+        assert (await service.get(name)).id == name
+    for name in (f"b{number}" for number in range(5)):
+        assert (await service.get(name, "bob")).id == name
+    assert await charged(engine) == 6 * await charged(engine, "bob") // 5
+
+
+async def test_a_cancelled_caller_leaves_the_others_their_responses(
+    service: ResponseProcess,
+) -> None:
+    calls = [asyncio.create_task(service.create(f"r{number}")) for number in range(8)]
+    await asyncio.sleep(0)
+    calls[0].cancel()
+    calls[3].cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    for number in (1, 2, 4, 5, 6, 7):
+        assert (await service.get(f"r{number}")).id == f"r{number}"
+
+
 async def test_a_deleted_response_is_gone_and_freed(
     service: ResponseProcess, engine: AsyncEngine
 ) -> None:

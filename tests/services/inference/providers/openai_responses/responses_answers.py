@@ -161,13 +161,37 @@ def events_of(whole: Json, middle: Iterable[Json] | None = None) -> list[Json]:
         *middle,
         {"type": f"response.{whole['status']}", "response": whole},
     ]
-    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    return [
+        {"type": event["type"], "sequence_number": number, **event}
+        for number, event in enumerate(events)
+    ]
 
 
 def data(*events: Json | bytes) -> bytes:
     """Return the text of a stream of such events."""
-    jsons = (event if isinstance(event, bytes) else orjson.dumps(event) for event in events)
-    return b"".join(b"event: x\ndata: %b\n\n" % json for json in jsons)
+    parts: list[bytes] = []
+    for event in events:
+        kind = event.get("type") if isinstance(event, dict) else None
+        name = kind.encode() if isinstance(kind, str) and kind.isprintable() else b"x"
+        json = event if isinstance(event, bytes) else orjson.dumps(event)
+        parts.append(b"event: %b\ndata: %b\n\n" % (name, json))
+    return b"".join(parts)
+
+
+def natives(events: Sequence[Event]) -> list[bytes]:
+    """Return the provider's own events."""
+    found: list[bytes] = []
+    for event in events:
+        if event.native_count:
+            parts = event.native.split(b"\n\n")[:-1]
+            jsons = [part.partition(b"\ndata: ")[2] for part in parts]
+            numbers = [orjson.loads(json)["sequence_number"] for json in jsons]
+            first = event.native_number
+            assert numbers == [*range(first, first + event.native_count)]
+            found += jsons
+        elif event.native:
+            found.append(event.native)
+    return found
 
 
 def reader_of(limits: Limits | None = None, **fields: Any) -> StreamReader:

@@ -34,6 +34,7 @@ from services.sandbox.upstream import Upstream, serving
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
+from tests.services.inference.providers.openai_responses.responses_answers import natives
 from tests.services.inference.providers.openai_responses.responses_calls import (
     ASSISTANT,
     RESPONSES,
@@ -202,12 +203,12 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
 
     whole = await gateway.ask(lazy())
     told = orjson.loads(whole.passthrough)
-    assert (told["object"], told["metadata"], told["store"]) == ("response", {"a": "b"}, False)
+    assert (told["object"], told["metadata"]) == ("response", {"a": "b"})
     events = await gateway.stream(lazy())
     assert gateway.sent["input"] == fields["input"]
-    natives = [orjson.loads(event.native) for event in events if event.native]
-    assert [event["sequence_number"] for event in natives] == list(range(len(natives)))
-    assert natives[-1]["type"] == "response.completed"
+    sent = [orjson.loads(event) for event in natives(events)]
+    assert [event["sequence_number"] for event in sent] == list(range(len(sent)))
+    assert sent[-1]["type"] == "response.completed"
 
 
 @pytest.mark.parametrize(

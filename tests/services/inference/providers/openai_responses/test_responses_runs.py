@@ -4,23 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
-from services.inference.providers.openai_responses.runs import (
-    SEPARATOR,
-    TEXT_DELTA,
-    place_of,
-    run_of,
-)
 from tests.services.inference.providers.openai_responses.responses_answers import (
     answer,
+    natives,
     reader_of,
     response,
 )
 
+TEXT_DELTA = "response.output_text.delta"
 WORDS = st.sampled_from(["a", "é", '"', "\\", "\n", "😀", "\x1e", "", '","logprobs":[]}\n\n'])
 # What makes a delta another one than the one before it, in place of its fields.
 CHANGES = st.sampled_from(
@@ -78,21 +75,56 @@ def test_a_run_says_what_its_events_say(
     together = read([b"".join(parts)], native=native)
     assert together[1] is has_content
     assert answer(together[0]) == answer(alone)
-    passed, expected = (
-        [one for event in events if event.native for one in event.native.split(SEPARATOR)]
-        for events in (together[0], alone)
-    )
-    assert passed == expected
+    passed = natives(together[0])
+    assert passed == natives(alone)
     assert bool(passed) is native
 
 
-def test_a_run_ends_before_another_delta() -> None:
-    parts = stream_of([("a", {}), ("b", {}), ("c", {"sequence_number": 9}), ("d", {})])
-    begin = len(b"".join(parts[:2]))
-    text = b"".join(parts)
-    run = run_of(text, begin, place_of(text, begin))
-    assert run.joined()["delta"] == "ab"
-    assert text[run.end :].startswith(parts[4])
+@pytest.mark.parametrize("change", [{"sequence_number": 9}, {"item_id": "m2"}, {"further": {}}])
+def test_a_run_ends_before_another_delta(change: dict[str, Any]) -> None:
+    parts = stream_of([("a", {}), ("b", {}), ("c", {}), ("d", change), ("e", {})])
+    out, _ = read([b"".join(parts)], native=True)
+    assert [(event.native_count, event.native_number) for event in out if event.text] == [
+        (0, 0),
+        (2, 3),
+        (0, 0),
+        (0, 0),
+    ]
+
+
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "response.output_text.delta": ("text", {"content_index": 0, "logprobs": []}),
+    "response.refusal.delta": ("refusal", {"content_index": 0}),
+    "response.reasoning_summary_text.delta": ("thinking", {"summary_index": 0}),
+    "response.reasoning_text.delta": ("thinking", {"content_index": 0}),
+    "response.function_call_arguments.delta": ("input", {}),
+    "response.custom_tool_call_input.delta": ("input", {}),
+}
+ITEMS: dict[str, dict[str, Any]] = {
+    "text": {"type": "message", "id": "i", "content": []},
+    "refusal": {"type": "message", "id": "i", "content": []},
+    "thinking": {"type": "reasoning", "id": "i", "summary": []},
+    "input": {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": ""},
+}
+
+
+@pytest.mark.parametrize("padding", [{}, {"obfuscation": "aB3"}], ids=["plain", "padded"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_deltas_of_every_kind_come_in_runs(kind: str, padding: dict[str, str]) -> None:
+    said, place = KINDS[kind]
+    item = ITEMS[said]
+    begin = stream_of([])[0]
+    added = {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0}
+    at = {"item_id": "i", "output_index": 0, **place}
+    deltas = [
+        sent({"type": kind, "sequence_number": number, "delta": word, **at, **padding})
+        for number, word in enumerate(["a", "b\n", "c"], 998)
+    ]
+    out, _ = read([begin, sent({**added, "item": item}), b"".join(deltas)], native=True)
+    first, run = out[-2:]
+    assert (getattr(first, said), getattr(run, said)) == ("a", "b\nc")
+    assert (run.native_count, run.native_number) == (2, 999)
+    assert run.native == b"".join(deltas[1:])
 
 
 def test_a_malformed_delta_in_a_run_is_refused() -> None:

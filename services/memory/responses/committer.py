@@ -1,0 +1,128 @@
+"""Stores responses that have ended: those that wait at the same time share a transaction.
+
+Its statements, and its fsync, cost as much for many responses as for one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.database import writing
+from services.common.errors import GatewayError
+from services.memory.responses.conversation import extend_lives
+from services.memory.responses.records import ResponseLimits, storage_exceeded, taken
+from services.memory.responses.response_rows import NewRow, insert_responses
+
+_BATCH = 64
+_BATCH_BYTES = 8 << 20
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call that waits for a transaction."""
+
+    new: NewRow
+    max_bytes: int
+    stored: "asyncio.Future[int]"
+
+
+class _StorageError(Exception):
+    """Error raised when responses do not fit together; each may fit alone."""
+
+
+class ResponseCommitter:
+    """Stores responses of one process.
+
+    Args:
+        engine: the database.
+        limits: the bounds of conversations.
+    """
+
+    def __init__(self, engine: AsyncEngine, limits: ResponseLimits) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._waiting: deque[_Call] = deque()
+        self._working: asyncio.Task[None] | None = None
+
+    async def store(self, new: NewRow, max_bytes: int) -> int:
+        """Store a response; return what its owner's memories and responses take up then.
+
+        It is durable when this returns. A caller that is cancelled meanwhile does not stop it.
+
+        Raises:
+            GatewayError: conflict, the owner has a response of that id; memory_storage_exceeded;
+                unavailable, when the database does not answer.
+        """
+        call = _Call(new, max_bytes, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+        return await asyncio.shield(call.stored)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._store_all(self._next())
+        finally:
+            self._working = None
+
+    def _next(self) -> list[_Call]:
+        """Return the calls that the next transaction is for."""
+        batch = [self._waiting.popleft()]
+        size = batch[0].new.row["size_bytes"]
+        while self._waiting and len(batch) < _BATCH:
+            size += self._waiting[0].new.row["size_bytes"]
+            if size > _BATCH_BYTES:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _store_all(self, batch: Sequence[_Call]) -> None:
+        try:
+            totals = await self._insert(batch)
+        except (DBAPIError, _StorageError) as error:
+            if len(batch) == 1:
+                _fail(batch[0], _reason(error, batch[0]))
+                return
+            # One of them is refused, and the others are not.
+            for call in batch:
+                await self._store_all([call])
+        except Exception as error:
+            for call in batch:
+                _fail(call, error)
+        else:
+            for call, total in zip(batch, totals, strict=True):
+                call.stored.set_result(total)
+
+    async def _insert(self, batch: Sequence[_Call]) -> Sequence[int]:
+        async with writing(self._engine) as connection:
+            for call in batch:
+                row = call.new.row
+                if row["previous_id"]:
+                    await extend_lives(
+                        connection, row["owner_id"], row["previous_id"], row, self._limits
+                    )
+            charged = await insert_responses(connection, [call.new for call in batch])
+            totals = [charged[call.new.row["owner_id"]] for call in batch]
+            if any(total > call.max_bytes for call, total in zip(batch, totals, strict=True)):
+                raise _StorageError
+        return totals
+
+
+def _reason(error: Exception, call: _Call) -> Exception:
+    """Return the error that the caller of a response that was refused alone is told."""
+    if isinstance(error, IntegrityError):
+        return taken()
+    return storage_exceeded(call.max_bytes) if isinstance(error, _StorageError) else error
+
+
+def _fail(call: _Call, error: Exception) -> None:
+    call.stored.set_exception(error)
+    if not isinstance(error, GatewayError):
+        return
+    # A caller that was cancelled does not ask for it.
+    call.stored.exception()
