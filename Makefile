@@ -81,7 +81,7 @@ test: setup sdks ## run all tests (needs no network, root or running server)
 	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope --no-loadscope-reorder
 
 soak: setup sdks ## run the long tests
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m "soak or thorough or hypothesis" --hypothesis-profile=soak -n 2 --dist loadscope --no-loadscope-reorder
 
 check: setup sdks ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)

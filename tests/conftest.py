@@ -7,8 +7,11 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.thoroughness import SOAK
+
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None)
+hypothesis.settings.register_profile(SOAK, deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("gateway")
 
 
