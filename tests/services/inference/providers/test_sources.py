@@ -28,6 +28,7 @@ from tests.services.inference.providers.caller_bodies import (
     dumped,
     messages,
 )
+from tests.thoroughness import examples
 
 
 def call_of(lazy: LazyRequest, *, stream: bool) -> Call:
@@ -45,7 +46,7 @@ def check_what_decides(lazy: GenerateRequest, whole: GenerateRequest) -> None:
 @example(AGENTS_CHAT, True)
 @example({**AGENTS_CHAT, "stream": True, "stream_options": {"include_usage": False}}, True)
 @example({**AGENTS_CHAT, "tools": [], "n": 1}, True)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     read = both(chat, {"model": "m", **body})
     if read is None or read[1] is None:
@@ -67,7 +68,7 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
 
 @given(MESSAGE_BODIES)
 @example(AGENTS_MESSAGES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_messages_go_as_their_translation_would(body: Json) -> None:
     read = both(messages, {"model": "m", "max_tokens": 5, **body})
     if read is None or read[1] is None:
