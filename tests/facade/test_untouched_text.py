@@ -19,8 +19,8 @@ from services.inference.providers.anthropic.events import StreamReader as Anthro
 from services.inference.providers.base import Call, Target
 from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai.events import StreamReader as OpenAIReader
+from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
-from services.inference.providers.upstream import Reader
 from services.inference.stream.accumulator import Accumulator
 from tests.facade.provider_streams import cut_and_broken, of_chat_completions, of_messages
 from tests.thoroughness import examples
