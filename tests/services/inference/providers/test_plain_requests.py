@@ -57,7 +57,7 @@ def check(parse: Any, body: Json, build: Build, provider: Any, refused: set[str]
         return
     whole, lazy = read
     target = Target("m", "p", "up", refuses=frozenset(refused))
-    if provider.takes_source(lazy, target.refuses):
+    if provider.takes_lazy(lazy, target.refuses):
         call = partial(Call, target=target, stream=bool(body.get("stream")))
         assert sent(build, call(lazy.request, lazy=lazy)) == sent(build, call(whole))
 
