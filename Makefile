@@ -77,11 +77,16 @@ clients: setup ## run third-party clients against a gateway
 # Hundreds of processes, which tests start, would each compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests wait for processes and time limits of others: one worker more than there are processors
+# leaves none of them idle.
+RUN_TESTS = $(BIN)/pytest -n $$(($$($(BIN)/python -c 'import os; print(os.cpu_count())') + 1)) \
+	  --dist loadscope --no-loadscope-reorder
+
 test: setup sdks ## run all tests (needs no network, root or running server)
-	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope --no-loadscope-reorder
+	$(RUN_TESTS) -m "not soak and not clients"
 
 soak: setup sdks ## run the long tests
-	$(BIN)/pytest -m soak
+	$(RUN_TESTS) -m "soak or thorough or hypothesis" --hypothesis-profile=soak
 
 check: setup sdks ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)

@@ -7,20 +7,33 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.thoroughness import SOAK
+
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None)
+hypothesis.settings.register_profile(SOAK, deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("gateway")
 
 
 # Folders whose tests share processes of a session, by what those are. Each group of tests is
-# run by one worker, so that its processes are started once.
+# run by one worker, so that its processes are started once. The groups take longest, and begin
+# first: what is left to the end are short modules, so that no worker is the last by much.
 SHARED_PROCESSES = {
-    "attacked gateway": ("tests/attacks/",),
     "gateways": ("tests/e2e/",),
     "PostgreSQL": tuple(
         f"tests/services/{name}/" for name in ("accounts", "articles", "common", "files", "memory")
     ),
+    "attacked gateway": ("tests/attacks/",),
 }
+# Modules that take ten seconds and more begin after the groups.
+LONG = (
+    "tests/services/inference/conversion/",
+    "tests/services/inference/providers/test_hostile_answers.py",
+    "tests/facade/plain/test_differences.py",
+    "tests/facade/test_openapi.py",
+    "tests/matrix/",
+)
+IN_ORDER = (*SHARED_PROCESSES.values(), LONG)
 
 
 class SharedProcessScheduling(LoadScopeScheduling):
@@ -37,6 +50,17 @@ class SharedProcessScheduling(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Return the scheduling of `--dist loadscope`."""
     return SharedProcessScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by when they begin; workers take them in this order."""
+
+    def turn(item: pytest.Item) -> int:
+        ranks = (turn for turn, paths in enumerate(IN_ORDER) if item.nodeid.startswith(paths))
+        return next(ranks, len(IN_ORDER))
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(trylast=True)

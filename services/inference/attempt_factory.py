@@ -329,7 +329,7 @@ class RequestAttempts:
             or (not is_own and lazy.plain is None)
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or _needs_stop_filter(request, provider)
-            or not provider.takes_source(lazy, without)
+            or not provider.takes_lazy(lazy, without)
             or (is_own and lazy.is_whole and not without.isdisjoint(lazy.fields))
         ):
             return None
@@ -373,7 +373,7 @@ class RequestAttempts:
             and step.parameters is None
             and options.delivered is None
             and not options.discards_thinking
-            and provider.takes_source(lazy, all_refused(step.target.refuses, options.without))
+            and provider.takes_lazy(lazy, all_refused(step.target.refuses, options.without))
         ):
             return True
         kinds = validation.check(lazy.complete())
@@ -426,7 +426,7 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
     """Return whether the caller is told which stop sequence matched, and not by the provider."""
     return (
         bool(request.stop_sequences)
-        and not provider.tells_stop_sequence
+        and not provider.reports_stop_sequence
         and not request.ignores_stop_sequence
     )
 

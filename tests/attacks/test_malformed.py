@@ -50,7 +50,7 @@ async def test_what_the_malformed_bodies_are_made_of_is_valid(
 async def test_malformed_bodies_are_answered(
     gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert not await faults_of(gateway, corpus(valid.requests(names), 8))
+    assert not await faults_of(gateway, corpus(valid.requests(names), 24))
     assert "unforeseen failure" not in caplog.text
 
 
@@ -59,7 +59,7 @@ async def test_malformed_bodies_are_answered_before_a_provider(
     gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str
 ) -> None:
     requests = valid.conversations(model, names.memory_id)
-    assert not await faults_of(gateway, corpus(requests, 30))
+    assert not await faults_of(gateway, corpus(requests, 90))
     assert "unforeseen failure" not in caplog.text
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.services.inference.conversion import papers
 from tests.waiting import until
 
 MODULE = b"services.inference.conversion.process"
+PAUSE_S = 0.05  # between small requests: the processors are for the conversions
 MANY = 40  # pages; to read all of them takes half a minute
 # Enough for whatever must happen; only a failing test waits so long.
 SOON_S = 120.0
@@ -79,11 +81,13 @@ class Caller:
             return answer.status, await answer.json()
 
     async def chat(self, ends: asyncio.Event) -> set[int]:
-        """Ask one small thing after the other; return the statuses."""
+        """Ask one small thing after the other, with a pause between; return the statuses."""
         statuses = set()
         while not ends.is_set():
             status, _ = await self.ask()
             statuses.add(status)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ends.wait(), PAUSE_S)
         return statuses
 
 

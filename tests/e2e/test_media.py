@@ -63,10 +63,9 @@ def test_a_pdf_is_read_for_a_model_that_reads_text_alone(front: Gateway) -> None
 
 
 @pytest.fixture
-def client(front: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{front.address}/beta/v1", api_key=front.key, max_retries=0
-    ) as opened:
+def client(plain_gateway: Gateway) -> Iterator[openai.OpenAI]:
+    address = f"{plain_gateway.address}/beta/v1"
+    with openai.OpenAI(base_url=address, api_key=plain_gateway.key, max_retries=0) as opened:
         yield opened
 
 

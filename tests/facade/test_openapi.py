@@ -39,9 +39,9 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
-# `make soak` takes them all: of three operations there are thousands, most of which repeat what
+# `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another.
-MOST_EDGE_CASES = 300
+MOST_EDGE_CASES = 60
 OPERATIONS = {each.label: each for each in (one.ok() for one in SCHEMA.get_all_operations())}
 
 
@@ -135,7 +135,7 @@ def edge_cases(label: str) -> list[schemathesis.Case]:
 def test_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
-    check_generated(label, 5, elsewhere, http)
+    check_generated(label, 3, elsewhere, http)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)

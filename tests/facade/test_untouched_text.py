@@ -19,10 +19,11 @@ from services.inference.providers.anthropic.events import StreamReader as Anthro
 from services.inference.providers.base import Call, Target
 from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai.events import StreamReader as OpenAIReader
+from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
-from services.inference.providers.upstream import Reader
 from services.inference.stream.accumulator import Accumulator
 from tests.facade.provider_streams import cut_and_broken, of_chat_completions, of_messages
+from tests.thoroughness import examples
 
 Batches = list[list[Event]]
 # The events of each piece of a stream, and how reading it failed.
@@ -103,13 +104,13 @@ def check(read: Read, pieces: list[bytes]) -> None:
         assert whole(untouched) == whole(translated)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(60))
 @given(cut_and_broken(of_chat_completions()))
 def test_chunks_of_chat_completions_reach_callers_the_same(pieces: list[bytes]) -> None:
     check(from_openai, pieces)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(60))
 @given(cut_and_broken(of_messages()))
 def test_events_of_messages_reach_callers_the_same(pieces: list[bytes]) -> None:
     check(from_anthropic, pieces)

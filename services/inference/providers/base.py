@@ -215,7 +215,7 @@ class Provider(Protocol):
         signs_thinking: whether thinking may be signed, and precedes tool calls.
         checks_signatures: whether it rejects thinking that it has not signed.
         prefills: whether it continues a final assistant message.
-        tells_stop_sequence: whether it reports the stop sequence that ended an answer.
+        reports_stop_sequence: whether it reports the stop sequence that ended an answer.
         pass_stateful: whether callers may refer to state stored at the provider.
         fetches: kinds of media that it fetches by URL.
     """
@@ -225,11 +225,11 @@ class Provider(Protocol):
     signs_thinking: bool
     checks_signatures: bool
     prefills: bool
-    tells_stop_sequence: bool
+    reports_stop_sequence: bool
     pass_stateful: bool
     fetches: frozenset[MediaKind.ValueType]
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether the conversation can be sent without its canonical messages.
 
         To a provider of the caller's dialect it goes in the caller's JSON, to another one in what

@@ -12,7 +12,8 @@ from services.inference.catalogue import server_facts
 from services.inference.http import Client
 from services.inference.providers import failures, sandbox
 from services.inference.providers.base import Provider
-from services.inference.providers.upstream import Classify, Gauge, Upstream
+from services.inference.providers.protocols import Classify, Gauge
+from services.inference.providers.upstream import Upstream
 
 if TYPE_CHECKING:
     from services.inference.providers.openai_responses import ResponsesProvider

@@ -90,7 +90,7 @@ class SandboxProvider:
     signs_thinking = checks_signatures = False
     # It continues a prefill, but can be asked to say it again, which is to be taken out.
     prefills = False
-    tells_stop_sequence = True
+    reports_stop_sequence = True
     pass_stateful = False
     fetches = frozenset(  # it names addresses
         {
@@ -112,7 +112,7 @@ class SandboxProvider:
         self._sleep = sleep
         self._new_id = new_id
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 

@@ -1,4 +1,4 @@
-"""HTTP requests to providers: headers, event streams and errors.
+"""`Upstream`: HTTP requests to one provider's server, and its answers, whole or streamed.
 
 A provider posts JSON and gets either the whole body or batches of server-sent events, one batch per
 read. All failures are raised as `UpstreamError`; `failures` classifies them.
@@ -7,13 +7,11 @@ read. All failures are raised as `UpstreamError`; `failures` classifies them.
 import asyncio
 import base64
 import math
-import socket
-import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 from yarl import URL
 
@@ -23,13 +21,14 @@ from services.common.errors import UpstreamError
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.telemetry.trace_context import attempt_trace, current_trace
-from services.common.texts import printable
 from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
+from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.idle_reader import IdleTimeoutReader
-from services.inference.providers.sse import SseSplitter, SseTooLongError
+from services.inference.providers.protocols import Classify, Gauge, Heard, Reader
+from services.inference.providers.sse import SseSplitter
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
 # end it in the same packet.
@@ -40,79 +39,6 @@ _REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 # Size of the path cache; some paths contain a model's name.
 _TARGETS = 1_000
-# Messages for failed connections.
-_BROKEN: tuple[tuple[type[Exception], str], ...] = (
-    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
-    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
-    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
-)
-_TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
-
-Headers = Mapping[str, str]
-# Called with the headers of a response, whatever its status.
-Heard = Callable[[Headers], None]
-
-
-class Classify(Protocol):
-    """Returns the error for a response other than 2xx; see `failures.classify`."""
-
-    def __call__(
-        self,
-        provider: str,
-        status: int,
-        headers: Headers,
-        body: bytes,
-        *,
-        secrets: Iterable[str],
-        now: Callable[[], float],
-    ) -> UpstreamError:
-        """See `failures.classify`."""
-
-
-class Gauge(Protocol):
-    """Gauge of running provider calls."""
-
-    def inc(self) -> None:
-        """Count the start of a call."""
-
-    def dec(self) -> None:
-        """Count the end of a call."""
-
-
-class Reader(Protocol):
-    """Incremental parser of one response of a dialect.
-
-    Attributes:
-        has_content: whether part of the answer has been received.
-        is_complete: whether the answer is complete; usage may follow.
-        ended: whether the end event has been received.
-    """
-
-    @property
-    def has_content(self) -> bool:
-        """See the class."""
-
-    @property
-    def is_complete(self) -> bool:
-        """See the class."""
-
-    @property
-    def ended(self) -> bool:
-        """See the class."""
-
-    def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
-
-        Raises:
-            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
-        """
-
-    def end(self, out: list[Event]) -> None:
-        """Handle the end of the stream; add its events to `out`.
-
-        Raises:
-            UpstreamError: it is premature.
-        """
 
 
 class Upstream:
@@ -138,7 +64,7 @@ class Upstream:
         self,
         name: str,
         base_url: str,
-        headers: Headers,
+        headers: Mapping[str, str],
         limits: Limits,
         client: http.Client,
         live: Gauge,
@@ -223,7 +149,7 @@ class Upstream:
             await self._check_head(response, heard)
             whole = response.rest()
             return await self._read(response) if whole is None else whole
-        except _TRANSLATED as error:
+        except TRANSLATED as error:
             raise self._failure(error) from error
         finally:
             if response is not None:
@@ -283,7 +209,7 @@ class Upstream:
                         break
                     idle = self._watch(response, idle, reader)
                 chunk = await (response if idle is None else idle).read()
-        except (UpstreamError, *_TRANSLATED) as error:
+        except (UpstreamError, *TRANSLATED) as error:
             if not reader.is_complete:
                 raise self._failure(error) from error
         finally:
@@ -370,14 +296,14 @@ class Upstream:
         """Return the error for a response other than 2xx."""
         try:
             async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
-                told = await self._read(response, failures.MAX_ERROR_BODY)
+                body = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
-            told = b""  # the status is sufficient
+            body = b""  # the status is sufficient
         return self._classify(
             self.name,
             response.status,
             response.headers,
-            told[: failures.MAX_ERROR_BODY],
+            body[: failures.MAX_ERROR_BODY],
             secrets=self._secrets,
             now=self._now,
         )
@@ -412,42 +338,8 @@ class Upstream:
             return  # the answer is complete; close the connection
 
     def _failure(self, error: Exception) -> UpstreamError:
-        """Return the error for one of `_TRANSLATED`, without its text, which contains addresses."""
-        match error:
-            case UpstreamError():
-                return error
-            case TimeoutError():
-                return UpstreamError(
-                    errors_pb2.REASON_UPSTREAM_TIMEOUT,
-                    f"the provider {self.name} stayed silent beyond the time limit",
-                )
-            case http.NotHttpError():
-                return failures.broken_answer(self.name, "answered something that is not HTTP")
-            case http.CutOffError():
-                return failures.cut_off(self.name)
-            case http.TooLargeError():
-                return failures.over_limit(
-                    self.name,
-                    f"answered more than {self.limits.max_answer:,} bytes",
-                    "limits.max_answer",
-                )
-            case SseTooLongError():
-                return failures.over_limit(
-                    self.name,
-                    f"streamed an event over {self.limits.max_sse_line:,} bytes",
-                    "limits.max_sse_line",
-                )
-            case _:
-                what = next(
-                    (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
-                    "no connection to the provider {}, or it broke",
-                )
-                words = str(error)
-                return UpstreamError(
-                    errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    what.format(self.name),
-                    cause=lambda: printable(redaction.redact(words, self._secrets)),
-                )
+        """Return the error for one of `TRANSLATED`."""
+        return connection_failure(self.name, error, self.limits, self._secrets)
 
 
 def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from facade.dialects.validation import check, read, read_quickly, to_json, to_opaque, to_path
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError
+from tests.thoroughness import examples
 
 
 class Leaf(TypedDict):
@@ -152,7 +153,7 @@ JSON_VALUES = st.recursive(
 @example({"other": 2**63}, None, False)
 @example({"other": [1, -(2**64)]}, (",", ":"), False)
 @example({"other": float("inf")}, None, False)
-@settings(max_examples=500)
+@settings(max_examples=examples(100))
 def test_what_is_read_quickly_is_the_same(
     body: dict[str, Any], separators: tuple[str, str] | None, is_cut: bool
 ) -> None:

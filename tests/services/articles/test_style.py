@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from services.articles.style import apply_style_patch, computed_style, inverse_patch, merge_patch
 from tests.services.articles.trees import Body, Editor, bullets, paragraph, row, table
+from tests.thoroughness import examples
 
 VALUES = st.recursive(
     st.none() | st.integers(0, 2) | st.lists(st.integers(0, 1), max_size=2),
@@ -41,7 +42,7 @@ def test_patches_merge_as_the_rfc_has_it(target: Any, patch: Any, result: Any) -
     assert merge_patch(target, patch) == result
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 @given(OBJECTS, OBJECTS)
 def test_a_patch_can_be_undone(start: Body, patch: Body) -> None:
     target = apply_style_patch({}, start)

@@ -34,7 +34,7 @@ class PlayedProvider:
     dialect = conversation.DIALECT_OPENAI
     signs_thinking = checks_signatures = False
     prefills = False
-    tells_stop_sequence = False
+    reports_stop_sequence = False
     pass_stateful = False
     fetches = frozenset()
 

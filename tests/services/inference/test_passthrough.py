@@ -151,7 +151,7 @@ async def test_a_missing_endpoint_is_asked_for_once() -> None:
 @in_no_time
 async def test_the_stop_strings_that_the_gateway_finds_are_found() -> None:
     scripted = ScriptedEngine()
-    scripted.p.tells_stop_sequence = False
+    scripted.p.reports_stop_sequence = False
     scripted.p.dialect = conversation.DIALECT_UNSPECIFIED
     scripted.p.plays("a", answer("one two"))
     whole = await scripted.engine.generate(but(dialect=0, stop_sequences=["two"]))

@@ -18,9 +18,8 @@ from services.common.errors import GatewayError
 from services.inference import validation
 
 HELLO = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")])
-# More values than a provider's adapter parses in one go, and blocks of which eleven are too many.
+# More values than a provider's adapter parses in one go.
 MANY = b"[" + b"1," * 200_000 + b"1]"
-RESULT = Block(tool_result=ToolResult(blocks=[Block(text="a")] * (validation.MAX_BLOCKS // 11)))
 
 
 def spoken(block: Block, times: int = 1) -> Message:
@@ -35,7 +34,6 @@ def request(**fields: object) -> GenerateRequest:
     "good",
     [
         request(),
-        request(messages=[HELLO] * validation.MAX_MESSAGES),
         request(
             temperature=0, top_p=1, top_k=1, n=128, max_tokens=1, logprobs=True, top_logprobs=20
         ),
@@ -56,7 +54,6 @@ def test_what_keeps_to_the_proto_passes(good):
         (request(model=""), "model"),
         (request(model="x" * 257), "model"),
         (request(messages=[]), "messages"),
-        (request(messages=[HELLO] * (validation.MAX_MESSAGES + 1)), "messages"),
         (request(messages=[HELLO, Message(blocks=[Block(text="x")])]), "messages[1].role"),
         (request(messages=[Message(role=1)]), "messages[0].blocks"),
         (request(messages=[Message(role=1, blocks=[Block()])]), "messages[0].blocks[0]"),
@@ -97,8 +94,6 @@ def test_what_keeps_to_the_proto_passes(good):
             request(headers={f"openai-{n}": "" for n in range(validation.MAX_HEADERS + 1)}),
             "headers",
         ),
-        (request(messages=[spoken(RESULT, 11)]), "messages"),
-        (request(messages=[spoken(Block(text="a"), validation.MAX_BLOCKS + 1)]), "messages"),
         (request(extra=Opaque(json=MANY)), "extra"),
         (request(tools=[Tool(name="a", input_schema=MANY)]), "tools[0].input_schema"),
         (request(thinking=ThinkingConfig(extra=Opaque(json=MANY))), "thinking.extra"),
@@ -118,4 +113,30 @@ def test_what_does_not_is_refused_by_its_field(bad, param):
         validation.check(bad)
     assert refused.value.param == param
     assert refused.value.message.startswith(param)
+    assert refused.value.http_status == 400
+
+
+def test_as_many_messages_as_there_may_be_pass():
+    validation.check(request(messages=[HELLO] * validation.MAX_MESSAGES))
+
+
+def result_of_many_blocks() -> Block:
+    """Return a block of which eleven are too many."""
+    return Block(tool_result=ToolResult(blocks=[Block(text="a")] * (validation.MAX_BLOCKS // 11)))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        lambda: [HELLO] * (validation.MAX_MESSAGES + 1),
+        lambda: [spoken(result_of_many_blocks(), 11)],
+        lambda: [spoken(Block(text="a"), validation.MAX_BLOCKS + 1)],
+    ],
+    ids=["messages", "blocks of results", "blocks"],
+)
+def test_more_than_there_may_be_is_refused(messages):
+    with pytest.raises(GatewayError) as refused:
+        validation.check(request(messages=messages()))
+    assert refused.value.param == "messages"
+    assert refused.value.message.startswith("messages")
     assert refused.value.http_status == 400

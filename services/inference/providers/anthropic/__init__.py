@@ -57,7 +57,7 @@ class AnthropicProvider:
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
     signs_thinking = True
     prefills = True
-    tells_stop_sequence = True
+    reports_stop_sequence = True
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class AnthropicProvider:
             "official": official,
         }
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             # How much the model may think depends on the canonical messages.

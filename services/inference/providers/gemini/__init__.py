@@ -63,7 +63,7 @@ class GeminiProvider:
     # Its thought signatures do not cover text that callers could send back.
     signs_thinking = checks_signatures = False
     prefills = False
-    tells_stop_sequence = False
+    reports_stop_sequence = False
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class GeminiProvider:
         self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
         self._new_id = new_id
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return False: callers do not use this dialect."""
         return False
 

@@ -45,7 +45,7 @@ class OpenAIProvider:
     dialect = conversation_pb2.DIALECT_OPENAI
     signs_thinking = checks_signatures = False
     prefills = False
-    tells_stop_sequence = False
+    reports_stop_sequence = False
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class OpenAIProvider:
         # Of files it knows ids and bytes alone.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         is_own = lazy.request.dialect == self.dialect
         if is_own and lazy.only_maker and not self._server.newest:

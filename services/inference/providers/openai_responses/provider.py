@@ -79,7 +79,7 @@ class ResponsesProvider(OpenAIProvider):
         """Whether the server has said that it has no such endpoint."""
         return self._endpoint.is_missing
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             return False

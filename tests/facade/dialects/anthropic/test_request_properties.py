@@ -14,6 +14,7 @@ from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from tests.facade.dialects.anthropic.bodies import body
+from tests.thoroughness import examples
 
 text = st.text(min_size=1, max_size=20)
 # Without what paths are written with, so that a test can follow them.
@@ -209,7 +210,7 @@ def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, below in inner for place in places(below, (*path, key)))]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(100))
 @given(place=st.sampled_from(places(WHOLE)), value=any_json)
 def test_any_body_is_accepted_or_refused_without_a_crash(place, value):
     whole = json.loads(json.dumps(WHOLE))

@@ -21,6 +21,7 @@ from tests.facade.dialects.openai.bodies import (
     refused_bytes,
     request,
 )
+from tests.thoroughness import examples
 
 SCHEMA = {"type": "object", "properties": {"a": {"enum": [None, 1.5]}}}
 FUNCTION = {"type": "function", "function": {"name": "f"}}
@@ -369,7 +370,7 @@ NAMES = st.sampled_from([*ChatRequest.model_fields, "other"])
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_json_is_understood_or_refused(fields: dict[str, Any]) -> None:
     try:
         parse_chat(body(**{"fallback": "strict"} | fields))

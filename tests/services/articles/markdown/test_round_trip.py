@@ -23,8 +23,9 @@ from tests.services.articles.trees import (
     table,
     text,
 )
+from tests.thoroughness import examples
 
-EXAMPLES = settings(max_examples=60)
+EXAMPLES = settings(max_examples=examples(30))
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 HARD = "*_[]<>|$`~\\!&#;:()-+=.1\"'/ \n\t"

@@ -11,8 +11,9 @@ from services.articles.tree.nodes import walk
 from services.articles.tree.operations import from_json, to_json
 from tests.services.articles.random_edits import BLOCKS, RUNS, edits, random_edits
 from tests.services.articles.trees import Body, Editor, as_bytes, check, paragraph
+from tests.thoroughness import examples
 
-EXAMPLES = settings(max_examples=60)
+EXAMPLES = settings(max_examples=examples(25))
 
 
 @EXAMPLES

@@ -121,6 +121,8 @@ async def test_a_list_of_files_opens_none(tmp_path, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("content", [b"", b"no film", film()[:300]])
+@pytest.mark.parametrize("content", [b"", b"no film", None], ids=["empty", "no film", "cut"])
 async def test_a_damaged_film_is_refused(converter, content):
+    if content is None:
+        content = film()[:300]
     assert "damaged or of a format" in await refusal(converter, content)

@@ -49,7 +49,7 @@ class ScriptedProvider:
 
     dialect = conversation.DIALECT_OPENAI
     signs_thinking = checks_signatures = False
-    tells_stop_sequence = True
+    reports_stop_sequence = True
     pass_stateful = False
     fetches = frozenset()
 
@@ -61,7 +61,7 @@ class ScriptedProvider:
         self.open = 0
         self.sources = True
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         return self.sources
 
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from services.common.settings import Limits
 from services.inference.http import Client
 from services.inference.providers import failures
-from services.inference.providers.upstream import Classify, Upstream
+from services.inference.providers.protocols import Classify
+from services.inference.providers.upstream import Upstream
 
 SSE_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -23,6 +23,7 @@ from tests.services.inference.providers.changes import (
     spread,
     written,
 )
+from tests.thoroughness import examples
 
 # As Anthropic answers, with every field it has.
 OFFICIAL = {
@@ -158,7 +159,7 @@ likely = st.sampled_from(["stop_sequence", "max_tokens", "tool_use", "msg_", "ms
 ONE_TEXT = changed(OFFICIAL, {("content",): [{"type": "text", "text": "Hi ☕"}]})
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(80))
 @given(differing(ONE_TEXT, [*spread(ONE_TEXT), ("brand_new",)], likely))
 @example(changed(ONE_TEXT, {USAGE: {**OFFICIAL["usage"], "service_tier": "x" * (16 << 10)}}))
 @example(changed(ONE_TEXT, STOPPED))
@@ -174,7 +175,7 @@ def test_usual_answers_are_read_at_once(changes: dict[Path, Any]) -> None:
     assert whole_of_text(changed(ONE_TEXT, changes)) is not None
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(80))
 @given(differing(OFFICIAL, [*spread(OFFICIAL), ("error",)], likely), formats)
 @example(OFFICIAL, {})
 def test_passthrough_and_translation_mean_the_same(

@@ -30,6 +30,9 @@ from tests.services.inference.providers.hostile_engine import (
     Kind,
     asked,
 )
+from tests.thoroughness import examples, sampled
+
+pytestmark = pytest.mark.thorough
 
 USAGE = {
     "prompt_tokens": 9,
@@ -282,15 +285,22 @@ def _is_possible(hostile: HostileEngine, way: str, *, whole: bool) -> bool:
     return way != "two choices"
 
 
-def mutants(value: Any) -> Iterator[tuple[Kind, bytes]]:
-    """Return every stream in which one place of one event is another value."""
-    for kind, events in STREAMS.values():
-        usual = [event_of(kind, data) for data in events]
-        for number, event in enumerate(events):
-            places: list[Any] = [put(event, path, value) for path in spread(event)]
-            for other in [*places, *([] if value is GONE else [value])]:
-                mutant = event_of(kind, other)
-                yield kind, stream_of(kind, [*usual[:number], mutant, *usual[number + 1 :]])
+def mutants(value: Any, first: int) -> Iterator[tuple[int, Kind, bytes]]:
+    """Return streams in which one place of one event is another value, each with its number."""
+    places: list[tuple[str, int, Path | None]] = [
+        (stream, number, path)
+        for stream, (_, events) in STREAMS.items()
+        for number, event in enumerate(events)
+        for path in [*spread(event), *([] if value is GONE else [None])]
+    ]
+    usual = {
+        name: [event_of(kind, one) for one in events] for name, (kind, events) in STREAMS.items()
+    }
+    for at, (stream, number, path) in sampled(enumerate(places), 4, first):
+        kind, events = STREAMS[stream]
+        other = event_of(kind, value if path is None else put(events[number], path, value))
+        sent = usual[stream]
+        yield at, kind, stream_of(kind, [*sent[:number], other, *sent[number + 1 :]])
 
 
 async def test_the_samples_are_answers() -> None:
@@ -302,21 +312,21 @@ async def test_the_samples_are_answers() -> None:
             assert isinstance(told, bytes)
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
-async def test_any_value_at_any_place_of_a_whole_answer(value: Any) -> None:
+@pytest.mark.parametrize(("first", "value"), tuple(enumerate(HOSTILE.values())), ids=HOSTILE)
+async def test_any_value_at_any_place_of_a_whole_answer(first: int, value: Any) -> None:
     for kind, sample in WHOLES.values():
         hostile = HostileEngine(kind)
-        for number, path in enumerate(spread(sample)):
+        for number, path in sampled(enumerate(spread(sample)), 3, first):
             ways = (EVERY_WAY[0], EVERY_WAY[1 + number % (len(EVERY_WAY) - 1)])
             await ask_whole(hostile, dumped(put(sample, path, value)), ways)
         if value is not GONE:
             await ask_whole(hostile, dumped(value))
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
-async def test_any_value_at_any_place_of_a_stream(value: Any) -> None:
+@pytest.mark.parametrize(("first", "value"), tuple(enumerate(HOSTILE.values())), ids=HOSTILE)
+async def test_any_value_at_any_place_of_a_stream(first: int, value: Any) -> None:
     engines = {kind: HostileEngine(kind) for kind, _ in STREAMS.values()}
-    for number, (kind, text) in enumerate(mutants(value)):
+    for number, kind, text in mutants(value, first):
         await ask_stream(engines[kind], text, [EVERY_WAY[number % len(EVERY_WAY)]])
 
 
@@ -329,7 +339,7 @@ class _Any:
     hostile = st.sampled_from([value for value in HOSTILE.values() if value is not DEEPER]) | values
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 async def test_several_values_at_several_places(data: st.DataObject) -> None:
     way = data.draw(_Any.ways)
@@ -382,7 +392,7 @@ async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
             assert isinstance(told, GatewayError) or b"x" in told
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 4000), st.sampled_from(sorted(STREAMS)))
 async def test_any_bytes_in_the_middle_of_a_stream(junk: bytes, at: int, stream: str) -> None:
     kind, events = STREAMS[stream]

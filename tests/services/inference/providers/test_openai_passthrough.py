@@ -25,6 +25,7 @@ from tests.services.inference.providers.changes import (
 )
 from tests.services.inference.providers.openai_answers import Provider
 from tests.services.inference.providers.openai_calls import call_of
+from tests.thoroughness import examples
 
 # As OpenAI answers, with every field it has.
 OFFICIAL = {
@@ -201,7 +202,7 @@ FURTHER: list[Path] = [
 likely = st.sampled_from(["length", "content_filter", "tool_calls", "chatcmpl-", "chatcmpl-é"])
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(80))
 @given(differing(OFFICIAL, [*spread(OFFICIAL), *FURTHER], likely), formats)
 @example(OFFICIAL, {})
 def test_passthrough_and_translation_mean_the_same(

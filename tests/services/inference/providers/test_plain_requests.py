@@ -32,6 +32,7 @@ from tests.services.inference.providers.caller_bodies import (
     messages,
     response,
 )
+from tests.thoroughness import examples
 
 RULES = {"pass_stateful": False, "fetches_urls": False, "official": True}
 WORDS = st.sampled_from(["a", "b\n", " ", "é"])
@@ -56,7 +57,7 @@ def check(parse: Any, body: Json, build: Build, provider: Any, refused: set[str]
         return
     whole, lazy = read
     target = Target("m", "p", "up", refuses=frozenset(refused))
-    if provider.takes_source(lazy, target.refuses):
+    if provider.takes_lazy(lazy, target.refuses):
         call = partial(Call, target=target, stream=bool(body.get("stream")))
         assert sent(build, call(lazy.request, lazy=lazy)) == sent(build, call(whole))
 
@@ -130,7 +131,7 @@ PLAIN_CHATS = st.fixed_dictionaries(
 @example({**AGENTS_CHAT, "temperature": 1.5}, set())
 @example({**AGENTS_CHAT, "tools": [UNTYPED]}, set())
 @example({**AGENTS_CHAT, "max_completion_tokens": 5, "stream": True}, {"max_tokens"})
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_plain_chat_becomes_messages(body: Json, refused: set[str]) -> None:
     provider = AnthropicProvider("p", None, **RULES)
     check(chat, body, partial(build_anthropic, **RULES), provider, refused)
@@ -199,7 +200,7 @@ PLAIN_MESSAGES = st.fixed_dictionaries(
 
 @given(st.one_of(MESSAGE_BODIES, PLAIN_MESSAGES), st.booleans(), REFUSED)
 @example(AGENTS_MESSAGES, False, set())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_plain_messages_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
     server = Server("p", newest, False, False)
@@ -279,7 +280,7 @@ PLAIN_RESPONSES = st.fixed_dictionaries(
 @given(PLAIN_RESPONSES, st.booleans(), REFUSED)
 @example(AGENTS_RESPONSE, False, set())
 @example({**AGENTS_RESPONSE, "temperature": 1.5}, True, {"max_tokens"})
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_plain_responses_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
     server = Server("p", newest, False, False)
@@ -289,7 +290,7 @@ def test_plain_responses_become_a_chat(body: Json, newest: bool, refused: set[st
 @given(PLAIN_RESPONSES, REFUSED)
 @example(AGENTS_RESPONSE, set())
 @example({**AGENTS_RESPONSE, "temperature": 1.5}, set())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_plain_responses_become_messages(body: Json, refused: set[str]) -> None:
     provider = AnthropicProvider("p", None, **RULES)
     check(response, body, partial(build_anthropic, **RULES), provider, refused)

@@ -28,6 +28,7 @@ from tests.services.inference.providers.caller_bodies import (
     dumped,
     messages,
 )
+from tests.thoroughness import examples
 
 
 def call_of(lazy: LazyRequest, *, stream: bool) -> Call:
@@ -45,7 +46,7 @@ def check_what_decides(lazy: GenerateRequest, whole: GenerateRequest) -> None:
 @example(AGENTS_CHAT, True)
 @example({**AGENTS_CHAT, "stream": True, "stream_options": {"include_usage": False}}, True)
 @example({**AGENTS_CHAT, "tools": [], "n": 1}, True)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     read = both(chat, {"model": "m", **body})
     if read is None or read[1] is None:
@@ -53,7 +54,7 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     whole, lazy = read
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
     server = Server("p", newest, False, False)
-    if provider.takes_source(lazy, frozenset()):
+    if provider.takes_lazy(lazy, frozenset()):
         as_it_is = call_of(lazy, stream=bool(body.get("stream")))
         sent = orjson.loads(build_openai(as_it_is, server))
         if sent.get("n") == 1:
@@ -67,14 +68,14 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
 
 @given(MESSAGE_BODIES)
 @example(AGENTS_MESSAGES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_messages_go_as_their_translation_would(body: Json) -> None:
     read = both(messages, {"model": "m", "max_tokens": 5, **body})
     if read is None or read[1] is None:
         return
     whole, lazy = read
     rules = {"pass_stateful": False, "fetches_urls": False, "official": True}
-    if AnthropicProvider("p", None, **rules).takes_source(lazy, frozenset()):
+    if AnthropicProvider("p", None, **rules).takes_lazy(lazy, frozenset()):
         as_it_is = call_of(lazy, stream=bool(body.get("stream")))
         sent = build_anthropic(as_it_is, **rules)
         translated = build_anthropic(Call(whole, TARGET, as_it_is.stream), **rules)
@@ -94,7 +95,7 @@ def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bo
     provider = AnthropicProvider(
         "p", None, pass_stateful=pass_stateful, fetches_urls=False, official=True
     )
-    assert provider.takes_source(lazy, frozenset()) is pass_stateful
+    assert provider.takes_lazy(lazy, frozenset()) is pass_stateful
 
 
 @pytest.mark.parametrize("system", ["x-anthropic-billing-header: a", "Be brief."])
@@ -104,7 +105,7 @@ def test_only_anthropic_gets_the_billing_header(system: str) -> None:
         provider = AnthropicProvider(
             "p", None, pass_stateful=False, fetches_urls=False, official=official
         )
-        assert provider.takes_source(lazy, frozenset()) is (official or system == "Be brief.")
+        assert provider.takes_lazy(lazy, frozenset()) is (official or system == "Be brief.")
 
 
 def chain(*parameters: Json) -> Json:

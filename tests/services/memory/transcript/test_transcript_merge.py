@@ -27,6 +27,7 @@ from tests.services.memory.conversations import (
     text,
     user,
 )
+from tests.thoroughness import examples
 
 NONE: frozenset[str] = frozenset()
 
@@ -218,7 +219,7 @@ SAYINGS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(80))
 @given(
     st.lists(SAYINGS, max_size=14),
     st.lists(SAYINGS, min_size=1, max_size=8),
@@ -232,7 +233,7 @@ def test_joining_finds_what_trying_everything_finds(
     assert (found.keep, found.known) == by_trying_everything(old, new, awaited)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 @given(st.text("aab", min_size=6, max_size=40), st.text("ab", max_size=4), st.data())
 def test_runs_in_monotonous_conversations_are_found(
     old: str, more: str, data: st.DataObject

@@ -50,6 +50,7 @@ from tests.services.inference.providers.openai_responses.responses_calls import 
     Json,
     call_of,
 )
+from tests.thoroughness import examples
 
 CITATION = {"type": "url_citation", "start_index": 0, "end_index": 2, "title": "t", "url": "u"}
 TOKEN = {"token": "Hi", "bytes": [72, 105], "logprob": 0.0, "top_logprobs": []}
@@ -231,14 +232,14 @@ def interleaved(found: list[Json], seed: int) -> list[Json]:
     return events
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(items(), st.integers(0, 1 << 16))
 def test_interleaved_items_add_up_to_the_whole_answer(found: list[Json], seed: int) -> None:
     events = events_of(response(*found), interleaved(found, seed))
     assert answer(read(*events)) == whole(*found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(items(), st.integers(0, 1 << 16))
 def test_the_providers_events_are_all_there_in_order(found: list[Json], seed: int) -> None:
     events = events_of(response(*found), interleaved(found, seed))

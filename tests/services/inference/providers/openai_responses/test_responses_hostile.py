@@ -27,6 +27,9 @@ from tests.services.inference.providers.openai_responses.responses_answers impor
     text,
 )
 from tests.services.inference.providers.openai_responses.responses_calls import Json, call_of
+from tests.thoroughness import examples, sampled
+
+pytestmark = pytest.mark.thorough
 
 CITATION = {"type": "url_citation", "start_index": 0, "end_index": 2, "title": "t", "url": "u"}
 SAMPLE = response(
@@ -83,25 +86,25 @@ def read_stream(events: list[Json], *, native: bool) -> None:
         assert told == events[: len(told)]
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
-def test_any_value_at_any_place_of_a_whole_answer(value: Any) -> None:
-    for place in spread(SAMPLE):
+@pytest.mark.parametrize(("first", "value"), tuple(enumerate(HOSTILE.values())), ids=HOSTILE)
+def test_any_value_at_any_place_of_a_whole_answer(first: int, value: Any) -> None:
+    for place in sampled(spread(SAMPLE), 3, first):
         read_whole(changed(SAMPLE, {place: value}))
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
-def test_any_value_at_any_place_of_an_event(value: Any) -> None:
+@pytest.mark.parametrize(("first", "value"), tuple(enumerate(HOSTILE.values())), ids=HOSTILE)
+def test_any_value_at_any_place_of_an_event(first: int, value: Any) -> None:
     for number, event in enumerate(EVENTS):
         if "response" in event:
             places = [place for place in spread(event) if len(place) < 4]
         else:
             places = spread(event)
-        for at, place in enumerate(places):
+        for at, place in sampled(enumerate(places), 3, first + number):
             other = changed(event, {place: value})
             read_stream([*EVENTS[:number], other, *EVENTS[number + 1 :]], native=bool(at % 2))
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 def test_several_values_at_several_places(drawn: st.DataObject) -> None:
     given = {"events": EVENTS, "whole": SAMPLE}
@@ -115,7 +118,7 @@ def test_several_values_at_several_places(drawn: st.DataObject) -> None:
         read_stream(events, native=drawn.draw(st.booleans()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.permutations(range(len(EVENTS))))
 def test_events_in_any_order(order: list[int]) -> None:
     read_stream([EVENTS[number] for number in order], native=True)

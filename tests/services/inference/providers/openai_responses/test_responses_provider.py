@@ -229,7 +229,7 @@ async def test_a_conversation_goes_as_it_is_unless_it_names_state(
     lazy = LazyRequest(
         GenerateRequest(dialect=DIALECT_RESPONSES), given, lambda _: None, size=1, only_maker=True
     )
-    assert provider(here).takes_source(lazy, without) == goes
+    assert provider(here).takes_lazy(lazy, without) == goes
 
 
 async def test_documents_may_be_fetched_as_images_are(here: ScriptedUpstream) -> None:

@@ -1,0 +1,70 @@
+"""Errors for calls that failed below HTTP: no connection, silence, a broken or endless answer."""
+
+import socket
+import ssl
+from collections.abc import Iterable
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import UpstreamError
+from services.common.settings import Limits
+from services.common.texts import printable
+from services.inference import http
+from services.inference.providers import failures, redaction
+from services.inference.providers.sse import SseTooLongError
+
+# What `connection_failure` takes beside an `UpstreamError`.
+TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
+# Messages for failed connections.
+_BROKEN: tuple[tuple[type[Exception], str], ...] = (
+    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
+    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
+    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
+)
+
+
+def connection_failure(
+    provider: str, error: Exception, limits: Limits, secrets: Iterable[str]
+) -> UpstreamError:
+    """Return the error for a failed call; an `UpstreamError` is returned as it is.
+
+    The text of other errors contains addresses: it goes to the log alone, without `secrets`.
+
+    Args:
+        provider: the provider's name in the settings.
+        error: an `UpstreamError`, or one of `TRANSLATED`.
+        limits: the bounds that it may have passed.
+        secrets: what the log must not contain.
+    """
+    match error:
+        case UpstreamError():
+            return error
+        case TimeoutError():
+            return UpstreamError(
+                errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                f"the provider {provider} stayed silent beyond the time limit",
+            )
+        case http.NotHttpError():
+            return failures.broken_answer(provider, "answered something that is not HTTP")
+        case http.CutOffError():
+            return failures.cut_off(provider)
+        case http.TooLargeError():
+            return failures.over_limit(
+                provider, f"answered more than {limits.max_answer:,} bytes", "limits.max_answer"
+            )
+        case SseTooLongError():
+            return failures.over_limit(
+                provider,
+                f"streamed an event over {limits.max_sse_line:,} bytes",
+                "limits.max_sse_line",
+            )
+        case _:
+            what = next(
+                (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
+                "no connection to the provider {}, or it broke",
+            )
+            words = str(error)
+            return UpstreamError(
+                errors_pb2.REASON_UPSTREAM_CONNECTION,
+                what.format(provider),
+                cause=lambda: printable(redaction.redact(words, secrets)),
+            )
