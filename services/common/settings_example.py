@@ -74,6 +74,8 @@ describe_image = ""           # "embedded": size, colours and OCR, without a mod
                               # of [[models]] that is known to read images
 transcribe_audio = ""         # of a provider of kind openai; empty or "embedded": without a model
 summarise = ""
+extract = ""                  # facts about users, in any language; empty: the model of summarise,
+                              # or without one rules, which know English alone
 embed = ""
 
 [limits]

@@ -52,8 +52,13 @@ class TaskClient:
 
     @property
     def can_summarise(self) -> bool:
-        """Whether there is a model for summaries and facts."""
+        """Whether there is a model for summaries."""
         return bool(self.roles.summarise)
+
+    @property
+    def can_extract(self) -> bool:
+        """Whether there is a model for facts."""
+        return bool(self.roles.extracts)
 
     @property
     def can_embed(self) -> bool:

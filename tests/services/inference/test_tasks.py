@@ -79,6 +79,39 @@ async def test_the_model_for_summaries_writes_both_kinds_of_text(
     assert not answer.vectors
 
 
+async def test_a_model_of_its_own_extracts_facts(tmp_path: Path) -> None:
+    roles = {"summarise": "openai/json", "extract": "openai/echo"}
+    async with task_caller(tmp_path, **roles) as ask:
+        answer = await ask(pb.RunTaskRequest(task=pb.TASK_EXTRACT, prompt=SUMMARISE.prompt))
+    assert answer.model == "openai/echo"
+
+
+@pytest.mark.parametrize(
+    ("model", "is_sent"), [("openai/gpt-5.5", True), ("openai/home-made", False)]
+)
+async def test_a_schema_goes_to_models_that_are_known_to_take_one(
+    tmp_path: Path, model: str, is_sent: bool
+) -> None:
+    bodies = []
+
+    async def chat(request: web.Request) -> web.Response:
+        bodies.append(orjson.loads(await request.read()))
+        choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
+        return web.json_response({"id": "1", "model": "m", "choices": [choice]})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    prompt = pb.Prompt(
+        instructions="Find facts.", input="x", max_tokens=9, answer_schema=b'{"type":"object"}'
+    )
+    async with task_caller(tmp_path, app, extract=model) as ask:
+        await ask(pb.RunTaskRequest(task=pb.TASK_EXTRACT, prompt=prompt))
+    [body] = bodies
+    form = {"name": "answer", "schema": {"type": "object"}, "strict": True}
+    wanted = {"type": "json_schema", "json_schema": form}
+    assert body.get("response_format") == (wanted if is_sent else None)
+
+
 async def test_instructions_are_separate_from_their_material(tmp_path: Path) -> None:
     bodies = []
 

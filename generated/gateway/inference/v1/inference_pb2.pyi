@@ -31,7 +31,7 @@ class _TaskEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Task.ValueType],
     TASK_SUMMARISE: _Task.ValueType  # 1
     """Makes a summary: takes `prompt`, gives `text`."""
     TASK_EXTRACT: _Task.ValueType  # 2
-    """Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+    """Finds facts: takes `prompt`, gives `text`. Without a model of its own that for summaries does it."""
     TASK_EMBED: _Task.ValueType  # 3
     """Makes vectors of texts: takes `texts`, gives `vectors`."""
 
@@ -43,7 +43,7 @@ TASK_UNSPECIFIED: Task.ValueType  # 0
 TASK_SUMMARISE: Task.ValueType  # 1
 """Makes a summary: takes `prompt`, gives `text`."""
 TASK_EXTRACT: Task.ValueType  # 2
-"""Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+"""Finds facts: takes `prompt`, gives `text`. Without a model of its own that for summaries does it."""
 TASK_EMBED: Task.ValueType  # 3
 """Makes vectors of texts: takes `texts`, gives `vectors`."""
 Global___Task: _TypeAlias = Task  # noqa: Y015
@@ -151,22 +151,28 @@ class Prompt(_message.Message):
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    ANSWER_SCHEMA_FIELD_NUMBER: _builtins.int
     instructions: _builtins.str
     """Required. What it is to do."""
     input: _builtins.str
     """Required. What it is to do that with."""
     max_tokens: _builtins.int
     """Required, at least 1. Upper bound on the tokens it writes."""
+    answer_schema: _builtins.bytes
+    """Optional. JSON Schema of its answer, an object in UTF-8 JSON; sent to models that are known to
+    support one, and ignored for others.
+    """
     def __init__(
         self,
         *,
         instructions: _builtins.str = ...,
         input: _builtins.str = ...,
         max_tokens: _builtins.int = ...,
+        answer_schema: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input", "instructions", b"instructions", "max_tokens", b"max_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_schema", b"answer_schema", "input", b"input", "instructions", b"instructions", "max_tokens", b"max_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
