@@ -76,7 +76,8 @@ transcribe_audio = ""         # of a provider of kind openai; empty or "embedded
 summarise = ""
 extract = ""                  # facts about users, in any language; empty: the model of summarise,
                               # or without one rules, which know English alone
-embed = ""
+embed = ""                    # vectors of older turns; "embedded/multilingual-e5-small" needs no
+                              # provider: pip install 'llm-gateway[embeddings]'
 
 [limits]
 max_head_bytes = 65536        # bytes of a request line and its header fields

@@ -21,7 +21,6 @@ from services.inference.adaptation.session import Adaptation
 from services.inference.adaptation.store import open_store
 from services.inference.adaptation.sweeper import ROUNDS, ConversionSweeper
 from services.inference.catalogue import Inputs
-from services.inference.conversion.converter import Converter
 from services.inference.conversion.pool import ConversionPool, PooledConverter
 from services.inference.engine import Engine
 from services.inference.fetching.connecting import Resolver
@@ -31,7 +30,7 @@ from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
-from services.inference.providers import registry, sandbox
+from services.inference.providers import embedded, registry, sandbox
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
@@ -76,7 +75,7 @@ class Inference:
         self._without_responses: set[str] = set()  # addresses of servers
         self._conversions = open_store(settings.storage, reserve)
         self._pool = ConversionPool(settings.limits, counters)
-        self._converter: Converter = PooledConverter(self._pool, _user)
+        self._converter = PooledConverter(self._pool, _user)
         self._resolver = Resolver()
         self._fetcher: Fetches = Fetcher(settings.limits, resolve=self._resolver)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
@@ -217,9 +216,14 @@ class Inference:
         limits, live = self._settings.limits, self._metrics.live_upstream_calls
         return Routes(
             models=Models(
-                self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+                self._settings.models,
+                everyone,
+                sandbox.MODELS,
+                self._learnt,
+                self._abilities,
+                embedded.embedded_models(),
             ),
-            providers=registry.build(everyone, self._client, limits, live),
+            providers=registry.build(everyone, self._client, limits, live, self._converter),
             responses=registry.build_responses(
                 everyone, self._client, limits, live, self._without_responses
             ),

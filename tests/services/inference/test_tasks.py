@@ -147,12 +147,17 @@ async def test_an_answer_without_text_is_a_failure(tmp_path: Path, message: dict
         assert (await reason_of(ask, SUMMARISE)).startswith("UPSTREAM_")
 
 
-@pytest.mark.parametrize("model", ["openai/embed", "sandbox/embed"])
-async def test_a_model_for_vectors_gives_one_for_each_text(tmp_path: Path, model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "dimensions"),
+    [("openai/embed", 256), ("sandbox/embed", 256), ("embedded/multilingual-e5-small", 384)],
+)
+async def test_a_model_for_vectors_gives_one_for_each_text(
+    tmp_path: Path, model: str, dimensions: int
+) -> None:
     async with task_caller(tmp_path, embed=model) as ask:
         answer = await ask(EMBED)
     assert answer.model == model
-    assert [len(vector.values) for vector in answer.vectors] == [256, 256]
+    assert [len(vector.values) for vector in answer.vectors] == [dimensions] * 2
     assert not answer.text
 
 
