@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import reading, writing
 from services.memory.archive import dates, postings, words
+from services.memory.archive.bm25f import K1, NEXT, PREVIOUS, B
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.postings import K1, NEXT, PREVIOUS, B
 
 _CANDIDATES = 256
 _MAX_POSTINGS = 30_000
@@ -219,7 +219,7 @@ def _lexemes(said: Counter[str]) -> list[str]:
 def _best(
     held: Mapping[int, Held], frequencies: Mapping[str, int], counts: Mapping[str, int]
 ) -> list[int]:
-    """Return turns by BM25F over their neighbours, as `postings.score_bm25f`.
+    """Return turns by BM25F over their neighbours, as `bm25f.score_turns`.
 
     A term is taken to reach three turns for each that has it, where that is not more than all.
     """
