@@ -103,9 +103,8 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     routes = engine.routes
     target = routes.models.resolve(name)
     model = f"{target.provider}/{target.upstream}"
-    call = EmbeddingCall(
-        GenerateRequest(), target, stream=False, inputs=EmbedRequest(texts=request.texts)
-    )
+    inputs = EmbedRequest(texts=request.texts, is_query=request.is_query)
+    call = EmbeddingCall(GenerateRequest(), target, stream=False, inputs=inputs)
     try:
         made = await routes.providers[target.provider].embed(call)
     except UpstreamError as error:

