@@ -96,7 +96,10 @@ describe_image = ""           # "embedded": size, colours and OCR, without a mod
                               # of [[models]] that is known to read images
 transcribe_audio = ""         # of a provider of kind openai; empty or "embedded": without a model
 summarise = ""
-embed = ""
+extract = ""                  # facts about users, in any language; empty: the model of summarise,
+                              # or without one rules, which know English alone
+embed = ""                    # vectors of older turns; "embedded/multilingual-e5-small" needs no
+                              # provider: pip install 'llm-gateway[embeddings]'
 
 [limits]
 max_head_bytes = 65536        # bytes of a request line and its header fields

@@ -22,7 +22,6 @@ from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.byte_store import Bounds, open_store
 from services.inference.catalogue import Inputs
-from services.inference.conversion.converter import Converter
 from services.inference.conversion.pool import ConversionPool, PooledConverter
 from services.inference.engine import Engine
 from services.inference.fetching.connecting import Resolver
@@ -33,7 +32,7 @@ from services.inference.http import Client
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.pricing.costs import Costs
-from services.inference.providers import registry, sandbox
+from services.inference.providers import embedded, registry, sandbox
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -102,7 +101,7 @@ class Inference:
         self._metering = Metering(self._recorder if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
-        self._converter: Converter = PooledConverter(self._pool, _user)
+        self._converter = PooledConverter(self._pool, _user)
         self._resolver = Resolver()
         self._fetcher: Fetches = Fetcher(settings.limits, resolve=self._resolver)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
@@ -289,12 +288,17 @@ class Inference:
         everyone = {**joined, **configured}
         limits, live = self._settings.limits, self._metrics.live_upstream_calls
         models = Models(
-            self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+            self._settings.models,
+            everyone,
+            sandbox.MODELS,
+            self._learnt,
+            self._abilities,
+            embedded.embedded_models(),
         )
         return Routes(
             models=models,
             costs=Costs(everyone, models.configured, self._now_ms),
-            providers=registry.build(everyone, self._client, limits, live),
+            providers=registry.build(everyone, self._client, limits, live, self._converter),
             responses=registry.build_responses(
                 everyone, self._client, limits, live, self._without_responses
             ),

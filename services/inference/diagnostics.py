@@ -8,7 +8,7 @@ from services.common.errors import GatewayError
 from services.common.settings import Settings, WebSearch
 from services.inference import discovery
 from services.inference.adaptation.helpers import EMBEDDED
-from services.inference.providers import sandbox
+from services.inference.providers import embedded, sandbox
 from services.inference.refusals import NAMES
 from services.inference.routing import Models
 
@@ -118,7 +118,9 @@ def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[
     providers = discovery.configured(settings, environ)
     if settings.discovery.enabled:
         providers = {**discovery.local_servers(settings.server), **providers}
-    models = Models(settings.models, providers, sandbox.MODELS, {})
+    models = Models(
+        settings.models, providers, sandbox.MODELS, {}, embedded=embedded.embedded_models()
+    )
     named = {
         f"models.{model.name}.fallbacks[{index}]": fallback
         for model in settings.models

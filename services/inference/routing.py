@@ -26,6 +26,7 @@ from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.providers.base import Deployments, Target
 
 SANDBOX = "sandbox"
+EMBEDDED = "embedded"
 # Kinds of providers whose reasoning models always think.
 _THINKING_UNASKED = frozenset({"openai", "gemini"})
 # Size of the cache for unknown names.
@@ -47,6 +48,7 @@ class Models:
         sandbox: the sandbox's models, by their names behind `sandbox/`.
         learnt: model names reported by providers.
         abilities: media read by models of local servers, as reported by these.
+        embedded: the gateway's own models, by their names behind `embedded/`.
     """
 
     def __init__(
@@ -56,10 +58,13 @@ class Models:
         sandbox: Mapping[str, ModelInfo],
         learnt: Mapping[str, Sequence[str]],
         abilities: Abilities = MappingProxyType({}),
+        embedded: Mapping[str, ModelInfo] = MappingProxyType({}),
     ) -> None:
-        self._sandbox = sandbox
+        # By the kind of their provider, which has no other models.
+        self._own = {SANDBOX: sandbox, EMBEDDED: embedded}
         self._abilities = abilities
-        self._kinds = {SANDBOX: SANDBOX} | {name: one.kind for name, one in providers.items()}
+        own = {kind: kind for kind in (SANDBOX, *([EMBEDDED] if embedded else []))}
+        self._kinds = own | {name: one.kind for name, one in providers.items()}
         self._servers = {
             name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
         }
@@ -125,8 +130,7 @@ class Models:
             return target
         provider, slash, upstream = name.partition("/")
         kind = self._kinds.get(provider)
-        # The sandbox has only its own models.
-        if slash and upstream and kind is not None and kind != SANDBOX:
+        if slash and upstream and kind is not None and kind not in self._own:
             return self._target(name, provider, upstream)
         claimants = self._claimants.get(catalogue.maker_of(name), [])
         if len(claimants) == 1:
@@ -201,11 +205,10 @@ class Models:
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
         """Return the models reported by providers, each with whether to list it."""
         for provider, kind in self._kinds.items():
-            if kind == SANDBOX:
-                for upstream, facts in self._sandbox.items():
-                    yield self._target(f"{provider}/{upstream}", provider, upstream), facts.listed
+            for upstream, facts in self._own.get(kind, {}).items():
+                yield self._target(f"{provider}/{upstream}", provider, upstream), facts.listed
         for provider, names in learnt.items():
-            if self._kinds.get(provider, SANDBOX) != SANDBOX:
+            if self._kinds.get(provider, SANDBOX) not in self._own:
                 for upstream in names:
                     yield self._target(f"{provider}/{upstream}", provider, upstream), True
 
@@ -241,8 +244,8 @@ class Models:
     def _facts(self, provider: str, upstream: str) -> ModelInfo:
         """Return the known properties of a provider's model."""
         kind = self._kinds[provider]
-        if kind == SANDBOX:
-            return self._sandbox.get(upstream, catalogue.UNKNOWN)
+        if kind in self._own:
+            return self._own[kind].get(upstream, catalogue.UNKNOWN)
         facts, server = catalogue.facts_of(kind, upstream), self._servers[provider]
         return replace(
             facts,

@@ -13,6 +13,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
     GenerateRequest,
+    OutputFormat,
     Prompt,
     RunTaskRequest,
     RunTaskResponse,
@@ -30,9 +31,10 @@ MAX_TEXTS = 256
 # The key of `[roles]` that names a task's model.
 _SETTINGS: Mapping[Task.ValueType, str] = {
     inference_pb2.TASK_SUMMARISE: "summarise",
-    inference_pb2.TASK_EXTRACT: "summarise",
+    inference_pb2.TASK_EXTRACT: "extract",
     inference_pb2.TASK_EMBED: "embed",
 }
+_ANSWER = "answer"  # name of a schema
 
 
 async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
@@ -61,7 +63,8 @@ def _check(request: RunTaskRequest) -> None:
 
 def _model_name(engine: Engine, task: Task.ValueType) -> str:
     key = _SETTINGS[task]
-    name: str = getattr(engine.routes.roles, key)
+    roles = engine.routes.roles
+    name: str = roles.extracts if key == "extract" else getattr(roles, key)
     if not name:
         raise GatewayError(
             errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} names no model", param="task"
@@ -70,16 +73,24 @@ def _model_name(engine: Engine, task: Task.ValueType) -> str:
 
 
 async def _write(engine: Engine, name: str, prompt: Prompt) -> RunTaskResponse:
-    answer = await engine.generate(
-        GenerateRequest(
-            model=name,
-            messages=[
-                _says(conversation_pb2.ROLE_SYSTEM, prompt.instructions),
-                _says(conversation_pb2.ROLE_USER, prompt.input),
-            ],
-            max_tokens=prompt.max_tokens,
-        )
+    request = GenerateRequest(
+        model=name,
+        messages=[
+            _says(conversation_pb2.ROLE_SYSTEM, prompt.instructions),
+            _says(conversation_pb2.ROLE_USER, prompt.input),
+        ],
+        max_tokens=prompt.max_tokens,
     )
+    if prompt.answer_schema and engine.routes.models.get(name).structured_output:
+        request.output_format.CopyFrom(
+            OutputFormat(
+                kind=OutputFormat.KIND_JSON_SCHEMA,
+                schema=prompt.answer_schema,
+                name=_ANSWER,
+                strict=True,
+            )
+        )
+    answer = await engine.generate(request)
     text = "".join(block.text for block in answer.choices[0].blocks).strip()
     if not text:
         raise UpstreamError(
@@ -96,9 +107,8 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     if target.vector_space:
         target = engine.balancer.chosen(target)
     model = f"{target.provider}/{target.upstream}"
-    call = EmbeddingCall(
-        GenerateRequest(), target, stream=False, inputs=EmbedRequest(texts=request.texts)
-    )
+    inputs = EmbedRequest(texts=request.texts, is_query=request.is_query)
+    call = EmbeddingCall(GenerateRequest(), target, stream=False, inputs=inputs)
     try:
         made = await routes.providers[target.provider].embed(call)
         engine.metering.add_embedding(target, embedding_usage(made))

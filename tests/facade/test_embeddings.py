@@ -69,6 +69,25 @@ async def test_one_text_is_one_vector(gateway: Gateway, model: str) -> None:
     assert headers.get("x-gateway-estimate") == ("true" if "gemini" in model else None)
 
 
+async def test_the_embedded_model_is_listed_and_serves_the_sdk(gateway: Gateway) -> None:
+    name = "embedded/multilingual-e5-small"
+    async with openai.AsyncOpenAI(
+        base_url=f"{gateway.url}/beta/v1", api_key=gateway.key, max_retries=0
+    ) as client:
+        made = await client.embeddings.create(model=name, input=TEXTS)
+        assert name in [model.id async for model in client.models.list()]
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.chat.completions.create(
+                model=name, messages=[{"role": "user", "content": "Hi"}]
+            )
+        with pytest.raises(openai.NotFoundError):
+            await client.embeddings.create(model="embedded/other", input=TEXTS)
+    assert [len(item.embedding) for item in made.data] == [384] * 3
+    assert made.usage.prompt_tokens > 0
+    assert refused.value.param == "model"
+    assert "/embeddings" in refused.value.message
+
+
 async def test_more_texts_than_google_takes_in_a_request(gateway: Gateway) -> None:
     texts = [f"text {number}" for number in range(250)]
     _, answer, _ = await post(

@@ -92,7 +92,13 @@ class Roles(Section):
     describe_image: str = ""
     transcribe_audio: str = ""
     summarise: str = ""
+    extract: str = ""
     embed: str = ""
+
+    @property
+    def extracts(self) -> str:
+        """Return the model that extracts facts: its own, or else that for summaries."""
+        return self.extract or self.summarise
 
 
 class Discovery(Section):

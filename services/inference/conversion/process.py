@@ -34,6 +34,7 @@ _FUNCTIONS = {
     "transcript": ("speech", "transcript"),
     "film": ("films", "film"),
     "web_page": ("web_pages", "read_page"),
+    "vectors": ("vectors", "vectors"),
 }
 # The kernel kills a process this many seconds after its time limit, in case the gateway is gone.
 _GRACE_S = 10

@@ -10,7 +10,7 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import failures, sandbox
+from services.inference.providers import embedded, failures, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.protocols import Classify, Gauge
 from services.inference.providers.upstream import Upstream
@@ -39,9 +39,15 @@ def build(
     client: Client,
     limits: Limits,
     live: Gauge,
+    embedder: embedded.TextEmbedder | None = None,
 ) -> dict[str, Provider]:
-    """Return the providers by name, the sandbox always among them."""
+    """Return the providers by name, the sandbox always among them.
+
+    With `embedder` the gateway's own embedding model is among them too.
+    """
     providers: dict[str, Provider] = {SANDBOX: sandbox.SandboxProvider(SANDBOX)}
+    if embedder is not None:
+        providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, embedder)
     for name, settings in configured.items():
         providers[name] = _build_one(name, settings, client, limits, live)
     return providers

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import reading
 from services.common.ids import Source
-from services.memory.archive import dates, index, ranking, words
+from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
 from services.memory.archive.snippets import cut_to_budget
@@ -159,7 +159,7 @@ class Archive:
                 cosine = await lookup.score_by_vector(
                     vector.model, vector.values, scores, before_turn=before_turn
                 )
-                scores = ranking.fuse_scores(scores, cosine)
+                scores = score_fusion.fuse_scores(scores, cosine)
             # A turn may be reached by its neighbours without being archived itself.
             known = await lookup.known(scores)
             best = sorted(known, key=lambda turn: (scores[turn], turn), reverse=True)[:limit]

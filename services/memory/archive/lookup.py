@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.memory.archive import binary_quantization, postings, tables
+from services.memory.archive import binary_quantization, bm25f, postings, tables
+from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.postings import Collection
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
@@ -45,7 +45,7 @@ class Lookup:
     ) -> dict[int, float]:
         """Return the turns that match terms best, given by their keys, the best first.
 
-        See `postings.score_bm25f`.
+        See `bm25f.score_turns`.
         """
         table = tables.postings
         counted = await self._connection.execute(
@@ -63,7 +63,7 @@ class Lookup:
             blocks[term].append(block)
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
-            postings.score_bm25f,
+            bm25f.score_turns,
             [blocks[term] for term in chosen],
             collection,
             before_turn=before_turn,

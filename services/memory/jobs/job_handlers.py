@@ -161,7 +161,7 @@ class JobHandlers:
             await self._facts.put(connection, job.owner_id, extracted, said_in, job.created_at_ms)
 
     async def _extracted(self, job: Job) -> list[ExtractedFact]:
-        if not self._tasks.can_summarise or job.attempts >= MODEL_ATTEMPTS:
+        if not self._tasks.can_extract or job.attempts >= MODEL_ATTEMPTS:
             return await asyncio.to_thread(rules.extract, job.text)
         known = await self._facts.of(job.owner_id)
         answer = await self._tasks.extract(

@@ -52,8 +52,13 @@ class TaskClient:
 
     @property
     def can_summarise(self) -> bool:
-        """Whether there is a model for summaries and facts."""
+        """Whether there is a model for summaries."""
         return bool(self.roles.summarise)
+
+    @property
+    def can_extract(self) -> bool:
+        """Whether there is a model for facts."""
+        return bool(self.roles.extracts)
 
     @property
     def can_embed(self) -> bool:
@@ -68,9 +73,14 @@ class TaskClient:
         """Return facts in the form that the prompt asks for."""
         return await self._write(user_id, inference_pb2.TASK_EXTRACT, prompt)
 
-    async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
-        """Return the vectors of 1 to 256 texts, none of them empty."""
-        request = RunTaskRequest(task=inference_pb2.TASK_EMBED, texts=texts)
+    async def embed(
+        self, user_id: str, texts: Sequence[str], *, is_query: bool = False
+    ) -> Embedding:
+        """Return the vectors of 1 to 256 texts, none of them empty.
+
+        `is_query` says that they are to search with, and not to be found.
+        """
+        request = RunTaskRequest(task=inference_pb2.TASK_EMBED, texts=texts, is_query=is_query)
         response = await self._run(user_id, request)
         if len(response.vectors) != len(texts):
             raise _empty_answer()

@@ -1,9 +1,17 @@
-"""The prompt for the extraction of facts by a model, and the parsing of the answer. Pure."""
+"""The prompt for the extraction of facts by a model, and the parsing of the answer. Pure.
+
+The user's text may hold what others wrote, with instructions to a model in it. So the model sees
+the text without code, tables and quoted lines, its answer has a strict form, and a fact counts only
+where the text bears it out: its quote is in the text word for word, and most of the words of its
+value are in that quote.
+"""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.errors.v1 import errors_pb2
@@ -11,17 +19,25 @@ from gateway.inference.v1.inference_pb2 import Prompt
 from services.common.errors import GatewayError
 from services.memory.profile import facts
 from services.memory.profile.facts import ExtractedFact, Fact
+from services.memory.profile.sentences import strip_non_prose
 
 # Facts that one text can have.
 _MAX_FACTS = 32
 _MAX_SHOWN = 24_000  # characters
 _MAX_ANSWER_TOKENS = 4_000  # thoughts included
+_MAX_TOPIC_WORDS = 4
+# The share of a value, in letters, whose words its quote must have: a value may add a word to the
+# user's own, such as a unit.
+_MIN_SUPPORT = 0.5
+# Letters of a word that may differ at its end, by inflection, and those that may not.
+_ENDING = 3
+_STEM = 3
 
 _INSTRUCTIONS = """\
-You keep a profile of a user. You are given what the user wrote, and what is known so far.
-Find what the text states, for a fact, of the user: name, age, birthday, home, work, studies,
-family, pets, languages, health, diet, what they like and dislike, projects, plans, ways in
-which they want to be answered.
+You keep a profile of a user. You are given what the user wrote, in any language, and what is known
+so far. Find what the text states, for a fact, of the user: name, age, birthday, home, work,
+studies, family, pets, languages, health, diet, what they like and dislike, projects, plans, ways
+in which they want to be answered.
 
 Take only what the user says of themselves and means. Leave out questions, suppositions,
 jokes, quotations, what others said, texts that are to be worked on, and what holds for
@@ -30,10 +46,12 @@ doubt, leave it out. Where something known has changed, use its topic and sub_to
 
 Answer with JSON alone, an empty list where there is nothing:
 {"facts": [{"topic": "home", "sub_topic": "place", "value": "Basel", "quote": "I moved to Basel"}]}
-topic and sub_topic are one to three words; each pair of them has one value. quote is the
-part of the user's text that says so, word for word."""
+topic and sub_topic are one to three words of English; each pair of them has one value. value is
+short, in the user's own words and language. quote is the part of the user's text that says so,
+word for word."""
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
 
 _Text = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -54,22 +72,48 @@ class _Answer(BaseModel):
     facts: Annotated[list[_AnsweredFact], Field(max_length=_MAX_FACTS)]
 
 
+# What providers enforce: without lengths, which strict modes do not support.
+_SCHEMA = orjson.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "facts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        name: {"type": "string"}
+                        for name in ("topic", "sub_topic", "value", "quote")
+                    },
+                    "required": ["topic", "sub_topic", "value", "quote"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["facts"],
+        "additionalProperties": False,
+    }
+)
+
+
 def build_prompt(text: str, known: Sequence[Fact]) -> Prompt:
     """Return the prompt for the facts in a user's text, given the known facts about the user."""
-    if len(text) > _MAX_SHOWN:
-        text = f"{text[: _MAX_SHOWN // 2]}\n…\n{text[-_MAX_SHOWN // 2 :]}"
+    shown = strip_non_prose(text)
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[: _MAX_SHOWN // 2]}\n…\n{shown[-_MAX_SHOWN // 2 :]}"
     listed = "\n".join(f"{fact.topic} / {fact.sub_topic}: {fact.value}" for fact in known)
     return Prompt(
         instructions=_INSTRUCTIONS,
-        input=f"<known>\n{listed or '(nothing)'}\n</known>\n\n<text>\n{text}\n</text>",
+        input=f"<known>\n{listed or '(nothing)'}\n</known>\n\n<text>\n{shown}\n</text>",
         max_tokens=_MAX_ANSWER_TOKENS,
+        answer_schema=_SCHEMA,
     )
 
 
 def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
-    """Return the facts of a model's answer that quote the user's text.
+    """Return the facts of a model's answer that the user's text supports.
 
-    A fact whose quote is not in the text is left out, since it comes from elsewhere.
+    Others are left out, since they come from elsewhere.
 
     Raises:
         GatewayError: the answer is not valid.
@@ -81,7 +125,7 @@ def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
         answered = _Answer.model_validate_json(bare)
     except ValidationError:
         raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered no facts") from None
-    said = _comparable(text)
+    said = _comparable(strip_non_prose(text))
     found = [
         ExtractedFact(
             facts.normalize_topic(one.topic),
@@ -89,10 +133,21 @@ def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
             facts.normalize_value(one.value),
         )
         for one in answered.facts
-        if _comparable(one.quote) in said
+        if _comparable(one.quote) in said and _is_supported(one)
     ]
     return [one for one in found if all(one)]
 
 
+def _is_supported(fact: _AnsweredFact) -> bool:
+    """Return whether topics are short, and the quote has most words of the value."""
+    if any(len(topic.split()) > _MAX_TOPIC_WORDS for topic in (fact.topic, fact.sub_topic)):
+        return False
+    quote = _comparable(fact.quote)
+    words = _WORD.findall(_comparable(fact.value))
+    stems = [word for word in words if word[: max(_STEM, len(word) - _ENDING)] in quote]
+    return sum(map(len, stems)) >= _MIN_SUPPORT * sum(map(len, words))
+
+
 def _comparable(text: str) -> str:
-    return " ".join(text.replace("\u2019", "'").casefold().split())
+    folded = unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
+    return " ".join(folded.split())

@@ -86,7 +86,7 @@ class ContextReader:
             return None
         try:
             async with asyncio.timeout(self._settings.embed_wait_s):
-                embedding = await self._tasks.embed(owner_id, [question])
+                embedding = await self._tasks.embed(owner_id, [question], is_query=True)
         except (GatewayError, TimeoutError) as error:
             # What words alone retrieve is better than no answer, or a late one.
             reason = error.code if isinstance(error, GatewayError) else "timeout"

@@ -1,6 +1,6 @@
 """Makes long conversations with planted facts, and questions with the turns that answer them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from random import Random
@@ -23,11 +23,21 @@ One = TypeVar("One")
 
 
 class Question(NamedTuple):
-    """A question, and the turns that answer it, of which each by itself does."""
+    """A question, and the turns that answer it.
+
+    Attributes:
+        kind: which kind of question.
+        text: what is asked.
+        parts: what is needed for the answer; of each part every turn has all.
+    """
 
     kind: str
     text: str
-    answers: frozenset[int]
+    parts: tuple[frozenset[int], ...]
+
+    def recall(self, found: Collection[int]) -> float:
+        """Return the share of the parts that some turns have."""
+        return sum(not part.isdisjoint(found) for part in self.parts) / len(self.parts)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ def conversation(seed: int, half: int) -> Conversation:
     maker.split()
     maker.recommended()
     maker.elsewhere()
+    maker.hops()
+    maker.across()
     return maker.finished()
 
 
@@ -132,6 +144,22 @@ class _Maker:
             self._say(number, told.format(v=self._random.choice(values)))
             self._ask("other languages", asked, frozenset([number]))
 
+    def hops(self) -> None:
+        """Tell in two turns far apart what is asked for."""
+        for first, second, asked, names, values in self._own(material.HOPS):
+            a, b = self._random.choice(names), self._random.choice(values)
+            numbers = self._free(2)
+            for number, told in zip(numbers, (first, second), strict=True):
+                self._say(number, told.format(a=a, b=b))
+            self._ask("multi-hop", asked, *(frozenset([number]) for number in numbers))
+
+    def across(self) -> None:
+        """Tell in one language, ask in another."""
+        for told, asked, values in self._own(material.ACROSS):
+            [number] = self._free(1)
+            self._say(number, told.format(v=self._random.choice(values)))
+            self._ask("across languages", asked, frozenset([number]))
+
     def finished(self) -> Conversation:
         """Fill the rest with small talk."""
         for number in range(1, TURNS + 1):
@@ -166,8 +194,8 @@ class _Maker:
     def _reply(self) -> str:
         return " ".join(self._random.sample(material.REPLIES, self._random.randint(2, 7)))
 
-    def _ask(self, kind: str, text: str, answers: frozenset[int]) -> None:
-        self._questions.append(Question(kind, text, answers))
+    def _ask(self, kind: str, text: str, *parts: frozenset[int]) -> None:
+        self._questions.append(Question(kind, text, parts))
 
     def _ask_when(
         self, asked: str, when: str, days: dict[int, date], meant: Sequence[date]

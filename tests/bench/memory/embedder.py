@@ -1,29 +1,47 @@
-"""A stand-in for an embedding model: no network, no weights, the same vectors every time.
+"""What makes vectors in the bench: a stand-in for an embedding model, or the embedded one.
 
-It is latent semantic analysis: words and the character n-grams in them, hashed into
-columns, weighed by rarity over the texts it was made from, and projected onto the main
-directions of these. It knows that texts go together when their words occur in the same
-company, and nothing about language. A real model knows synonyms, so take its figures
-for a lower bound of what vectors bring, and as a test that fusing them does no harm.
+The stand-in needs no weights. It is latent semantic analysis: words and the character n-grams in
+them, hashed into columns, weighed by rarity over the texts it was made from, and projected onto the
+main directions of these. It knows that texts go together when their words occur in the same
+company, and nothing about language: its figures test that fusing vectors does no harm.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 from zlib import crc32
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from services.common.packed_floats import unpack
+from services.inference.conversion.parts import Source
 from services.memory.archive import words
 
-NAME = "bench/lsa-192"
 _COLUMNS = 4096
 _DIMENSIONS = 192
 _GRAM = 4
 
 
-class Embedder:
-    """Vectors for texts, after a collection of them."""
+class Embedder(Protocol):
+    """Makes vectors of texts.
+
+    Attributes:
+        name: the name under which they are stored.
+    """
+
+    name: str
+
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
+        ...
+
+
+class SemanticAnalysis:
+    """Latent semantic analysis of a collection of texts."""
+
+    name = "bench/lsa-192"
 
     def __init__(self, texts: Sequence[str]) -> None:
         counts = np.stack([_counts(text) for text in texts])
@@ -32,11 +50,29 @@ class Embedder:
         _, _, directions = np.linalg.svd(_unit(counts * self._rarity), full_matrices=False)
         self._directions = directions[:_DIMENSIONS].T
 
-    def __call__(self, text: str) -> list[float]:
-        """Return the vector of a text."""
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
         weighed = _unit(_counts(text)[None] * self._rarity)
         vector: list[float] = (weighed @ self._directions)[0].tolist()
         return vector
+
+
+class EmbeddedModel:
+    """The embedded model; see `services.inference.conversion.vectors`."""
+
+    name = "embedded/multilingual-e5-small"
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        # The package is an extra.
+        from services.inference.conversion import vectors
+
+        self._vectors = vectors.vectors
+
+    def __call__(self, text: str, *, is_query: bool = False) -> list[float]:
+        """Return the vector of a text, or of a question."""
+        source = Source(orjson.dumps([text]), "application/json")
+        made = self._vectors(source, is_query=is_query)
+        return unpack(made.packed).tolist()
 
 
 def _counts(text: str) -> "NDArray[np.float32]":

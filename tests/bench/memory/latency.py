@@ -52,7 +52,7 @@ class Latency:
 
 async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
     """Fill archives, on SQLite or in the database at an address, and search each."""
-    texts = _texts(Random(1))
+    texts = made_up_texts(Random(1))
     spread = np.random.default_rng(1)
     with TemporaryDirectory(prefix="gw-") as folder:
         engine = open_engine(Storage(data_dir=Path(folder), database_url=database_url))
@@ -96,7 +96,7 @@ def _name(size: int) -> str:
     return f"mem_{size}"
 
 
-def _texts(chance: Random) -> Iterator[str]:
+def made_up_texts(chance: Random) -> Iterator[str]:
     """Return texts whose words are as unevenly frequent as those of a language."""
     syllables = [c + v for c in "bcdfglmnprst" for v in "aeiou"]
     lexicon = ["".join(chance.choices(syllables, k=chance.randint(2, 4))) for _ in range(_WORDS)]

@@ -257,6 +257,34 @@ SPLIT = (
      ("A darkroom", "A guest bedroom", "A model railway", "A sewing studio")),
 )  # fmt: skip
 
+# Told in two turns far apart: one names somebody or something, the other tells more of that name.
+HOPS = (
+    ("My manager is called {a}.", "{a} went to school in {b}.",
+     "Where did my manager go to school?",
+     ("Ottilie", "Bramwell", "Zsofia", "Kwame"), ("Debrecen", "Truro", "Lund", "Kumasi")),
+    ("We adopted a cat and named her {a}.", "{a} got sick from eating {b}.",
+     "What made our cat sick?",
+     ("Quill", "Bonnie", "Tapioca", "Widget"), ("lilies", "raw dough", "tinsel", "onions")),
+    ("The band I sing in is called {a}.", "{a} will play at {b} in summer.",
+     "Where will the band I sing in play?",
+     ("Velvet Ditch", "The Loft Owls", "Plum Radio"), ("Quayside", "the mill", "Elm Fair")),
+    ("My dentist is Dr {a}.", "Dr {a} moved the practice to {b}.",
+     "To which place did my dentist move?",
+     ("Hallström", "Nkemelu", "Costigan"), ("Harbour Street", "the old bank", "Tower Road")),
+    ("I bought my bike at {a}.", "{a} closes down because of {b}.",
+     "Why does the shop where I bought my bike close?",
+     ("Spoke & Son", "Pedalworks", "Rad Haus"), ("a flood", "the new bypass", "a lost lease")),
+    ("My sister's boyfriend is {a}.", "{a} works for {b}.",
+     "Who does the boyfriend of my sister work for?",
+     ("Casimir", "Leopold", "Ignacio"), ("the tram company", "a zoo", "a piano maker")),
+    ("Our hotel in Rome is the {a}.", "The {a} has no {b}, they wrote.",
+     "What does our hotel in Rome lack?",
+     ("Aurelia", "Campanile", "Tre Pini"), ("lift", "breakfast room", "air conditioning")),
+    ("The train to my parents leaves from {a}.", "{a} is closed until {b}.",
+     "Until when is the station closed that the train to my parents leaves from?",
+     ("Northgate", "Sandhills", "Vale Cross"), ("Easter", "the 3rd of May", "next winter")),
+)  # fmt: skip
+
 # Asked by the user, answered by the assistant, who is asked for it again.
 RECOMMENDED = (
     ("Which board game suits two players?", "For two I would take {v}.",
@@ -294,6 +322,20 @@ ELSEWHERE = (
     ("मेरी बहन {v} में रहती है।", "मेरी बहन कहाँ रहती है?", ("पुणे", "जयपुर", "लखनऊ", "भोपाल")),
     ("أختي تعمل في {v}.", "أين تعمل أختي؟", ("المستشفى", "المكتبة", "المطار", "البنك")),
     ("Ο αδερφός μου μένει στην {v}.", "Πού μένει ο αδερφός μου;", ("Πάτρα", "Καβάλα", "Σύρο")),
+)  # fmt: skip
+
+# Told in one language, asked in another.
+ACROSS = (
+    ("Meine Katze heißt {v}.", "What is the name of my cat?", ("Minka", "Strolch", "Felix")),
+    ("Je travaille comme {v} depuis mars.", "What is my profession?",
+     ("boulanger", "infirmier", "géomètre")),
+    ("Soy alérgico a {v}.", "Which food am I allergic to?",
+     ("los cacahuetes", "las fresas", "los mariscos")),
+    ("私は{v}に引っ越しました。", "Which city did I move to?", ("仙台", "福岡", "札幌")),
+    ("Моя сестра учится на {v}.", "What does my sister study?",
+     ("ветеринара", "архитектора", "юриста")),
+    ("I broke my {v} while skiing.", "Was habe ich mir beim Skifahren gebrochen?",
+     ("wrist", "collarbone", "ankle")),
 )  # fmt: skip
 
 # Small talk: what it is about, and what is said about it.

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from services.common.tokens import estimate_tokens
 from services.memory.archive.archive import LIMIT, MAX_TOKENS, Archive, QuestionVector, Snippet
 from tests.bench.load import percentile
 from tests.bench.memory.conversations import NOW_MS, TURNS, Conversation, Question
-from tests.bench.memory.embedder import NAME, Embedder
+from tests.bench.memory.embedder import Embedder
 
 OWNER = "usr_bench"
 _FEW_TOKENS = 800
@@ -26,14 +26,14 @@ class Found:
     """What was found for the questions of a kind.
 
     Attributes:
-        at_5: for each question, whether an answer was among the first five.
+        at_5: for each question, which share of its parts was among the first five.
         at_10: the same for the first ten.
         at_800_tokens: the same for those that fit in as many tokens, of the usual count.
     """
 
-    at_5: list[bool] = field(default_factory=list)
-    at_10: list[bool] = field(default_factory=list)
-    at_800_tokens: list[bool] = field(default_factory=list)
+    at_5: list[float] = field(default_factory=list)
+    at_10: list[float] = field(default_factory=list)
+    at_800_tokens: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -74,7 +74,9 @@ class Quality:
         }
 
 
-async def measure(conversations: Sequence[Conversation]) -> dict[str, Quality]:
+async def measure(
+    conversations: Sequence[Conversation], embedder: Callable[[Sequence[str]], Embedder]
+) -> dict[str, Quality]:
     """Ask every question in both ways; all conversations are archived side by side."""
     found = {"lexical": Quality(), "fused": Quality()}
     with TemporaryDirectory(prefix="gw-") as folder:
@@ -83,13 +85,17 @@ async def measure(conversations: Sequence[Conversation]) -> dict[str, Quality]:
         archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
         asked = []
         for place, conversation in enumerate(conversations):
-            embed = Embedder([turn.text for turn in conversation.turns])
+            embed = embedder([turn.text for turn in conversation.turns])
             vectors = {turn.number: embed(turn.text) for turn in conversation.turns}
             async with writing(engine) as connection:
                 await archive.add(connection, OWNER, f"mem_{place}", conversation.turns)
-                await archive.add_vectors(connection, f"mem_{place}", NAME, vectors)
+                await archive.add_vectors(connection, f"mem_{place}", embed.name, vectors)
             asked += [
-                (f"mem_{place}", question, QuestionVector(NAME, embed(question.text)))
+                (
+                    f"mem_{place}",
+                    question,
+                    QuestionVector(embed.name, embed(question.text, is_query=True)),
+                )
                 for question in conversation.questions
             ]
         for memory, question, embedded in asked:
@@ -123,7 +129,7 @@ async def _ask(
     found.tokens.append(sum(estimate_tokens(snippet.text) for snippet in given))
     turns = [snippet.turn for snippet in await search(10)]
     kind = found.kinds[question.kind]
-    kind.at_5.append(bool(question.answers.intersection(turns[:5])))
-    kind.at_10.append(bool(question.answers.intersection(turns)))
+    kind.at_5.append(question.recall(turns[:5]))
+    kind.at_10.append(question.recall(turns))
     fitting = {snippet.turn for snippet in await search(LIMIT, _FEW_TOKENS)}
-    kind.at_800_tokens.append(bool(question.answers & fitting))
+    kind.at_800_tokens.append(question.recall(fitting))

@@ -79,6 +79,39 @@ async def test_the_model_for_summaries_writes_both_kinds_of_text(
     assert not answer.vectors
 
 
+async def test_a_model_of_its_own_extracts_facts(tmp_path: Path) -> None:
+    roles = {"summarise": "openai/json", "extract": "openai/echo"}
+    async with task_caller(tmp_path, **roles) as ask:
+        answer = await ask(pb.RunTaskRequest(task=pb.TASK_EXTRACT, prompt=SUMMARISE.prompt))
+    assert answer.model == "openai/echo"
+
+
+@pytest.mark.parametrize(
+    ("model", "is_sent"), [("openai/gpt-5.5", True), ("openai/home-made", False)]
+)
+async def test_a_schema_goes_to_models_that_are_known_to_take_one(
+    tmp_path: Path, model: str, is_sent: bool
+) -> None:
+    bodies = []
+
+    async def chat(request: web.Request) -> web.Response:
+        bodies.append(orjson.loads(await request.read()))
+        choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
+        return web.json_response({"id": "1", "model": "m", "choices": [choice]})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    prompt = pb.Prompt(
+        instructions="Find facts.", input="x", max_tokens=9, answer_schema=b'{"type":"object"}'
+    )
+    async with task_caller(tmp_path, app, extract=model) as ask:
+        await ask(pb.RunTaskRequest(task=pb.TASK_EXTRACT, prompt=prompt))
+    [body] = bodies
+    form = {"name": "answer", "schema": {"type": "object"}, "strict": True}
+    wanted = {"type": "json_schema", "json_schema": form}
+    assert body.get("response_format") == (wanted if is_sent else None)
+
+
 async def test_instructions_are_separate_from_their_material(tmp_path: Path) -> None:
     bodies = []
 
@@ -114,12 +147,17 @@ async def test_an_answer_without_text_is_a_failure(tmp_path: Path, message: dict
         assert (await reason_of(ask, SUMMARISE)).startswith("UPSTREAM_")
 
 
-@pytest.mark.parametrize("model", ["openai/embed", "sandbox/embed"])
-async def test_a_model_for_vectors_gives_one_for_each_text(tmp_path: Path, model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "dimensions"),
+    [("openai/embed", 256), ("sandbox/embed", 256), ("embedded/multilingual-e5-small", 384)],
+)
+async def test_a_model_for_vectors_gives_one_for_each_text(
+    tmp_path: Path, model: str, dimensions: int
+) -> None:
     async with task_caller(tmp_path, embed=model) as ask:
         answer = await ask(EMBED)
     assert answer.model == model
-    assert [len(vector.values) for vector in answer.vectors] == [256, 256]
+    assert [len(vector.values) for vector in answer.vectors] == [dimensions] * 2
     assert not answer.text
 
 

@@ -31,7 +31,7 @@ class _TaskEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Task.ValueType],
     TASK_SUMMARISE: _Task.ValueType  # 1
     """Makes a summary: takes `prompt`, gives `text`."""
     TASK_EXTRACT: _Task.ValueType  # 2
-    """Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+    """Finds facts: takes `prompt`, gives `text`. Without a model of its own that for summaries does it."""
     TASK_EMBED: _Task.ValueType  # 3
     """Makes vectors of texts: takes `texts`, gives `vectors`."""
 
@@ -43,7 +43,7 @@ TASK_UNSPECIFIED: Task.ValueType  # 0
 TASK_SUMMARISE: Task.ValueType  # 1
 """Makes a summary: takes `prompt`, gives `text`."""
 TASK_EXTRACT: Task.ValueType  # 2
-"""Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+"""Finds facts: takes `prompt`, gives `text`. Without a model of its own that for summaries does it."""
 TASK_EMBED: Task.ValueType  # 3
 """Makes vectors of texts: takes `texts`, gives `vectors`."""
 Global___Task: _TypeAlias = Task  # noqa: Y015
@@ -149,8 +149,11 @@ class RunTaskRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     TEXTS_FIELD_NUMBER: _builtins.int
+    IS_QUERY_FIELD_NUMBER: _builtins.int
     task: Global___Task.ValueType
     """Required."""
+    is_query: _builtins.bool
+    """Optional. As of EmbedRequest."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """Required with SUMMARISE and EXTRACT."""
@@ -165,10 +168,11 @@ class RunTaskRequest(_message.Message):
         task: Global___Task.ValueType = ...,
         prompt: Global___Prompt | None = ...,
         texts: _abc.Iterable[_builtins.str] | None = ...,
+        is_query: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "task", b"task", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_query", b"is_query", "prompt", b"prompt", "task", b"task", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -183,22 +187,28 @@ class Prompt(_message.Message):
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    ANSWER_SCHEMA_FIELD_NUMBER: _builtins.int
     instructions: _builtins.str
     """Required. What it is to do."""
     input: _builtins.str
     """Required. What it is to do that with."""
     max_tokens: _builtins.int
     """Required, at least 1. Upper bound on the tokens it writes."""
+    answer_schema: _builtins.bytes
+    """Optional. JSON Schema of its answer, an object in UTF-8 JSON; sent to models that are known to
+    support one, and ignored for others.
+    """
     def __init__(
         self,
         *,
         instructions: _builtins.str = ...,
         input: _builtins.str = ...,
         max_tokens: _builtins.int = ...,
+        answer_schema: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input", "instructions", b"instructions", "max_tokens", b"max_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_schema", b"answer_schema", "input", b"input", "instructions", b"instructions", "max_tokens", b"max_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2010,6 +2020,7 @@ class EmbedRequest(_message.Message):
     FALLBACK_FIELD_NUMBER: _builtins.int
     FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
     TAKES_PASSTHROUGH_FIELD_NUMBER: _builtins.int
+    IS_QUERY_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Any name that Generate would take."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -2024,6 +2035,10 @@ class EmbedRequest(_message.Message):
     """Optional. AUTO when unspecified. Only models of one vector space stand in for each other."""
     takes_passthrough: _builtins.bool
     """Optional. Whether the caller takes the answer as `passthrough`."""
+    is_query: _builtins.bool
+    """Optional. Whether the texts are to search with, and not to be found. The embedded model makes
+    other vectors of these, in the same space; no other provider is told.
+    """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required without `token_lists`: 1 to 2,048 texts, none empty."""
@@ -2061,10 +2076,11 @@ class EmbedRequest(_message.Message):
         fallback: Global___FallbackMode.ValueType = ...,
         fallback_config: Global___FallbackConfig | None = ...,
         takes_passthrough: _builtins.bool = ...,
+        is_query: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dimensions", b"dimensions", "extra", b"extra", "fallback_config", b"fallback_config"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dialect", b"dialect", "dimensions", b"dimensions", "encoding", b"encoding", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "model", b"model", "takes_passthrough", b"takes_passthrough", "texts", b"texts", "token_lists", b"token_lists"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions", "dialect", b"dialect", "dimensions", b"dimensions", "encoding", b"encoding", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "is_query", b"is_query", "model", b"model", "takes_passthrough", b"takes_passthrough", "texts", b"texts", "token_lists", b"token_lists"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dimensions: _TypeAlias = _typing.Literal["dimensions"]  # noqa: Y015
     _WhichOneofArgType__dimensions: _TypeAlias = _typing.Literal["_dimensions", b"_dimensions"]  # noqa: Y015

