@@ -68,14 +68,14 @@ class EmbeddedProvider:
     """
 
     dialect = DIALECT_UNSPECIFIED
-    signs_thinking = checks_signatures = prefills = tells_stop_sequence = pass_stateful = False
+    signs_thinking = checks_signatures = prefills = reports_stop_sequence = pass_stateful = False
     fetches = frozenset[MediaKind.ValueType]()
 
     def __init__(self, name: str, embedder: TextEmbedder) -> None:
         self.name = name
         self._embedder = embedder
 
-    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 
