@@ -111,7 +111,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	  --no-emit-index-url --no-emit-find-links --no-header pyproject.toml
 lock: setup ## regenerate both lock files from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
-	$(LOCK) --extra build --extra media --extra video --constraint requirements.lock --output-file requirements-run.lock
+	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
