@@ -48,6 +48,12 @@ def test_whatever_changes_the_answer_changes_the_key():
     assert len({key(), *others}) == len(others) + 1
 
 
+def test_the_owner_is_in_the_place_and_in_the_hash():
+    one, other = key("a" * 32).split("/"), key("b" * 32).split("/")
+    assert (one[0], other[0]) == ("a" * 32, "b" * 32)
+    assert one[1] != other[1]
+
+
 def test_the_owner_is_the_user_or_the_team():
     other = replace(ADA, user_id="bob")
     alone = replace(ADA, team_id="")
