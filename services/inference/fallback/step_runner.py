@@ -173,7 +173,10 @@ class StepRunner:
         """Return the step of a retry, and the seconds that it is to wait for at least."""
         context = self._context
         if self.step.group is not None:
-            indexes = context.plan.group_of(self.index)
+            # Those after the one that failed first: it was asked last.
+            indexes = sorted(
+                context.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
+            )
             steps = [context.plan.steps[index] for index in indexes]
             place, wait_s = context.log.balancer.soonest(steps)
             return indexes[place], wait_s

@@ -111,7 +111,7 @@ async def test_retries_begin_when_every_deployment_has_failed(stream):
     text, served, _ = await scripted.ask(stream, request("d"))
     # Two retries, after 0.5 and 1 s and half the jitter of a quarter; then the fallback.
     assert scripted.asked() == [
-        *((0, "d1"), (0, "d2"), (0.625, "d1"), (1.75, "d1")),
+        *((0, "d1"), (0, "d2"), (0.625, "d1"), (1.75, "d2")),
         (1.75, "b"),
     ]
     assert (text, served.step, served.attempts) == ("I am b", "fallback-1", 5)

@@ -27,7 +27,7 @@ def key(owner: str = "o", upstreams=("u",), whole=True, model="m", **fields: Any
     return key_of(owner, request, lazy, plan(*upstreams), whole=whole)
 
 
-def test_equal_requests_have_one_key_whatever_the_order_of_fields():
+def test_equal_requests_have_one_key_in_any_order_of_fields():
     assert key(tools=[], system="s") == key(system="s", tools=[])
 
 
