@@ -198,7 +198,18 @@ async def test_without_a_free_one_the_first_to_be_free_is_asked():
         with pytest.raises(UpstreamError) as failed:
             await scripted.ask(True, wanted)
     assert failed.value.status == 429
-    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2", "d1"]
+    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2"]
+
+
+@in_no_time
+async def test_a_cooled_deployment_stands_in_for_nobody():
+    scripted = deployed("d1", "d2", fallbacks=["b"])
+    scripted.p.plays("d1", [failing(429, wait=60)], answer("I am d1"))
+    await scripted.ask(True, request("d"))
+    scripted.p.plays("d2", [failing(500)])
+    text, _, _ = await scripted.ask(True, chain("d", "b"))
+    assert text == "I am b"
+    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2", "b"]
 
 
 @in_no_time
