@@ -80,6 +80,10 @@ class Balancer:
         order = self._order(steps, target.deployments, b"", 0)
         return target.deployments.targets[order[0]]
 
+    def is_free(self, step: Step) -> bool:
+        """Return whether a deployment can be asked now."""
+        return self._wait_s(step) == 0
+
     def soonest(self, steps: Sequence[Step]) -> tuple[int, float]:
         """Return which of some deployments is to be asked again, and the seconds to wait for it."""
         waits = [self._wait_s(step) for step in steps]

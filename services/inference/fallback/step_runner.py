@@ -146,15 +146,15 @@ class StepRunner:
     def switch_deployment(self, error: UpstreamError) -> bool:
         """Turn to another deployment of the model after a failure; False where none is left.
 
-        That is no retry: each deployment is tried once before the first of those.
+        That is no retry: each deployment that is free is tried once before the first of those.
         """
         context = self._context
         if self.step.group is None or not may_succeed_elsewhere(error):
             return False
         context.tried |= {self.index}
-        steps, breakers = context.plan.steps, context.log.breakers
+        steps, balancer = context.plan.steps, context.log.balancer
         for index in context.plan.group_of(self.index):
-            if index not in context.tried and breakers.admits(steps[index].key):
+            if index not in context.tried and balancer.is_free(steps[index]):
                 self._move_to(index)
                 return True
         return False
@@ -173,7 +173,10 @@ class StepRunner:
         """Return the step of a retry, and the seconds that it is to wait for at least."""
         context = self._context
         if self.step.group is not None:
-            indexes = context.plan.group_of(self.index)
+            # Those after the one that failed first: it was asked last.
+            indexes = sorted(
+                context.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
+            )
             steps = [context.plan.steps[index] for index in indexes]
             place, wait_s = context.log.balancer.soonest(steps)
             return indexes[place], wait_s

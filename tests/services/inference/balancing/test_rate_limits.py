@@ -60,7 +60,7 @@ def test_an_overloaded_server_is_left_alone_if_it_asks_for_it():
     assert failed(529) is failed(503) is failed(500, {"retry-after": "4"}) is None
 
 
-def test_a_refused_account_is_left_alone_and_refused_content_not():
+def test_a_refused_account_is_left_alone_refused_content_not():
     assert failed(401) == failed(404) == (REFUSED_WAIT_S, "refused")
     assert failed(403) is failed(400) is None
     without_key = UpstreamError(errors_pb2.REASON_UPSTREAM_AUTH, "no key")

@@ -111,7 +111,7 @@ async def test_retries_begin_when_every_deployment_has_failed(stream):
     text, served, _ = await scripted.ask(stream, request("d"))
     # Two retries, after 0.5 and 1 s and half the jitter of a quarter; then the fallback.
     assert scripted.asked() == [
-        *((0, "d1"), (0, "d2"), (0.625, "d1"), (1.75, "d1")),
+        *((0, "d1"), (0, "d2"), (0.625, "d1"), (1.75, "d2")),
         (1.75, "b"),
     ]
     assert (text, served.step, served.attempts) == ("I am b", "fallback-1", 5)
@@ -198,7 +198,18 @@ async def test_without_a_free_one_the_first_to_be_free_is_asked():
         with pytest.raises(UpstreamError) as failed:
             await scripted.ask(True, wanted)
     assert failed.value.status == 429
-    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2", "d1"]
+    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2"]
+
+
+@in_no_time
+async def test_a_cooled_deployment_stands_in_for_nobody():
+    scripted = deployed("d1", "d2", fallbacks=["b"])
+    scripted.p.plays("d1", [failing(429, wait=60)], answer("I am d1"))
+    await scripted.ask(True, request("d"))
+    scripted.p.plays("d2", [failing(500)])
+    text, _, _ = await scripted.ask(True, chain("d", "b"))
+    assert text == "I am b"
+    assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2", "b"]
 
 
 @in_no_time
@@ -275,8 +286,8 @@ async def test_calls_under_way_count_for_the_least_busy():
     for batches in open_streams:
         await batches.aclose()
     assert _live(scripted, "d1") == _live(scripted, "d2") == 0
-    text, _, _ = await scripted.ask(True, request("d"))
-    assert text == "I am d1"
+    loads = scripted.engine.balancer.loads
+    assert [loads.of(ModelKey("p", name)).calls for name in ("d1", "d2")] == [0, 0]
 
 
 @in_no_time

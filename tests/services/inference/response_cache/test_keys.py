@@ -27,7 +27,7 @@ def key(owner: str = "o", upstreams=("u",), whole=True, model="m", **fields: Any
     return key_of(owner, request, lazy, plan(*upstreams), whole=whole)
 
 
-def test_equal_requests_have_one_key_whatever_the_order_of_fields():
+def test_equal_requests_have_one_key_in_any_order_of_fields():
     assert key(tools=[], system="s") == key(system="s", tools=[])
 
 
@@ -46,6 +46,12 @@ def test_whatever_changes_the_answer_changes_the_key():
         key(tools=[{"name": "f"}]),
     ]
     assert len({key(), *others}) == len(others) + 1
+
+
+def test_the_owner_is_in_the_place_and_in_the_hash():
+    one, other = key("a" * 32).split("/"), key("b" * 32).split("/")
+    assert (one[0], other[0]) == ("a" * 32, "b" * 32)
+    assert one[1] != other[1]
 
 
 def test_the_owner_is_the_user_or_the_team():
