@@ -68,6 +68,10 @@ class User:
         }
         return await self._call("POST", f"{BETA}/chat/completions", self._bearer, json=body)
 
+    async def response(self, text: str) -> Answer:
+        body = {"model": "sandbox/echo", "input": text}
+        return await self._call("POST", f"{BETA}/responses", self._bearer, json=body)
+
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""
         said: list[str] = []
