@@ -6,6 +6,7 @@ caller's JSON: `messages[3].content[0].source.data`.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -37,6 +38,7 @@ _LARGE_NUMBER = b":" + b"0" * 19
 # At least two of the bytes that are so far apart are in any run of so many digits.
 _APART = 9
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_DIGITS_APART = re.compile(rb"00+")
 
 Location = Sequence[int | str]
 _T = TypeVar("_T")
@@ -106,10 +108,16 @@ def _may_have_large_numbers(body: bytes) -> bool:
 
     orjson converts larger integers to floats, and rejects infinite numbers.
     """
-    # Few texts have digits side by side in every ninth byte, and those take a closer look.
-    if b"00" not in body[::_APART].translate(_DIGITS):
+    # Few texts have digits side by side in every ninth byte; ids have. Only what is around those
+    # takes a closer look.
+    sample = body[::_APART].translate(_DIGITS)
+    if b"00" not in sample:
         return False
-    return _LARGE_NUMBER in body.translate(_NUMBERS)
+    near = [
+        body[max(0, (found.start() - 1) * _APART) : found.end() * _APART]
+        for found in _DIGITS_APART.finditer(sample)
+    ]
+    return _LARGE_NUMBER in b'"'.join(near).translate(_NUMBERS)
 
 
 def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:

@@ -68,6 +68,7 @@ class LazyRequest:
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size
         self._read_plain = read_plain
+        self._written: dict[str, bytes] = {}
 
     @cached_property
     def plain(self) -> PlainRequest | None:
@@ -81,8 +82,18 @@ class LazyRequest:
 
     def json_of(self, name: str) -> bytes:
         """Return one of the `fields` in JSON, b"" where it is not there."""
-        value = self.fields.get(name)
-        return b"" if value is None else orjson.dumps(value)
+        json = self._written.get(name)
+        if json is None:
+            value = self.fields.get(name)
+            if value is None:
+                return b""
+            json = self._written[name] = orjson.dumps(value)
+        return json
+
+    def writable(self) -> dict[str, object]:
+        """Return the `fields` to be written as JSON, which some of them are by now."""
+        written = {name: orjson.Fragment(json) for name, json in self._written.items()}
+        return {**self.fields, **written}
 
     def complete(self) -> GenerateRequest:
         """Return the request with its messages and tools."""

@@ -13,6 +13,7 @@ from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
 from facade.dialects.extensions import EXTENSION_FIELDS
 
 _MESSAGE = frozenset({"role", "content"})
+# A mark of the prompt's cache has to say something, where there is one.
 _MARK = "cache_control"
 _TEXT = frozenset({"type", "text", _MARK})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -77,8 +78,13 @@ def _are_plain(messages: Sequence[Message]) -> bool:
         expected, other = other, expected
         if isinstance(content, str):
             continue
-        if not (_are_of_user(content) if other == "user" else all(map(_is_of_assistant, content))):
-            return False
+        if expected == "assistant":
+            if not _are_of_user(content):
+                return False
+            continue
+        for block in content:
+            if not _is_of_assistant(block):
+                return False
     return other == "user"
 
 
@@ -99,35 +105,34 @@ def _are_of_user(blocks: Sequence[Mapping[str, Any]]) -> bool:
 def _is_of_assistant(block: Mapping[str, Any]) -> bool:
     kind = block["type"]
     if kind == "tool_use":
-        return block.keys() <= _CALL and _is_marked_well(block)
+        return block.keys() <= _CALL and bool(block.get(_MARK, True))
     if kind == "thinking":
         return block.keys() == _THINKING and _is_signature(block["signature"])
     return _is_text(block)
 
 
 def _is_text(block: Mapping[str, Any]) -> bool:
-    return (
+    return bool(
         block["type"] == "text"
-        and bool(block["text"])
+        and block["text"]
         and block.keys() <= _TEXT
-        and _is_marked_well(block)
+        and block.get(_MARK, True)
     )
 
 
 def _is_result(block: Mapping[str, Any]) -> bool:
     content = block.get("content", "")
-    if not isinstance(content, str) and not (content and all(map(_is_text, content))):
-        return False
-    return (
+    if not isinstance(content, str):
+        if not content:
+            return False
+        for part in content:
+            if not _is_text(part):
+                return False
+    return bool(
         block.keys() <= _RESULT
         and block.get("is_error", False) is not None
-        and _is_marked_well(block)
+        and block.get(_MARK, True)
     )
-
-
-def _is_marked_well(fields: Mapping[str, Any]) -> bool:
-    """Return whether a mark of the prompt's cache says something, where there is one."""
-    return bool(fields.get(_MARK, True))
 
 
 def _is_signature(signature: str | None) -> bool:
@@ -141,20 +146,22 @@ def _is_signature(signature: str | None) -> bool:
 
 def _is_plain_tool(tool: Tool) -> bool:
     """Return whether a tool says nothing that would be left out: empty words and nulls are."""
-    return (
-        bool(tool.get("name"))
-        and bool(tool.get("description", True))
+    return bool(
+        tool.get("name")
+        and tool.get("description", True)
         and tool.get("strict", True) is not None
         and "type" not in tool
-        and _is_marked_well(tool)
-        and bool(tool.get("input_schema"))
+        and tool.get(_MARK, True)
+        and tool.get("input_schema")
     )
 
 
 def _thinks(messages: Sequence[Message]) -> bool:
-    return any(
-        block["type"] == "thinking"
-        for message in messages
-        if message["role"] == "assistant" and not isinstance(message["content"], str)
-        for block in message["content"]
-    )
+    # They alternate, the user's first.
+    for message in messages[1::2]:
+        content: Any = message["content"]
+        if not isinstance(content, str):
+            for block in content:
+                if block["type"] == "thinking":
+                    return True
+    return False

@@ -129,11 +129,16 @@ class DeltaTemplates:
         opening = self._head[self._head.rfind(b"\n") + 1 :]
         while texts and not (texts[-1].startswith(opening) and texts[-1].endswith(last)):
             texts.pop()
-        numbers = self._numbers(len(texts))
         begin, end = len(first), -len(last)
         if self._counter:
-            pairs = zip(texts, numbers, strict=True)
-            pieces = [line[begin + len(number) : end] for line, number in pairs]
+            pieces = list[bytes]()
+            while len(pieces) < len(texts):
+                # Numbers of one length.
+                number = self.number + len(pieces)
+                after = begin + len(b"%d" % number)
+                alike = texts[len(pieces) : 10 ** (after - begin) - self.number]
+                pieces += [line[after:end] for line in alike]
+            numbers = self._numbers(len(pieces))
             between = zip(numbers, repeat(self._rest), pieces, repeat(tail + self._head))
             inside = b"".join(chain.from_iterable(between))
             known = self._head + inside.removesuffix(self._head)
@@ -154,8 +159,6 @@ class DeltaTemplates:
 
     def _numbers(self, count: int) -> Sequence[bytes]:
         """Return so many numbers from the next one on."""
-        if not self._counter:
-            return ()
         stop = self.number + count
         if stop <= len(_NUMBERS):
             return _NUMBERS[self.number : stop]

@@ -66,7 +66,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
     if lazy is not None and is_whole and call.is_native(AnthropicFields.dialect):
         # It goes on as its caller wrote it.
         stream = {"stream": True} if call.stream else {}
-        return orjson.dumps({"model": call.target.upstream, **lazy.fields, **stream})
+        return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})
     if is_whole:
         body = plain_body(call)
         if body is not None:

@@ -42,6 +42,8 @@ _NAMED = frozenset(
         *("prompt", "prompt_cache_key"),
     }
 )
+# An event that is there as the provider's own alone.
+_NATIVE = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 # A server-sent event, as OpenAI writes it.
 SSE = b"event: %b\ndata: %b\n\n"
 # Fields of a response object that say which one it is, and what is kept of it.
@@ -162,7 +164,7 @@ class StreamReader:
     def _set_native(data: bytes, already: int, out: list[Event]) -> None:
         """Set the provider's own event on the first of those that were read from it."""
         if len(out) == already:
-            out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=data)))
+            out.append(Event(unknown=_NATIVE))
         out[already].native = data
 
     def _learn(self, text: bytes, kind: str, data: bytes, event: Event) -> None:

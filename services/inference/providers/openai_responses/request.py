@@ -67,7 +67,9 @@ def build_request(call: Call, server: Server) -> bytes:
     """
     lazy = call.lazy
     if lazy is not None and lazy.is_whole:
-        return orjson.dumps(_finished({"model": call.target.upstream, **lazy.fields}, call, server))
+        return orjson.dumps(
+            _finished({"model": call.target.upstream, **lazy.writable()}, call, server)
+        )
     request = call.request
     if request.n > 1:
         raise unsupported("n", "n: must be 1 for the responses of this model's provider")
