@@ -1,4 +1,4 @@
-"""What the translations of conversations share: the place of the block at hand, and media. Pure."""
+"""`ConversationWriter`, the base of the translations of conversations for providers. Pure."""
 
 import binascii
 
