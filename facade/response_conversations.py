@@ -1,4 +1,4 @@
-"""What a request for a response continues: a previous response, and stored items it refers to.
+"""The conversation that a request for a response continues: previous response and stored items.
 
 Both are fetched and put into the request: the conversation before its input, the items in the
 place of the references to them.

@@ -45,8 +45,8 @@ class Retention:
             older_than_s: how long ago they were deleted, at least, where their owner has room.
         """
         until_ms = int((self._source.now() - older_than_s) * 1000)
-        while found := await self._over(articles.c.deleted_at_ms <= until_ms):
-            for article_id in found:
+        while ids := await self._over(articles.c.deleted_at_ms <= until_ms):
+            for article_id in ids:
                 await self._purge(article_id)
                 yield article_id
         for owner_id in await self._owners(self._usage.has_too_much_deleted()):
@@ -132,10 +132,10 @@ class Retention:
     async def _trim(self, owner_id: str, article_id: str, before: int) -> int:
         async with writing(self._engine) as connection:
             await lock(connection, owner_id)
-            found = await _history(connection, article_id, before)
-            if not found:
+            revisions = await _history(connection, article_id, before)
+            if not revisions:
                 return 0
-            size = sum(size for _, size in found)
+            size = sum(size for _, size in revisions)
             cut = await connection.execute(
                 update(articles)
                 .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
@@ -146,11 +146,11 @@ class Retention:
             await connection.execute(
                 delete(operations).where(
                     operations.c.article_id == article_id,
-                    operations.c.revision <= found[-1][0],
+                    operations.c.revision <= revisions[-1][0],
                 )
             )
             await self._usage.free(connection, owner_id, live=size)
-        return len(found)
+        return len(revisions)
 
 
 async def _history(

@@ -66,9 +66,9 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
     code = _code(driver)
     file = engine.url.database or ""
     where = file or "storage.database_url"
-    told = {"driver": words, "code": code, "database": where}
+    details = {"driver": words, "code": code, "database": where}
     if code.startswith(_CORRUPT):
-        log.error("the database is corrupt", extra=told)
+        log.error("the database is corrupt", extra=details)
         return DatabaseError(
             errors_pb2.REASON_STORAGE_UNAVAILABLE,
             "the gateway's database is damaged, and must be restored by whoever runs the gateway",
@@ -77,7 +77,7 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
             f"put a backup in its place{_LEFT_OVER.format(file) if file else ''}",
         )
     if code.startswith(_FULL):
-        log.error("the database's disk is full", extra=told)
+        log.error("the database's disk is full", extra=details)
         return DatabaseError(
             errors_pb2.REASON_STORAGE_FULL,
             "the gateway's disk is full; try again later",
@@ -85,7 +85,7 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
             f"{where}: the disk is full ({words}); make room",
         )
     if code.startswith(_NOT_WRITABLE):
-        log.error("the database cannot be read or written", extra=told)
+        log.error("the database cannot be read or written", extra=details)
         return DatabaseError(
             errors_pb2.REASON_UNAVAILABLE,
             "the gateway's database cannot be read or written now; try again",
@@ -93,7 +93,7 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
             f"{where}: cannot be read or written ({words}); check the disk, and that this user "
             "may write the file and its folder",
         )
-    log.error("the database does not answer", extra=told)
+    log.error("the database does not answer", extra=details)
     return DatabaseError(
         errors_pb2.REASON_UNAVAILABLE,
         "the database does not answer; try again",

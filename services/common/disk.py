@@ -80,11 +80,15 @@ class DiskReserve:
         if is_low != self._is_low:
             self._is_low = is_low
             self._show(is_low)
-            told = {"free_bytes": free, "min_free_bytes": self._least, "folder": str(self._folder)}
+            details = {
+                "free_bytes": free,
+                "min_free_bytes": self._least,
+                "folder": str(self._folder),
+            }
             if is_low:
-                log.error("the disk is almost full: new writes are refused", extra=told)
+                log.error("the disk is almost full: new writes are refused", extra=details)
             else:
-                log.warning("the disk has room again: new writes are taken", extra=told)
+                log.warning("the disk has room again: new writes are taken", extra=details)
 
     async def watch(self) -> None:
         """Check the free space every second until cancelled."""

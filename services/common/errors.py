@@ -284,7 +284,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
     """
     detail = _detail(error.trailing_metadata() or ())
     if detail is not None and detail.reason in _STATUSES:
-        told = GatewayError(
+        failure = GatewayError(
             detail.reason,
             detail.message,
             param=detail.param,
@@ -292,12 +292,12 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             attempts=detail.attempts,
             article_code=detail.article_code if detail.HasField("article_code") else None,
         )
-        told.upstream_code, told.upstream_param = detail.upstream_code, detail.upstream_param
+        failure.upstream_code, failure.upstream_param = detail.upstream_code, detail.upstream_param
         if detail.HasField("upstream_code_number"):
-            told.upstream_code = detail.upstream_code_number
-        told.headers = dict(detail.headers)
-        told.upstream_request_id = detail.upstream_request_id
-        return told
+            failure.upstream_code = detail.upstream_code_number
+        failure.headers = dict(detail.headers)
+        failure.upstream_request_id = detail.upstream_request_id
+        return failure
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()
 

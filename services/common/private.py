@@ -24,20 +24,20 @@ def make_private(path: Path) -> None:
     Someone else's, and a folder that is shared like /tmp, stay as they are: that is logged.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return
-    wanted = _FOLDER if stat.S_ISDIR(found.st_mode) else _FILE
-    mode = stat.S_IMODE(found.st_mode)
-    if stat.S_ISLNK(found.st_mode) or not mode & ~wanted:
+    wanted = _FOLDER if stat.S_ISDIR(status.st_mode) else _FILE
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode) or not mode & ~wanted:
         return
-    told = {"path": str(path), "mode": f"{mode:04o}"}
+    details = {"path": str(path), "mode": f"{mode:04o}"}
     if mode & stat.S_ISVTX:
-        log.warning("the data are in a folder that others share", extra=told)
+        log.warning("the data are in a folder that others share", extra=details)
         return
     try:
         os.chmod(path, mode & wanted)
     except OSError as error:
-        log.warning("others may read this", extra=told | {"error": str(error.strerror)})
+        log.warning("others may read this", extra=details | {"error": str(error.strerror)})
     else:
-        log.warning("others had access to this, and have none any more", extra=told)
+        log.warning("others had access to this, and have none any more", extra=details)

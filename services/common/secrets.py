@@ -88,11 +88,11 @@ async def load_secrets(
 
 async def _read(connection: AsyncConnection) -> dict[str, dict[str, bytes]]:
     """Return the keys of each name, oldest first."""
-    found: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
+    keys: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
     query = select(table).where(table.c.name.in_(NAMES))
     for row in await connection.execute(query.order_by(table.c.created_at_ms, table.c.key_id)):
-        found[row.name][row.key_id] = row.value
-    return found
+        keys[row.name][row.key_id] = row.value
+    return keys
 
 
 async def _write(

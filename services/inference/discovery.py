@@ -43,20 +43,20 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
     The same variables configure clients of this gateway. Keys of a gateway and the gateway's own
     URL are therefore ignored, as requests would loop.
     """
-    found = {}
+    providers = {}
     for name, preset in PRESETS.items():
         variable, url = preset.set_key_variable(environ), preset.address(environ)
         key = environ.get(variable, "")
         if key and url and not (is_key(key) or server.is_at(url)):
             fields = {"kind": preset.kind, "base_url": url, "api_key_env": variable}
-            found[name] = Provider.model_validate(fields)
-    return found
+            providers[name] = Provider.model_validate(fields)
+    return providers
 
 
 def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Provider]:
     """Return the providers of the settings, and those that the environment adds."""
-    found = from_environment(environ, settings.server) if settings.discovery.enabled else {}
-    return {**found, **settings.providers}
+    discovered = from_environment(environ, settings.server) if settings.discovery.enabled else {}
+    return {**discovered, **settings.providers}
 
 
 def local_servers(server: Server) -> dict[str, Provider]:
@@ -70,9 +70,9 @@ def local_servers(server: Server) -> dict[str, Provider]:
 
 async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
     """Return the model names of each provider that responds."""
-    found = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
+    listed = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
     return {
-        name: models for name, models in zip(providers, found, strict=True) if models is not None
+        name: models for name, models in zip(providers, listed, strict=True) if models is not None
     }
 
 

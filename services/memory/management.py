@@ -1,4 +1,4 @@
-"""What users see and do of their memories outside of conversations: list, search, delete."""
+"""Management of memories outside of conversations: list, search, delete."""
 
 from collections.abc import Awaitable, Callable
 

@@ -321,5 +321,5 @@ def error_body(error: SandboxError, request_id: str) -> dict[str, Any]:
     message = f"{where}: {error.message}" if where else error.message
     if isinstance(error, TooLongError):
         message = f"prompt is too long: {error.size} tokens > {error.most} maximum"
-    told = {"type": _ERRORS[error.kind], "message": message}
-    return {"type": "error", "error": told, "request_id": request_id}
+    detail = {"type": _ERRORS[error.kind], "message": message}
+    return {"type": "error", "error": detail, "request_id": request_id}

@@ -306,8 +306,8 @@ def error_body(error: SandboxError) -> Json:
             f"The input token count ({error.size}) exceeds the maximum number of tokens allowed "
             f"({error.most})."
         )
-    told: Json = {"code": error.status, "message": message, "status": _ERRORS[error.kind]}
-    return {"error": {**told, "details": details} if details else told}
+    status: Json = {"code": error.status, "message": message, "status": _ERRORS[error.kind]}
+    return {"error": {**status, "details": details} if details else status}
 
 
 def size_of_vectors(body: Mapping[str, Any]) -> int | None:

@@ -114,8 +114,8 @@ class Server:
         if not isinstance(file, web.FileField):
             raise SandboxError("invalid", 400, "A file is needed", path=("file",))
         content = file.file.read()
-        told = {"filename": file.filename, "type": file.content_type, "bytes": len(content)}
-        self._log.keep_body(exchange.entry, {**form, "file": told}, 0)
+        recording = {"filename": file.filename, "type": file.content_type, "bytes": len(content)}
+        self._log.keep_body(exchange.entry, {**form, "file": recording}, 0)
         if unknown := form.keys() - {"model", "language", "response_format"}:
             raise SandboxError("invalid", 400, f"Unknown fields: {sorted(unknown)}")
         model = find_model(str(form.get("model", "")))

@@ -22,12 +22,12 @@ def find_problem(body: Body) -> Problem | None:
 
 def texts_of(body: Body) -> list[str]:
     """Return the texts of a body without a problem; a list of tokens stands for their numbers."""
-    given = body["input"]
-    if isinstance(given, str):
-        return [given]
-    if isinstance(given[0], int):
-        given = [given]
-    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in given]
+    texts = body["input"]
+    if isinstance(texts, str):
+        return [texts]
+    if isinstance(texts[0], int):
+        texts = [texts]
+    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in texts]
 
 
 def answer(vectors: Sequence[Sequence[float]], body: Body) -> dict[str, Any]:
@@ -54,13 +54,13 @@ def _packed(vector: Sequence[float]) -> str:
 
 
 def _problems(body: Body) -> Iterator[Problem]:
-    given = body["input"]
-    if not given:
+    texts = body["input"]
+    if not texts:
         yield Problem(("input",), "cannot be empty")
-    if isinstance(given, list) and given and not isinstance(given[0], int):
-        if len(given) > _MAX_INPUTS:
+    if isinstance(texts, list) and texts and not isinstance(texts[0], int):
+        if len(texts) > _MAX_INPUTS:
             yield Problem(("input",), f"at most {_MAX_INPUTS} items")
-        for index, one in enumerate(given):
+        for index, one in enumerate(texts):
             if not one:
                 yield Problem(("input", index), "cannot be empty")
     if not 1 <= body.get("dimensions", 1) <= DIMENSIONS:

@@ -311,6 +311,11 @@ class ChunkWriter:
         logprobs: Mapping[str, Any] | None = None,
         finish: str | None = None,
     ) -> dict[str, Any]:
-        told = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        choice_body = {
+            "index": choice,
+            "delta": delta,
+            "logprobs": logprobs,
+            "finish_reason": finish,
+        }
         usage = {"usage": None} if self._include_usage else {}
-        return {**self._head, "choices": [told], **usage}
+        return {**self._head, "choices": [choice_body], **usage}

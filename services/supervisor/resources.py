@@ -1,4 +1,4 @@
-"""What one gateway holds while it runs: its data folder, a folder for the run, and its ports."""
+"""Resources of a running gateway: its data folder, a folder for the run, and its ports."""
 
 import fcntl
 import os

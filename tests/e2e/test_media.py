@@ -12,7 +12,6 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import openai
-import pypdf
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
 from PIL import Image
@@ -124,14 +123,6 @@ def blind(
         yield client, started, f"http://127.0.0.1:{upstream_port}/sandbox/log"
 
 
-def encrypted() -> bytes:
-    writer = pypdf.PdfWriter(io.BytesIO(papers.pdf("a secret")))
-    writer.encrypt("password", algorithm="AES-256")
-    written = io.BytesIO()
-    writer.write(written)
-    return written.getvalue()
-
-
 def zip_bomb() -> bytes:
     """Return a DOCX of 300 kB that unpacks to 300 MB."""
     written = io.BytesIO(office.docx(""))
@@ -146,7 +137,7 @@ def pixel_bomb() -> bytes:
 
 
 BAD = {
-    "encrypted": lambda: file_part(encrypted(), "application/pdf"),
+    "encrypted": lambda: file_part(papers.encrypted(), "application/pdf"),
     "damaged": lambda: file_part(office.docx(office.paragraph("x"))[:-200], DOCX),
     "zip bomb": lambda: file_part(zip_bomb(), DOCX),
     "pixel bomb": lambda: image_part(pixel_bomb()),

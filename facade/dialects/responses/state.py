@@ -1,4 +1,4 @@
-"""What of a request a response repeats, and what says whether it is kept. Pure."""
+"""The fields of a request that its response repeats, and those that decide on storage. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

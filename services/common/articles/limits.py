@@ -1,4 +1,4 @@
-"""How large things may be. Lengths of text count characters (code points)."""
+"""Limits on the sizes of documents and edits. Lengths of text count characters (code points)."""
 
 BLOCKS_AN_INSERT = 500
 TOP_LEVEL_BLOCKS = 10_000

@@ -1,4 +1,4 @@
-"""How Alembic runs: on the connection, and in the transaction, that it is handed."""
+"""Alembic environment: migrations run on the connection, and in the transaction, they are given."""
 
 from alembic import context
 

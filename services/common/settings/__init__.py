@@ -1,4 +1,4 @@
-"""What an operator can set: a TOML file, and a few environment variables over it.
+"""Settings of the gateway: a TOML file, and a few environment variables over it.
 
 `load` reads both; an unknown key or a wrong value raises `SettingsError`, which names it.
 `services.common.settings_example` documents every key.

@@ -1,4 +1,4 @@
-"""How fallback has attempts made, and what an attempt that has begun to answer is."""
+"""Protocol of the factory of attempts, and the attempt that has begun to answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is tried for a request: which models, in which order, within which bounds. Pure.
+"""The fallback plan of a request: which models are tried, in which order and bounds. Pure.
 
 A plan is made before any provider is asked, so that a chain that cannot be run is
 refused whole (contract, Fallback rules).

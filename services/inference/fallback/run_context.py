@@ -1,4 +1,4 @@
-"""What the steps of one fallback run share."""
+"""`RunContext`: the state that the steps of one fallback run share."""
 
 import asyncio
 from collections.abc import Callable

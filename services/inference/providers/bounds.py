@@ -1,4 +1,4 @@
-"""What one answer of a provider may hold, and its JSON. Pure.
+"""Bounds on the content of one provider's answer, and the parsing of its JSON. Pure.
 
 Bytes are bounded where they are read (`services.inference.http`); here is what few bytes
 can make much of: many small parts, many small JSON values, deep nesting, huge numbers.

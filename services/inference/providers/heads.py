@@ -47,5 +47,5 @@ def _head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
     heard = call.answer_headers
     if heard is None:
         return {}, ""
-    told = dialect_headers.of_answer(dialect, heard) if call.request.dialect == dialect else {}
-    return told, dialect_headers.request_id_of(dialect, heard)
+    headers = dialect_headers.of_answer(dialect, heard) if call.request.dialect == dialect else {}
+    return headers, dialect_headers.request_id_of(dialect, heard)

@@ -1,4 +1,4 @@
-"""What of an answer has gone out to the caller, for an attempt that goes on from there."""
+"""The delivered part of an answer, from which the next attempt continues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the filters of a stream share: their interface, and a state for each choice."""
+"""The interface of stream filters, and their state for each choice."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar

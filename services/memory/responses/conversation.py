@@ -1,4 +1,4 @@
-"""What responses continue: previous ones, by one recursive query, and items found by their ids."""
+"""Conversations of stored responses: previous ones, by one recursive query, and items by id."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

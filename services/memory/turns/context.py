@@ -1,4 +1,4 @@
-"""What the model sees of a memory in one turn: profile, summary, turns and snippets."""
+"""The context that a memory gives the model in one turn: profile, summary, turns and snippets."""
 
 import asyncio
 import logging

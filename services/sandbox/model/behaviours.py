@@ -1,4 +1,4 @@
-"""What the sandbox's models do: pure functions from a request to an answer.
+"""Behaviours of the sandbox's models: pure functions from a request to an answer.
 
 Models that callers find in the catalogue:
 

@@ -1,4 +1,4 @@
-"""What the sandbox's models read in a canonical request.
+"""Readers of a canonical request for the sandbox's models.
 
 Sizes are in tokens of the sandbox's own: four characters read are one token, and so is each
 piece that `tokens` cuts a written text into.

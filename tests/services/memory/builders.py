@@ -14,6 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
+from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import reading
 from services.common.ids import Source
 from services.memory.locks.locks import LockLimits, MemoryLocks
@@ -171,3 +172,15 @@ async def until_waiting(engine: AsyncEngine, claims_there: int) -> None:
 
 def numbers(turns: Sequence[StoredTurn]) -> list[int]:
     return [turn.number for turn in turns]
+
+
+async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
+    """Return the texts of superseded parts, the first of the transcript first."""
+    query = (
+        select(parts.c.content)
+        .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))
+        .order_by(parts.c.first_message, parts.c.epoch)
+    )
+    async with reading(engine) as connection:
+        found = (await connection.scalars(query)).all()
+    return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]

@@ -1,4 +1,4 @@
-"""What documents and memories take up, by owner."""
+"""Tables of the storage that documents and memories take up, by owner."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -14,10 +14,10 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
-from services.common.errors import GatewayError, invalid
-from services.inference.paths import block_path
+from services.common.errors import invalid
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.fields import AnthropicFields
+from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
 from services.inference.thinking import is_gateway_signature
@@ -39,7 +39,7 @@ _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
 
 
-class Conversation:
+class Conversation(ConversationWriter):
     """The messages of one request, translated as they are added, in order.
 
     Neighbours of one role become one message, in which results of tools come first, as
@@ -51,6 +51,8 @@ class Conversation:
         messages: the rest.
     """
 
+    _fields: AnthropicFields
+
     def __init__(self, fields: AnthropicFields, messages: Sequence[Message]) -> None:
         """Translate all of them.
 
@@ -59,11 +61,9 @@ class Conversation:
         """
         self.system: list[Json] = []
         self.messages: list[Json] = []
+        super().__init__()
         self._fields = fields
-        # Where the translation stands, for the paths of failures.
         self._all = messages
-        self._message = self._block = 0
-        self._inner: int | None = None
         # The message being put together.
         self._role = ""
         self._blocks: list[Json] = []
@@ -243,14 +243,14 @@ class Conversation:
         mime = "image/jpeg" if media.mime_type == "image/jpg" else media.mime_type
         if mime not in _IMAGE_TYPES:
             raise self._refuse(f"an image of type {mime!r}; {', '.join(_IMAGE_TYPES)} can be read")
-        return _base64(mime, media.data)
+        return _base64_source(mime, media.data)
 
     def _document(self, media: Media) -> Json:
         if not media.data:
             return self._titled(self._reference(media, "document"), media)
         mime = media.mime_type.partition(";")[0].strip().lower()
         if mime == _PDF:
-            return self._titled(_base64(_PDF, media.data), media)
+            return self._titled(_base64_source(_PDF, media.data), media)
         if not mime.startswith("text/"):
             raise self._refuse(f"a document of type {mime!r}; {_PDF} and text can be read")
         try:
@@ -280,15 +280,6 @@ class Conversation:
             return {"type": "file", "file_id": media.file_id}
         raise invalid(path, f"{path}: the {what} is empty")
 
-    def _path(self) -> str:
-        """Return the path of the block at hand."""
-        inner = () if self._inner is None else (self._inner,)
-        return block_path(self._message, self._block, *inner)
-
-    def _refuse(self, what: str) -> GatewayError:
-        """Return the refusal of the block at hand."""
-        return self._fields.unsupported(self._path(), what)
-
 
 def tool_input(text: str) -> orjson.Fragment | Json:
     """Return the arguments of a call as the field `input`.
@@ -313,7 +304,7 @@ def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:
     return content
 
 
-def _base64(media_type: str, data: bytes) -> Json:
+def _base64_source(media_type: str, data: bytes) -> Json:
     return {
         "type": "base64",
         "media_type": media_type,

@@ -37,13 +37,13 @@ class MalformedError(Exception):
     """Error raised where a provider's JSON is not of the shape that its protocol gives it."""
 
 
-def set_unnamed_usage(usage: Usage, told: Json) -> None:
+def set_unnamed_usage(usage: Usage, report: Json) -> None:
     """Add what a report of usage says without a canonical name."""
-    if told.keys() <= _NAMED_COUNTS:
+    if report.keys() <= _NAMED_COUNTS:
         return
     rest = {
         name: value
-        for name, value in told.items()
+        for name, value in report.items()
         if name not in _NAMED_COUNTS and value is not None
     }
     if rest:
@@ -67,8 +67,8 @@ class Counts:
 
     def add(self, holder: Json) -> None:
         """Add the field `usage` of a message or event."""
-        told = holder.get("usage")
-        for name, value in an_object({} if told is None else told, "usage").items():
+        report = holder.get("usage")
+        for name, value in an_object({} if report is None else report, "usage").items():
             if value is None:
                 continue
             if name in _COUNTS:
@@ -98,11 +98,11 @@ def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
 
 def finish_of(holder: Json, rest: Json) -> Finish:
     """Return `stop_reason` and `stop_sequence` of `holder`, with the other fields of `rest`."""
-    told = text_of(holder, "stop_reason")
-    reason = REASONS.get(told, conversation_pb2.FINISH_REASON_END_TURN)
+    stop_reason = text_of(holder, "stop_reason")
+    reason = REASONS.get(stop_reason, conversation_pb2.FINISH_REASON_END_TURN)
     extra = {name: value for name, value in rest.items() if name not in OF_MESSAGES}
-    if told not in REASONS:
-        extra["stop_reason"] = told
+    if stop_reason not in REASONS:
+        extra["stop_reason"] = stop_reason
     return Finish(
         reason=reason,
         stop_sequence=text_of(holder, "stop_sequence"),
@@ -110,33 +110,35 @@ def finish_of(holder: Json, rest: Json) -> Finish:
     )
 
 
-def block_of(told: Json) -> Block:
+def block_of(fields: Json) -> Block:
     """Return a content block: as it begins in a stream, or whole."""
-    kind = told.get("type")
+    kind = fields.get("type")
     if kind == "text":
-        return Block(text=text_of(told, "text"), extra=_rest(told, "text"))
+        return Block(text=text_of(fields, "text"), extra=_rest(fields, "text"))
     if kind == "thinking":
-        thinking = Thinking(text=text_of(told, "thinking"), signature=text_of(told, "signature"))
-        return Block(thinking=thinking, extra=_rest(told, "thinking", "signature"))
+        thinking = Thinking(
+            text=text_of(fields, "thinking"), signature=text_of(fields, "signature")
+        )
+        return Block(thinking=thinking, extra=_rest(fields, "thinking", "signature"))
     if kind == "redacted_thinking":
-        return Block(redacted_thinking=text_of(told, "data"), extra=_rest(told, "data"))
+        return Block(redacted_thinking=text_of(fields, "data"), extra=_rest(fields, "data"))
     if kind == "tool_use":
-        arguments = an_object(told.get("input") or {}, "input")
+        arguments = an_object(fields.get("input") or {}, "input")
         call = ToolUse(
-            id=text_of(told, "id"),
-            name=text_of(told, "name"),
+            id=text_of(fields, "id"),
+            name=text_of(fields, "name"),
             input=_dumped(arguments, "input").decode() if arguments else "",
         )
-        return Block(tool_use=call, extra=_rest(told, "id", "name", "input"))
+        return Block(tool_use=call, extra=_rest(fields, "id", "name", "input"))
     if not isinstance(kind, str):
         raise MalformedError("content_block.type")
-    return Block(opaque=opaque(told))
+    return Block(opaque=opaque(fields))
 
 
-def _rest(told: Json, *named: str) -> Opaque | None:
-    if told.keys() == {"type", *named}:
+def _rest(fields: Json, *named: str) -> Opaque | None:
+    if fields.keys() == {"type", *named}:
         return None
-    rest = {name: value for name, value in told.items() if name != "type" and name not in named}
+    rest = {name: value for name, value in fields.items() if name != "type" and name not in named}
     return _opaque_or_none(rest)
 
 

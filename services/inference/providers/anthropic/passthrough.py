@@ -114,19 +114,19 @@ def _is_text(block: Any) -> bool:
     return isinstance(text, str) and text != ""
 
 
-def _read_usage(told: Any, usage: Usage) -> bool:
+def _read_usage(report: Any, usage: Usage) -> bool:
     """Read token counts; return whether translation would not change them."""
-    if not isinstance(told, dict):
+    if not isinstance(report, dict):
         return False
-    details = told.get("output_tokens_details")
+    details = report.get("output_tokens_details")
     thoughts: Any = 0
     if details is not None:
         if not isinstance(details, dict) or details.keys() != {"thinking_tokens"}:
             return False
         thoughts = details["thinking_tokens"]
-    read, written = told.get("input_tokens", -1), told.get("output_tokens", -1)
-    cache_read = told.get("cache_read_input_tokens", -1)
-    cache_written = told.get("cache_creation_input_tokens", -1)
+    read, written = report.get("input_tokens", -1), report.get("output_tokens", -1)
+    cache_read = report.get("cache_read_input_tokens", -1)
+    cache_written = report.get("cache_creation_input_tokens", -1)
     for count in (read, written, cache_read, cache_written, thoughts):
         if type(count) is not int or not 0 <= count < MAX_TOKENS:
             return False

@@ -1,4 +1,4 @@
-"""How much a model is to think, in Anthropic's terms."""
+"""Thinking settings of a request, in Anthropic's terms."""
 
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""What callers of other dialects may write and Anthropic refuses, in a form that it takes. Pure.
+"""Forms that Anthropic takes of ids, texts and schemas that it would refuse as written. Pure.
 
 Nothing here is for callers who speak Anthropic's own dialect: theirs goes as it is.
 """

@@ -99,18 +99,18 @@ class Candidate:
         """The finish reason if it is a failure of the model, else ""."""
         return self.reason if self.reason in _FAILURES else ""
 
-    def read(self, given: Json, out: list[Event]) -> None:
+    def read(self, chunk: Json, out: list[Event]) -> None:
         """Read a chunk of the candidate."""
-        result = given.get("logprobsResult")
+        result = chunk.get("logprobsResult")
         logprobs = read_logprobs(result) if result else b""
-        content = given.get("content") or {}
+        content = chunk.get("content") or {}
         for part in content.get("parts") or ():
             self._part(part, logprobs, out)
             if "text" in part and not part.get("thought"):
                 logprobs = b""
-        if reason := given.get("finishReason"):
+        if reason := chunk.get("finishReason"):
             self.reason = name_of(reason)
-        for name, value in given.items():
+        for name, value in chunk.items():
             if name not in _NAMED and value:
                 self._further[name] = value
 
@@ -219,9 +219,9 @@ class Candidate:
         out.append(Event(choice=number, block=at, block_stop=_STOP))
         self._block += 1
 
-    def _medium(self, given: Json, out: list[Event]) -> None:
+    def _medium(self, inline: Json, out: list[Event]) -> None:
         """Add an image or another medium."""
-        mime, data = name_of(given.get("mimeType") or ""), given.get("data")
+        mime, data = name_of(inline.get("mimeType") or ""), inline.get("data")
         if not isinstance(data, str):
             raise TypeError("no data")
         if self._is_chat and mime.startswith("image/"):
@@ -229,7 +229,7 @@ class Candidate:
             url = {"url": f"data:{mime};base64,{data}"}
             self._add_unnamed({"images": [{"type": "image_url", "image_url": url}]}, out)
         elif self._is_chat:
-            self._add_unnamed(_google_parts({"inlineData": given}), out)
+            self._add_unnamed(_google_parts({"inlineData": inline}), out)
         else:
             content = binascii.a2b_base64(data)
             medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)

@@ -1,6 +1,5 @@
 """Translate canonical messages to Gemini's `contents` and `systemInstruction`."""
 
-import binascii
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +9,14 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolUse
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
-from services.common.errors import GatewayError, invalid
-from services.inference.paths import block_path
+from services.common.errors import invalid
+from services.inference.providers.conversation_writer import (
+    ConversationWriter,
+    base64_of,
+    referenced_tool,
+)
 from services.inference.providers.gemini import shaping, signatures
-from services.inference.providers.request_fields import Json, RequestFields, read_object
+from services.inference.providers.request_fields import Json, RequestFields
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}
@@ -28,7 +31,7 @@ _OF_BLOCKS = "messages[].blocks[].extra"
 _UNKNOWN_FUNCTION = "unknown"
 
 
-class Conversation:
+class Conversation(ConversationWriter):
     """The messages of one request, translated as they are added, in order.
 
     Consecutive messages of one role are merged. All system messages become the `systemInstruction`.
@@ -51,6 +54,7 @@ class Conversation:
         """
         self.system: list[Json] = []
         self.contents: list[Json] = []
+        super().__init__()
         self._fields = fields
         # If the model has rejected signatures, none are sent.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
@@ -59,9 +63,6 @@ class Conversation:
         self._parts: list[Json] = []  # of the current content
         self._attached: list[Json] = []  # media of tool results
         self._signature = ""  # of the function call to come
-        # Where the translation stands, for the paths of failures.
-        self._message = self._block = 0
-        self._inner: int | None = None
         for self._message, message in enumerate(request.messages):
             self._add(message)
         if not self.contents:
@@ -189,7 +190,7 @@ class Conversation:
                 texts.append(inner.text)
             elif kind == "media":
                 media.append(self._media(inner.media))
-            elif name := _referenced_tool(inner):
+            elif name := referenced_tool(inner.opaque):
                 texts.append(f"[The tool {name} can be called.]")
             else:
                 raise self._refuse("a part of this type")
@@ -228,7 +229,7 @@ class Conversation:
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT and mime != _PDF:
             what = f"a document of type {media.mime_type!r}; {_PDF} and text can be read"
             raise self._refuse(what)
-        data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
+        data = base64_of(media.data)
         return {"inlineData": {"mimeType": _MIME_TYPES.get(mime, mime), "data": data}}
 
     def _text_document(self, media: Media) -> Json:
@@ -237,15 +238,6 @@ class Conversation:
         except UnicodeDecodeError:
             raise self._refuse("text that is not UTF-8") from None
         return {"text": f"[{media.name}]\n{text}" if media.name else text}
-
-    def _path(self) -> str:
-        """Return the path of the current block."""
-        inner = () if self._inner is None else (self._inner,)
-        return block_path(self._message, self._block, *inner)
-
-    def _refuse(self, what: str) -> GatewayError:
-        """Return the error for the current block."""
-        return self._fields.unsupported(self._path(), what)
 
 
 def _pictures(images: Any) -> list[Json]:
@@ -263,17 +255,6 @@ def _by_reference(address: str, mime: str) -> Json:
     if mime:
         file["mimeType"] = mime
     return {"fileData": file}
-
-
-def _referenced_tool(block: Block) -> str:
-    """Return the name in Anthropic's `tool_reference`, a result of tool search, or ""."""
-    opaque = block.opaque
-    if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
-        return ""
-    match read_object(opaque.json, "content"):
-        case {"type": "tool_reference", "tool_name": str(name)}:
-            return name
-    return ""
 
 
 def _sign_calls(contents: Sequence[Json]) -> None:

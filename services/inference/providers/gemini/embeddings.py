@@ -40,8 +40,8 @@ def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[byte
     """
     texts = VectorTexts(answer, "values")
     parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)
-    given = parsed.get("embeddings")
-    items = given if isinstance(given, list) else []
+    embeddings = parsed.get("embeddings")
+    items = embeddings if isinstance(embeddings, list) else []
     if len(items) != count:
         raise no_answer(count, upstream.name)
     found = [

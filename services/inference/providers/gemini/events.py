@@ -191,15 +191,15 @@ def events_from_whole(
     return out
 
 
-def _usage(given: Json) -> Usage:
+def _usage(metadata: Json) -> Usage:
     """Return the usage: the prompt includes cached tokens, the answer excludes thoughts."""
-    cached = tokens(given.get("cachedContentTokenCount") or 0)
-    read = tokens(given.get("promptTokenCount") or 0)
-    read += tokens(given.get("toolUsePromptTokenCount") or 0)
-    thoughts = tokens(given.get("thoughtsTokenCount") or 0)
+    cached = tokens(metadata.get("cachedContentTokenCount") or 0)
+    read = tokens(metadata.get("promptTokenCount") or 0)
+    read += tokens(metadata.get("toolUsePromptTokenCount") or 0)
+    thoughts = tokens(metadata.get("thoughtsTokenCount") or 0)
     return Usage(
         input_tokens=max(0, read - cached),
-        output_tokens=tokens(given.get("candidatesTokenCount") or 0) + thoughts,
+        output_tokens=tokens(metadata.get("candidatesTokenCount") or 0) + thoughts,
         cache_read_input_tokens=cached,
         reasoning_tokens=thoughts,
     )

@@ -27,7 +27,7 @@ def read_logprobs(result: Json) -> bytes:
     return dump({"content": content, "refusal": None})
 
 
-def _token(given: Json) -> Json:
-    token = given.get("token") or ""
-    probability = given.get("logProbability") or 0
+def _token(candidate: Json) -> Json:
+    token = candidate.get("token") or ""
+    probability = candidate.get("logProbability") or 0
     return {"token": token, "logprob": probability, "bytes": list(token.encode())}

@@ -38,8 +38,8 @@ def unpacked(carried: str) -> tuple[str, str]:
 
 def of_part(part: dict[str, Any]) -> str:
     """Return the signature of a part of an answer, or ""."""
-    given = part.get("thoughtSignature")
-    return given if isinstance(given, str) and _SIGNATURE.fullmatch(given) else ""
+    signature = part.get("thoughtSignature")
+    return signature if isinstance(signature, str) and _SIGNATURE.fullmatch(signature) else ""
 
 
 def of_call(carried: str) -> str:

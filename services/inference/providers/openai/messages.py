@@ -1,22 +1,22 @@
 """Messages of the canonical conversation as those of chat completions."""
 
-import binascii
 from collections.abc import Sequence
-
-import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
     Media,
     Message,
-    Opaque,
     Thinking,
     ToolResult,
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
-from services.inference.paths import block_path
+from services.inference.providers.conversation_writer import (
+    ConversationWriter,
+    base64_of,
+    referenced_tool,
+)
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.fields import OpenAIFields, Part
@@ -49,7 +49,7 @@ _AUDIO_FORMATS = {
 }
 
 
-class Conversation:
+class Conversation(ConversationWriter):
     """The messages of one request, translated as they are added, in order.
 
     Results of tools become messages of the role `tool`. These must follow the calls
@@ -59,6 +59,8 @@ class Conversation:
         messages: what to send.
     """
 
+    _fields: OpenAIFields
+
     def __init__(self, fields: OpenAIFields, messages: Sequence[Message]) -> None:
         """Translate all of them.
 
@@ -66,11 +68,9 @@ class Conversation:
             GatewayError: invalid, unsupported or not implemented, naming the part.
         """
         self.messages: list[Json] = []
+        super().__init__()
         self._fields = fields
         self._waiting: list[Json] = []  # what users said beside results of tools
-        # Where the translation stands, for the paths of failures.
-        self._message = self._block = 0
-        self._inner: int | None = None
         for self._message, message in enumerate(messages):
             self._add(message)
         self._add_waiting()
@@ -266,7 +266,7 @@ class Conversation:
             return [{**self._kept(block), **self._media(block.media)}]
         path = self._path()
         if kind == "opaque":
-            if tool_name := _referenced_tool(block.opaque):
+            if tool_name := referenced_tool(block.opaque):
                 tool_name = self._fields.tool_name(tool_name)
                 return [_text(f"[The tool {tool_name} can be called.]")]
             return [self._fields.own_value(block.opaque, path, "a part of this type")]
@@ -355,27 +355,15 @@ class Conversation:
             raise self._fields.unsupported(
                 self._path(), f"a recording of type {media.mime_type!r}, only WAV and MP3"
             )
-        return {"type": "input_audio", "input_audio": {"data": _base64(media.data), "format": form}}
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": base64_of(media.data), "format": form},
+        }
 
     def _by_value(self, what: str) -> GatewayError:
         return self._fields.unsupported(
             self._path(), f"{what} by reference; send its bytes, in base64"
         )
-
-    def _path(self) -> str:
-        """Return the path of the block at hand."""
-        inner = () if self._inner is None else (self._inner,)
-        return block_path(self._message, self._block, *inner)
-
-
-def _referenced_tool(opaque: Opaque) -> str:
-    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
-    if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
-        return ""
-    match orjson.loads(opaque.json):
-        case {"type": "tool_reference", "tool_name": str(name)}:
-            return name
-    return ""
 
 
 def _text(text: str) -> Json:
@@ -400,9 +388,5 @@ def _is_text(media: Media) -> bool:
     return bool(media.data) and _mime_type(media).startswith("text/")
 
 
-def _base64(data: bytes) -> str:
-    return binascii.b2a_base64(data, newline=False).decode("ascii")
-
-
 def _data_url(mime_type: str, data: bytes) -> str:
-    return f"data:{mime_type};base64,{_base64(data)}"
+    return f"data:{mime_type};base64,{base64_of(data)}"

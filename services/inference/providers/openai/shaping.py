@@ -1,4 +1,4 @@
-"""What callers of other dialects may write and OpenAI's dialect refuses, in a form that it takes.
+"""Forms that OpenAI's dialect takes of names, ids and schemas that it would refuse as written.
 
 Pure. Everything made here is a function of what was given alone, so that the turns of a
 conversation agree with each other.

@@ -1,4 +1,4 @@
-"""What chat completions say beside what the canonical model has names for. Pure.
+"""Fields of chat completions that the canonical model has no names for. Pure.
 
 Callers of the same dialect get all of it. To others it means nothing, so that what stands for
 content (a recording, images, parts of new types) becomes text, or is named in one.

@@ -1,6 +1,5 @@
 """Messages of the canonical conversation as input items of OpenAI's responses. Pure."""
 
-import binascii
 from collections.abc import Sequence
 
 import orjson
@@ -8,7 +7,7 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, Thinking
 from services.common.errors import invalid
-from services.inference.paths import block_path
+from services.inference.providers.conversation_writer import ConversationWriter, base64_of
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
@@ -38,13 +37,15 @@ _PARTS = ("input_", "output_text", "computer_screenshot")
 _REFERENCE = "item_reference"
 
 
-class Input:
+class Input(ConversationWriter):
     """The input items of one request, and its instructions.
 
     Attributes:
         instructions: the system prompt; "" if there is none.
         items: what to send, in order.
     """
+
+    _fields: ResponsesFields
 
     def __init__(self, fields: ResponsesFields, messages: Sequence[Message]) -> None:
         """Translate all of them.
@@ -54,11 +55,9 @@ class Input:
         """
         self.instructions = ""
         self.items: list[Item] = []
+        super().__init__()
         self._fields = fields
         self._freeform: set[str] = set()  # ids of calls of custom tools
-        # Where the translation stands, for the paths of failures.
-        self._message = self._block = 0
-        self._inner: int | None = None
         for self._message, message in enumerate(messages):
             self._add(message)
         if self.instructions and not self.items:
@@ -236,7 +235,7 @@ class Input:
     def _address(self, media: Media, what: str) -> str:
         """Return the URL of a medium, one with its bytes where it has them."""
         if not media.HasField("url"):
-            return f"data:{media.mime_type};base64,{_base64(media.data)}"
+            return f"data:{media.mime_type};base64,{base64_of(media.data)}"
         if not self._fields.fetches_urls:
             raise self._fields.unsupported(
                 self._path(),
@@ -251,13 +250,8 @@ class Input:
             raise self._fields.unsupported(
                 self._path(), f"a recording of type {media.mime_type!r}, only bytes of WAV and MP3"
             )
-        audio = {"data": _base64(media.data), "format": form}
+        audio = {"data": base64_of(media.data), "format": form}
         return {"type": "input_audio", "input_audio": audio}
-
-    def _path(self) -> str:
-        """Return the path of the block at hand."""
-        inner = () if self._inner is None else (self._inner,)
-        return block_path(self._message, self._block, *inner)
 
 
 def _instructions(message: Message) -> str:
@@ -293,7 +287,3 @@ def _shortest(parts: list[Item]) -> str | list[Item]:
         case [{"type": "output_text", "text": str(text), "annotations": [], **rest}] if not rest:
             return text
     return parts
-
-
-def _base64(data: bytes) -> str:
-    return binascii.b2a_base64(data, newline=False).decode("ascii")

@@ -16,16 +16,16 @@ _OF_READ = frozenset({"cached_tokens", "cache_write_tokens"})
 _OF_WRITTEN = frozenset({"reasoning_tokens"})
 
 
-def read_usage(given: Json, usage: Usage) -> None:
+def read_usage(report: Json, usage: Usage) -> None:
     """Set token counts in `usage`, which has none; those of the input include the cached ones.
 
     Raises:
         ValueError: a count is none, or what has no name is too much.
     """
-    read: Json = given.get("input_tokens_details") or {}
-    written: Json = given.get("output_tokens_details") or {}
-    total = tokens(given.get("input_tokens") or 0)
-    usage.output_tokens = tokens(given.get("output_tokens") or 0)
+    read: Json = report.get("input_tokens_details") or {}
+    written: Json = report.get("output_tokens_details") or {}
+    total = tokens(report.get("input_tokens") or 0)
+    usage.output_tokens = tokens(report.get("output_tokens") or 0)
     cached = stored = 0
     if read:
         cached = tokens(read.get("cached_tokens") or 0)
@@ -36,11 +36,11 @@ def read_usage(given: Json, usage: Usage) -> None:
     usage.input_tokens = max(0, total - cached - stored)
     if reasoning := written.get("reasoning_tokens"):
         usage.reasoning_tokens = tokens(reasoning)
-    if given.keys() <= _NAMED and read.keys() <= _OF_READ and written.keys() <= _OF_WRITTEN:
+    if report.keys() <= _NAMED and read.keys() <= _OF_READ and written.keys() <= _OF_WRITTEN:
         return
     read = {name: value for name, value in read.items() if name not in _OF_READ}
     written = {name: value for name, value in written.items() if name not in _OF_WRITTEN}
-    further = {name: value for name, value in given.items() if name not in _NAMED}
+    further = {name: value for name, value in report.items() if name not in _NAMED}
     further |= _non_empty({"input_tokens_details": _non_empty(read)})
     further |= _non_empty({"output_tokens_details": _non_empty(written)})
     if further := {name: value for name, value in further.items() if value is not None}:

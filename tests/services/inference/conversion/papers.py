@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cvttf_NotoSansCJK_Regular
 import numpy as np
+import pypdf
 import pypdfium2 as pdfium
 import typst
 from PIL import Image
@@ -75,6 +76,15 @@ def scan(document: bytes, *, dpi: int = 150, degrees: float = 2, noise: float = 
     """Return a PDF whose page is a picture of the first page of another."""
     image = Image.open(io.BytesIO(rendered(document, dpi=dpi, degrees=degrees, noise=noise)))
     return packed(image, "PDF", resolution=dpi)
+
+
+def encrypted() -> bytes:
+    """Return a PDF that opens with a password."""
+    writer = pypdf.PdfWriter(io.BytesIO(pdf("a secret")))
+    writer.encrypt("password", algorithm="AES-256")
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
 
 
 def words(text: str) -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 import io
 
-import pypdf
 import pytest
 from PIL import Image
 from prometheus_client import CollectorRegistry
@@ -145,7 +144,7 @@ async def test_too_many_pages_are_refused(converter):
 
 
 async def test_an_encrypted_pdf_is_refused(converter):
-    assert "encrypted" in await refusal(converter, _encrypted())
+    assert "encrypted" in await refusal(converter, papers.encrypted())
 
 
 @pytest.mark.parametrize("content", [b"%PDF-1.7\nnothing", papers.pdf("x")[:400]])
@@ -156,14 +155,6 @@ async def test_a_damaged_pdf_is_refused(converter, content):
 def _lines(text: str) -> list[str]:
     every = text.split()
     return [" ".join(every[place : place + 5]) for place in range(0, len(every), 5)]
-
-
-def _encrypted() -> bytes:
-    writer = pypdf.PdfWriter(io.BytesIO(papers.pdf("a secret")))
-    writer.encrypt("password", algorithm="AES-256")
-    written = io.BytesIO()
-    writer.write(written)
-    return written.getvalue()
 
 
 def _form(text: str) -> bytes:

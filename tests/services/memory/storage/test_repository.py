@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import reading
 from services.common.errors import GatewayError
-from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import memories, owners, parts
 from services.memory.transcript.messages import message_key
 from tests.services.memory.builders import (
@@ -23,7 +20,7 @@ from tests.services.memory.builders import (
     numbers,
     result,
     rows_of,
-    text_of,
+    superseded,
     turn,
     turns,
     user,
@@ -32,18 +29,6 @@ from tests.services.memory.builders import (
 
 def reason_of(raised: pytest.ExceptionInfo[GatewayError]) -> errors_pb2.Reason.ValueType:
     return raised.value.reason
-
-
-async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
-    """Return the texts of superseded parts, the first of the transcript first."""
-    query = (
-        select(parts.c.content)
-        .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))
-        .order_by(parts.c.first_message, parts.c.epoch)
-    )
-    async with reading(engine) as connection:
-        found = (await connection.scalars(query)).all()
-    return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
 async def test_find_does_not_create_a_memory(memory: MemoryProcess) -> None:

@@ -5,13 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import event
 
-from gateway.memory.v1.memory_pb2 import Turn
-from services.common.database import reading, writing
-from services.memory.storage.memory_records import MemoryRecord
-from services.memory.storage.tables import parts
+from services.common.database import writing
 from services.memory.storage.transcript_rows import CHUNK
 from services.memory.transcript.messages import message_key
 from services.memory.transcript.turns import StoredTurn
@@ -20,23 +16,11 @@ from tests.services.memory.builders import (
     MemoryProcess,
     call,
     result,
-    text_of,
+    superseded,
     turn,
     turns,
     user,
 )
-
-
-async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
-    """Return the texts of superseded parts, the first of the transcript first."""
-    query = (
-        select(parts.c.content)
-        .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))
-        .order_by(parts.c.first_message, parts.c.epoch)
-    )
-    async with reading(engine) as connection:
-        found = (await connection.scalars(query)).all()
-    return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
 async def test_rewind_between_turns_supersedes_without_erasing(memory: MemoryProcess) -> None:

@@ -1,0 +1,46 @@
+"""`ConversationWriter`, the base of the translations of conversations for providers. Pure."""
+
+import binascii
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Opaque
+from services.common.errors import GatewayError
+from services.inference.paths import block_path
+from services.inference.providers.request_fields import RequestFields, read_object
+
+
+class ConversationWriter:
+    """Base of the classes that write a conversation for a provider, block by block.
+
+    They keep the index of the message, of its block, and of the block in a tool's result, so that
+    a refusal names its place.
+    """
+
+    _fields: RequestFields
+
+    def __init__(self) -> None:
+        self._message = self._block = 0
+        self._inner: int | None = None
+
+    def _path(self) -> str:
+        """Return the path of the block at hand."""
+        inner = () if self._inner is None else (self._inner,)
+        return block_path(self._message, self._block, *inner)
+
+    def _refuse(self, what: str) -> GatewayError:
+        """Return the refusal of the block at hand."""
+        return self._fields.unsupported(self._path(), what)
+
+
+def referenced_tool(opaque: Opaque) -> str:
+    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    if opaque.dialect != DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
+        return ""
+    match read_object(opaque.json, "content"):
+        case {"type": "tool_reference", "tool_name": str(name)}:
+            return name
+    return ""
+
+
+def base64_of(data: bytes) -> str:
+    """Return bytes in base64, on one line."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
