@@ -48,13 +48,15 @@ class AttemptRecord:
     Attributes:
         step: whose model is asked.
         asked: the attempt, once it is made.
-        started_at: when the first content came, by the log's clock; None before.
+        began: when it began, by the log's clock.
+        first_ms: milliseconds until the first content came; None before.
+        duration_ms: milliseconds until its outcome.
         outcome: None while the attempt is under way.
     """
 
     __slots__ = (
-        *("_began", "_is_probe", "_log", "_ms", "_reason", "_status"),
-        *("asked", "outcome", "started_at", "step"),
+        *("_is_probe", "_log", "_reason", "_status"),
+        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step) -> None:
@@ -62,12 +64,12 @@ class AttemptRecord:
         self._log = log
         self.step = step
         self.asked: Attempted | None = None
-        self.started_at: float | None = None
+        self.first_ms: int | None = None
         self._is_probe = log.breakers.begin(step.key)
-        self._began = log.monotonic()
+        self.began = log.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
-        self._ms = 0
+        self.duration_ms = 0
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +91,7 @@ class AttemptRecord:
 
     def started(self) -> None:
         """Note that the first content has come."""
-        self.started_at = self._log.monotonic()
+        self.first_ms = int((self._log.monotonic() - self.began) * 1000)
         if self._is_probe:
             self._log.breakers.answers(self.step.key)
 
@@ -118,7 +120,7 @@ class AttemptRecord:
         self._log.failure_log.write(
             key.provider,
             error,
-            {"step": self.step.step_id, "model": str(key), "ms": self._ms},
+            {"step": self.step.step_id, "model": str(key), "ms": self.duration_ms},
         )
 
     def cancelled(self) -> None:
@@ -142,12 +144,12 @@ class AttemptRecord:
             model=str(self.step.key),
             status=self._status,
             reason=self._reason,
-            duration_ms=self._ms,
+            duration_ms=self.duration_ms,
         )
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self._ms = round((self._log.monotonic() - self._began) * 1000)
+        self.duration_ms = round((self._log.monotonic() - self.began) * 1000)
         self._log.count(self.step.key.provider, outcome)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
@@ -155,7 +157,7 @@ class AttemptRecord:
                 "step": self.step.step_id,
                 "model": str(self.step.key),
                 "outcome": outcome,
-                "ms": self._ms,
+                "ms": self.duration_ms,
             }
             if self._reason:
                 told["reason"] = Reason.Name(self._reason).removeprefix("REASON_").lower()
