@@ -34,7 +34,12 @@ from services.common.inprocess.context import OverError
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
-_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+_SERVICE_ONLY = frozenset(
+    {
+        "/gateway.inference.v1.InferenceService/RunTask",
+        "/gateway.accounts.v1.LimitService/Lease",
+    }
+)
 
 # What admin keys open, and nothing else does.
 _ADMIN_ONLY = ("/gateway.accounts.v1.AdminService/",)
