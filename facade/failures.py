@@ -20,8 +20,14 @@ log = logging.getLogger(__name__)
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
-# The operator has to fix a provider's key or URL first.
-_FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
+# The operator has to fix a provider's key or URL first, or raise a budget.
+_FOR_THE_OPERATOR = frozenset(
+    {
+        errors_pb2.REASON_UPSTREAM_AUTH,
+        errors_pb2.REASON_LOOP_DETECTED,
+        errors_pb2.REASON_BUDGET_EXCEEDED,
+    }
+)
 
 
 def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:

@@ -88,7 +88,7 @@ def list_audit(
         from services.accounts.admin.audit import AuditFilter, AuditLog
 
         wanted = AuditFilter(subject_id=subject)
-        return [*await AuditLog(engine).page(wanted, limit)]
+        return [*(await AuditLog(engine).page(wanted, limit)).entries]
 
     rows: list[tuple[str, ...]] = [("TIME", "ACTOR", "ACTION", "SUBJECT", "BEFORE", "AFTER")]
     rows += [

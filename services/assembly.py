@@ -12,7 +12,12 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
+from gateway.accounts.v1 import (
+    accounts_pb2_grpc,
+    admin_pb2_grpc,
+    limits_pb2_grpc,
+    usage_pb2_grpc,
+)
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
@@ -20,6 +25,8 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import servicer as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
+from services.accounts.limits import servicer as limits
+from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
@@ -41,6 +48,7 @@ from services.inference import servicer as inference
 from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
+from services.inference.limits.assembly import Limiting
 from services.inference.memory.turn_client import TurnClient
 from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
@@ -80,6 +88,7 @@ class Services:
         self._articles: Articles | None = None
         self._memory: MemoryService | None = None
         self._inference: Inference | None = None
+        self._limiting: Limiting | None = None
         self._reserve_watch: asyncio.Task[None] | None = None
 
     @classmethod
@@ -130,6 +139,13 @@ class Services:
         unbounded = DiskReserve(settings.storage.data_dir, 0)
         for_rows = local if is_sqlite(settings.storage) else unbounded
         for_blobs = unbounded if settings.storage.blob_url else local
+
+        # Whose keys are and what they may use is read by every process, from the database.
+        server.add(
+            limits_pb2_grpc.add_LimitServiceServicer_to_server,
+            limits.LimitServicer(LeaseRepository(database, source)),
+            limits.SERVICE_NAME,
+        )
 
         # The services, each with the RPCs that its proto names.
         if "accounts" in names:
@@ -198,9 +214,18 @@ class Services:
                 for_blobs,
                 UsageClient(channel, secrets.service_credential).send,
             )
+            services._limiting = Limiting(
+                services._inference.engine,
+                channel,
+                settings,
+                secrets,
+                source,
+                CollectorRegistry(),
+                services._inference.cost_of,
+            )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
-                inference.InferenceServicer(services._inference.engine),
+                inference.InferenceServicer(services._inference.engine, services._limiting.limiter),
                 inference.SERVICE_NAME,
             )
 
@@ -233,6 +258,8 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._limiting is not None:
+            await self._limiting.stop()
         if self._inference is not None:
             # While the accounts service answers; what is used later waits in the journal.
             await self._inference.record_usage()

@@ -32,7 +32,7 @@ _MODULE = re.compile(r"(?:facade|services)(?:\.\w+)+")
 _SETTING = re.compile(rf"\[{{0,2}}((?:{'|'.join(Settings.model_fields)})(?:\.\w+)*)\]{{0,2}}")
 _VARIABLE = re.compile(r"GATEWAY_[A-Z_]+")
 _SHELL_VARIABLES = frozenset({"GATEWAY_KEY"})  # of the line to paste that `gateway up` prints
-_ENDPOINT = re.compile(r"(?:(GET|POST|DELETE|HEAD) )?(/[\w{}/.…-]+)(?:\?\w+)?")
+_ENDPOINT = re.compile(r"(?:(GET|POST|PUT|PATCH|DELETE|HEAD) )?(/[\w{}/.…-]+)(?:\?\w+)?")
 _HEADER = re.compile(r"x-(?:gateway|memory|upstream|should)-[a-z-]+")
 _METRIC = re.compile(r"gateway_[a-z_]+")
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]*)+")
@@ -166,13 +166,13 @@ def _is_unknown_variable(span: str) -> bool:
 
 def _is_unknown_endpoint(span: str) -> bool:
     match = _ENDPOINT.fullmatch(span)
-    if match is None or not (match[1] or re.match(r"/(beta|coding|article)/v1", match[2])):
+    if match is None or not (match[1] or re.match(r"/(beta|coding|article|admin)/v1", match[2])):
         return False
     method, path = (match[1] or "").lower(), _without_names(match[2])
     if path.endswith("…"):
         prefix = path.removesuffix("…")
         return not any(known.startswith(prefix) for known in endpoints())
-    if path in ("/beta/v1", "/coding/v1", "/article/v1"):
+    if path in ("/beta/v1", "/coding/v1", "/article/v1", "/admin/v1"):
         return False
     return path not in endpoints() or (bool(method) and method not in endpoints()[path])
 

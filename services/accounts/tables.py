@@ -70,7 +70,7 @@ audit_log = Table(
     "audit_log",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("at_ms", BigInteger, nullable=False, index=True),
+    Column("at_ms", BigInteger, nullable=False),
     Column("actor", String(64), nullable=False),
     Column("action", String(64), nullable=False),
     Column("subject_kind", String(16), nullable=False),
@@ -79,7 +79,8 @@ audit_log = Table(
     Column("before", Text),
     Column("after", Text),
     Column("request_id", String(128), nullable=False),
-    Index("ix_audit_log_subject_id", "subject_id", "id"),
+    Index("ix_audit_log_at_ms", "at_ms", "id"),
+    Index("ix_audit_log_subject_id", "subject_id", "at_ms", "id"),
 )
 
 # The plan that counts for a user: the team's where there is a team.

@@ -50,6 +50,7 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_RANGE_NOT_SATISFIABLE: (grpc.StatusCode.OUT_OF_RANGE, 416),
     errors_pb2.REASON_CONFLICT: (grpc.StatusCode.ABORTED, 409),
     errors_pb2.REASON_GONE: (grpc.StatusCode.FAILED_PRECONDITION, 410),
+    errors_pb2.REASON_BUDGET_EXCEEDED: (grpc.StatusCode.RESOURCE_EXHAUSTED, 402),
     errors_pb2.REASON_MEMORY_BUSY: (grpc.StatusCode.RESOURCE_EXHAUSTED, 429),
     errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED: (grpc.StatusCode.PERMISSION_DENIED, 403),
     errors_pb2.REASON_MEMORY_NOT_SYNCHRONIZED: (grpc.StatusCode.UNAVAILABLE, 503),

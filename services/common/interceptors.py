@@ -34,7 +34,12 @@ from services.common.inprocess.context import OverError
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
-_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
+_SERVICE_ONLY = frozenset(
+    {
+        "/gateway.inference.v1.InferenceService/RunTask",
+        "/gateway.accounts.v1.LimitService/Lease",
+    }
+)
 # The same, of calls that are made for no user.
 _FOR_NO_USER = ("/gateway.accounts.v1.UsageService/RecordUsage",)
 

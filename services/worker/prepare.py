@@ -1,6 +1,7 @@
 """Preparation of a gateway: tables, secrets and the development key."""
 
 from services.accounts import development
+from services.accounts.admin.admin_keys import configured_hashes
 from services.accounts.development import ensure_development_key
 from services.accounts.repository import AccountRepository
 from services.common.database import migrate, open_engine
@@ -22,8 +23,9 @@ async def prepare(settings: Settings) -> str | None:
     Any number of processes may do so at once.
 
     Raises:
-        NotPreparedError: the settings name no usable database, it does not answer, or the file
-            of the development key cannot be read or written.
+        NotPreparedError: the settings name no usable database or no admin key where one is to be,
+            the database does not answer, or the file of the development key cannot be read or
+            written.
     """
     try:
         return await _prepare(settings)
@@ -34,6 +36,7 @@ async def prepare(settings: Settings) -> str | None:
 
 
 async def _prepare(settings: Settings) -> str | None:
+    configured_hashes(settings.admin)
     # Access that others have to the data; the database's files see to themselves.
     folder = settings.storage.data_dir
     for path in (folder, folder / blobs.FOLDER, folder / development.FILE):

@@ -8,8 +8,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from gateway.accounts.v1.admin_pb2 import CheckAdminKeyRequest
+from gateway.accounts.v1.admin_pb2_grpc import AdminServiceStub
 from gateway.inference.v1.inference_pb2 import GetModelRequest
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
+from services.accounts.admin.admin_keys import make_admin_key
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common import settings as settings_module
@@ -55,6 +58,39 @@ async def test_settings_are_read_again_and_wrong_ones_change_nothing(
             path.write_text("[nonsense")
             services.reload()
             assert await provider() == "sandbox"
+    finally:
+        await services.stop()
+
+
+async def test_a_changed_file_changes_the_admin_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, file = tmp_path / "gateway.toml", tmp_path / "admin.key"
+    path.write_text(f'{CLOSED}[admin]\nkey_file = "{file}"\n')
+    monkeypatch.setenv("GATEWAY_CONFIG", str(path))
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path))
+    old, new = make_admin_key(bytes(32)), make_admin_key(b"x" * 32)
+    file.write_text(old)
+    services = await Services.start(["accounts"], "", settings_module.load(), Source())
+    stub = AdminServiceStub(services.channel)
+
+    async def is_valid(key: str) -> bool:
+        try:
+            await stub.CheckAdminKey(CheckAdminKeyRequest(), metadata=call_metadata(key, ""))
+        except grpc.aio.AioRpcError as error:
+            assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+            return False
+        return True
+
+    try:
+        file.write_text(new)
+        assert await is_valid(old) and not await is_valid(new)
+        services.reload()
+        assert await is_valid(new) and not await is_valid(old)
+        # Settings that are wrong leave those in force.
+        file.write_text("gwadmin-short")
+        services.reload()
+        assert await is_valid(new)
     finally:
         await services.stop()
 

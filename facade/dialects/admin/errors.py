@@ -1,6 +1,6 @@
 """Errors of AdminService with the names that callers of HTTP know."""
 
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, invalid
 
 # Names of fields whose JSON differs.
 _NAMES = {
@@ -10,21 +10,25 @@ _NAMES = {
     "spend_per_day_pusd": "spend_per_day",
     "spend_per_month_pusd": "spend_per_month",
     "page_size": "limit",
-    "page_token": "page",
     "since_ms": "since",
     "until_ms": "until",
 }
-_PAGE = "page: takes the next_page of an earlier list"
 
 
 def to_caller_error(error: GatewayError) -> GatewayError:
-    """Return an error of the service with the caller's name of the field."""
-    name = _NAMES.get(error.param)
-    if name is None:
+    """Return an error of the service with the caller's names of fields.
+
+    A message that is about fields begins with their names, and a colon.
+    """
+    if error.param == "page_token":
+        return invalid("page", "page: takes the next_page of an earlier list")
+    names, colon, told = error.message.partition(": ")
+    if not error.param or not colon:
         return error
-    message = error.message
-    for theirs, ours in _NAMES.items():
-        message = message.replace(theirs, ours)
-    if name == "page":
-        message = _PAGE
-    return GatewayError(error.reason, message, param=name, retry_after_s=error.retry_after_s)
+    message = f"{', '.join(_name(name) for name in names.split(', '))}: {told}"
+    param = _name(error.param)
+    return GatewayError(error.reason, message, param=param, retry_after_s=error.retry_after_s)
+
+
+def _name(field: str) -> str:
+    return _NAMES.get(field, field)

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from facade.dialects.attempts import attempt_object
+from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
 _TYPES = {
@@ -12,8 +13,10 @@ _TYPES = {
     403: "permission_error",
     429: "rate_limit_error",
 }
-# Format A has no status for an overloaded provider; 503 is known to its clients.
-_STATUSES = {529: 503}
+# Format A has no status for an overloaded provider; 503 is known to its clients. A spent budget is
+# a 429 with a type of its own.
+_STATUSES = {402: 429, 529: 503}
+_SPENT = "insufficient_quota"
 
 
 def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
@@ -29,13 +32,22 @@ def error_object(error: GatewayError) -> dict[str, Any]:
     """Return the object under `error`, for a response or a stream."""
     status = error.http_status
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    if error.reason == errors_pb2.REASON_BUDGET_EXCEEDED:
+        kind = _SPENT
     told: dict[str, Any] = {
         "message": error.message,
         "type": kind,
-        # Values of a provider of the same dialect.
+        # A value of a provider of the same dialect.
         "param": error.upstream_param or error.param or None,
-        "code": error.upstream_code or error.code,
+        "code": error_code(error),
     }
     if error.attempts:
         told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
     return told
+
+
+def error_code(error: GatewayError) -> str | int:
+    """Return the `code` of an error: its provider's where that speaks the dialect, else ours."""
+    if error.reason == errors_pb2.REASON_BUDGET_EXCEEDED:
+        return _SPENT
+    return error.upstream_code or error.code

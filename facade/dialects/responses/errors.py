@@ -4,13 +4,14 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.openai.errors import error_code
 from services.common.errors import GatewayError
 
 
 def failure(error: GatewayError) -> dict[str, Any]:
     """Return the `error` of a failed response, whose codes are a fixed set."""
     status = error.http_status
-    if status == 429:
+    if status in (402, 429):
         code = "rate_limit_exceeded"
     else:
         code = "invalid_prompt" if status < 500 else "server_error"
@@ -21,7 +22,7 @@ def error_event(error: GatewayError, number: int) -> bytes:
     """Return the event `error` of a stream, with its sequence number."""
     told = {
         "type": "error",
-        "code": error.upstream_code or error.code,
+        "code": error_code(error),
         "message": error.message,
         "param": error.upstream_param or error.param or None,
         "sequence_number": number,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.admin_pb2 import AuditEntry
@@ -66,6 +66,13 @@ class AuditFilter:
     subject_id: str = ""
 
 
+class AuditPage(NamedTuple):
+    """A page of entries, newest first, and the token of the next page, "" on the last one."""
+
+    entries: Sequence[AuditEntry]
+    next_token: str
+
+
 async def record(
     connection: AsyncConnection,
     source: Source,
@@ -109,19 +116,23 @@ class AuditLog:
         self._engine = engine
         self._source = source or Source()
 
-    async def page(
-        self, wanted: AuditFilter, page_size: int, before_id: str = ""
-    ) -> Sequence[AuditEntry]:
-        """Return the newest entries, or those that are older than the one with an id.
+    async def page(self, wanted: AuditFilter, page_size: int, page_token: str = "") -> AuditPage:
+        """Return the newest entries, or with the token of a page those after it.
 
         Raises:
-            GatewayError: invalid_request, when there is no such kind of subject.
+            GatewayError: invalid_request, when there is no such kind of subject, or the token
+                is none.
         """
         if wanted.subject_kind not in ("", *SUBJECT_KINDS):
             raise invalid("subject_kind", f"subject_kind: takes one of {', '.join(SUBJECT_KINDS)}")
         if wanted.subject_id and not is_id(wanted.subject_id):
-            return ()
-        query = select(audit_log).order_by(audit_log.c.id.desc()).limit(page_size)
+            return AuditPage([], "")
+        # One more than the page has tells whether another page follows.
+        query = (
+            select(audit_log)
+            .order_by(audit_log.c.at_ms.desc(), audit_log.c.id.desc())
+            .limit(page_size + 1)
+        )
         if wanted.since_ms is not None:
             query = query.where(audit_log.c.at_ms >= wanted.since_ms)
         if wanted.until_ms is not None:
@@ -130,10 +141,12 @@ class AuditLog:
             query = query.where(audit_log.c.subject_kind == wanted.subject_kind)
         if wanted.subject_id:
             query = query.where(audit_log.c.subject_id == wanted.subject_id)
-        if before_id:
-            query = query.where(audit_log.c.id < before_id)
+        if page_token:
+            query = query.where(tuple_(audit_log.c.at_ms, audit_log.c.id) < _position(page_token))
         async with reading_once(self._engine) as connection:
-            return [_to_entry(row._asdict()) for row in await connection.execute(query)]
+            found = [_to_entry(row._asdict()) for row in await connection.execute(query)]
+        page = found[:page_size]
+        return AuditPage(page, _token(page[-1]) if len(found) > page_size else "")
 
     async def remove_older(self, than_s: float, at_most: int) -> int:
         """Remove entries older than `than_s` seconds, `at_most` of them; return how many."""
@@ -142,6 +155,22 @@ class AuditLog:
         async with writing(self._engine) as connection:
             removed = await connection.execute(delete(audit_log).where(audit_log.c.id.in_(old)))
             return removed.rowcount
+
+
+def _token(entry: AuditEntry) -> str:
+    return f"{entry.at_ms}_{entry.id}"
+
+
+def _position(page_token: str) -> tuple[int, str]:
+    """Return the time and the id that `_token` was given.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    at_ms, _, entry_id = page_token.partition("_")
+    if not (at_ms.isascii() and at_ms.isdigit() and len(at_ms) < 16 and is_id(entry_id)):
+        raise invalid("page_token", "page_token: takes `next_page_token` of the page before")
+    return int(at_ms), entry_id
 
 
 def _to_json(value: Record | None) -> str | None:

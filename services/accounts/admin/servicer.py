@@ -230,9 +230,9 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             subject_kind=request.subject_kind,
             subject_id=request.subject_id,
         )
-        found = await self._audit.page(wanted, page.size + 1, page.after_id)
+        found = await self._audit.page(wanted, page.size, page.after_id)
         return admin_pb2.ListAuditEntriesResponse(
-            entries=found[: page.size], next_page_token=page.next_token(found)
+            entries=found.entries, next_page_token=found.next_token
         )
 
 

@@ -8,8 +8,8 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
 from services.common.errors import invalid
 
-# Of 64-bit integers; money up to 9,223,372 US dollars.
-MAX_AMOUNT = (1 << 63) - 1
+# Half of what a 64-bit integer can count; money up to 4,000,000 US dollars.
+MAX_AMOUNT = 4 * 10**18
 MAX_CONCURRENT = 1_000_000
 MAX_PATTERNS = 256
 MAX_PATTERN_LENGTH = 256

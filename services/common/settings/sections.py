@@ -143,6 +143,8 @@ class Limits(Section):
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
     hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
     drain_s: Annotated[float, Field(ge=0)] = 30
+    lease_every_s: Annotated[float, Field(gt=0, le=10)] = 1
+    slot_lease_s: Annotated[float, Field(ge=5)] = 30
     identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
     max_file_bytes: Annotated[int, Field(ge=1)] = 50 << 20
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400

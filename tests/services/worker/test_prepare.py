@@ -6,7 +6,7 @@ from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
 from services.common.authentication import is_key
 from services.common.database import open_engine
-from services.common.settings import Settings, Storage
+from services.common.settings import Admin, Settings, Storage
 from services.worker.prepare import NotPreparedError, prepare
 
 
@@ -19,6 +19,14 @@ async def test_preparing_makes_tables_and_a_key_that_is_good(tmp_path: Path) -> 
     assert await AccountRepository(engine).find_caller(hash_key(key)) is not None
     await engine.dispose()
     assert await prepare(settings) == key
+
+
+async def test_a_setting_without_an_admin_key_behind_it_is_named(tmp_path: Path) -> None:
+    settings = Settings(
+        storage=Storage(data_dir=tmp_path), admin=Admin(key_file=str(tmp_path / "none"))
+    )
+    with pytest.raises(NotPreparedError, match=r"admin\.key_file: .*No such file"):
+        await prepare(settings)
 
 
 async def test_an_error_about_the_database_hides_its_password() -> None:

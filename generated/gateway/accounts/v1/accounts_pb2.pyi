@@ -3,9 +3,8 @@
 isort:skip_file
 Who a credential belongs to.
 
-Keys, users and teams are made with the `gateway` command on the machine that
-holds the database; over the network they can only be looked up, and only by
-whoever already has the key.
+Whoever has a key can look up whose it is. `AdminService` and the `gateway` command make
+keys, users and teams.
 """
 
 from collections import abc as _abc

@@ -221,6 +221,7 @@ class Claim(_message.Message):
     AMOUNT_FIELD_NUMBER: _builtins.int
     LEAST_FIELD_NUMBER: _builtins.int
     AHEAD_FIELD_NUMBER: _builtins.int
+    CLOSES_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Whose allowance."""
     id: _builtins.str
@@ -232,8 +233,8 @@ class Claim(_message.Message):
     (requests under way).
     """
     ends_at_ms: _builtins.int
-    """Required. Unix milliseconds at which the lease ends: the end of the window, or of the
-    time for which slots are held without another claim.
+    """Required. Unix milliseconds at which the lease ends: the end of the window, or, without a
+    window, of the time for which slots are held without another claim.
     """
     holding: _builtins.int
     """Required. What the worker has used of the window, or has under way, and what it keeps of
@@ -247,6 +248,10 @@ class Claim(_message.Message):
     """Optional. What it would like beside `amount`. Only a small part of what is left is granted
     so, and nothing near exhaustion.
     """
+    closes: _builtins.bool
+    """Optional. Whether the worker forgets the allowance: nothing is granted, and what `holding`
+    says is kept of it until the window ends, under no worker's id.
+    """
     def __init__(
         self,
         *,
@@ -259,10 +264,11 @@ class Claim(_message.Message):
         amount: _builtins.int = ...,
         least: _builtins.int = ...,
         ahead: _builtins.int = ...,
+        closes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "amount", b"amount", "ends_at_ms", b"ends_at_ms", "holding", b"holding", "id", b"id", "kind", b"kind", "least", b"least", "measure", b"measure", "window_start_ms", b"window_start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "amount", b"amount", "closes", b"closes", "ends_at_ms", b"ends_at_ms", "holding", b"holding", "id", b"id", "kind", b"kind", "least", b"least", "measure", b"measure", "window_start_ms", b"window_start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -304,7 +310,7 @@ class Grant(_message.Message):
     granted: _builtins.int
     """Required. Granted beside what the claim holds."""
     remaining: _builtins.int
-    """Required. What no worker holds after this grant; 0 or more."""
+    """Required. What no worker holds after this grant; 0 or more. Very much without a limit."""
     limit: _builtins.int
     """Optional. The limit in force; absent where there is none any more, and all was granted."""
     def __init__(

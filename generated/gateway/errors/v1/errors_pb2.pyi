@@ -70,6 +70,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
     REASON_GONE: _Reason.ValueType  # 18
     """FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
+    REASON_BUDGET_EXCEEDED: _Reason.ValueType  # 19
+    """RESOURCE_EXHAUSTED, 402 (429 in Format A): the budget of the key, the user or the team is
+    spent; there is a new one after `retry_after_s`.
+    """
     REASON_MEMORY_BUSY: _Reason.ValueType  # 30
     """RESOURCE_EXHAUSTED, 429: others hold the memory; try again after `retry_after_s`."""
     REASON_MEMORY_QUOTA_EXCEEDED: _Reason.ValueType  # 31
@@ -152,6 +156,10 @@ REASON_CONFLICT: Reason.ValueType  # 17
 """ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
 REASON_GONE: Reason.ValueType  # 18
 """FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
+REASON_BUDGET_EXCEEDED: Reason.ValueType  # 19
+"""RESOURCE_EXHAUSTED, 402 (429 in Format A): the budget of the key, the user or the team is
+spent; there is a new one after `retry_after_s`.
+"""
 REASON_MEMORY_BUSY: Reason.ValueType  # 30
 """RESOURCE_EXHAUSTED, 429: others hold the memory; try again after `retry_after_s`."""
 REASON_MEMORY_QUOTA_EXCEEDED: Reason.ValueType  # 31
@@ -259,7 +267,7 @@ class ErrorDetail(_message.Message):
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Headers of the answer of the provider that failed, where it speaks the caller's
-        dialect; see `gateway.inference.v1.Served.headers`.
+        dialect, or of the caller's own limits; see `gateway.inference.v1.Served.headers`.
         """
 
     def __init__(

@@ -1436,7 +1436,8 @@ class Served(_message.Message):
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Headers of the provider's response, if its dialect is the request's; names in
         lower case, bounded as `GenerateRequest.headers`: `anthropic-*` (its rate limits), or
-        `openai-*` and `x-ratelimit-*`. None that names an account at the provider.
+        `openai-*` and `x-ratelimit-*`. None that names an account at the provider. Those of rate
+        limits are the caller's own, if it has any at the gateway.
         """
 
     @_builtins.property

@@ -41,8 +41,8 @@ def upgrade() -> None:
         sa.Column("request_id", sa.String(128), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_audit_log"),
     )
-    op.create_index("ix_audit_log_at_ms", "audit_log", ["at_ms"])
-    op.create_index("ix_audit_log_subject_id", "audit_log", ["subject_id", "id"])
+    op.create_index("ix_audit_log_at_ms", "audit_log", ["at_ms", "id"])
+    op.create_index("ix_audit_log_subject_id", "audit_log", ["subject_id", "at_ms", "id"])
 
 
 def downgrade() -> None:

@@ -32,7 +32,6 @@ from tests.services.accounts.refusals import invalid
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 READING = ("Check", "Get", "List")
-ALL = AuditFilter()
 
 
 @pytest.fixture
@@ -102,6 +101,11 @@ def test_every_call_that_changes_something_is_known_here() -> None:
     assert changing == set(CHANGES)
 
 
+async def entries(log: AuditLog, **wanted: Any) -> list[admin_pb2.AuditEntry]:
+    """Return the newest entries that are wanted, all of them by default."""
+    return [*(await log.page(AuditFilter(**wanted), 9)).entries]
+
+
 async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
     """Return all rows of the tables that administration changes."""
     found = {}
@@ -117,17 +121,17 @@ async def test_a_change_writes_one_entry_that_names_it(
     service: AdminServicer, keys: KeyAdministration, log: AuditLog, clock: Clock, rpc: str
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
-    (made,) = await log.page(ALL, 9)
+    (made,) = await entries(log)
     build, kind, action = CHANGES[rpc]
     clock.now_s += 1
     await getattr(service, rpc)(build(subjects), None)
-    entry, *others = await log.page(ALL, 9)
+    entry, *others = await entries(log)
     assert others == [made]
     assert (entry.actor, entry.action, entry.subject_kind) == ("admin_7", action, kind)
     assert (entry.at_ms, entry.request_id) == (made.at_ms + 1000, "req_1")
     assert bool(entry.before) == (not action.endswith((".create", ".set", ".clear")))
     assert bool(entry.after) == (action != "limits.clear")
-    assert (await log.page(AuditFilter(subject_id=entry.subject_id), 9))[0] == entry
+    assert (await entries(log, subject_id=entry.subject_id))[0] == entry
 
 
 @pytest.mark.parametrize("rpc", CHANGES)
@@ -176,7 +180,7 @@ async def test_a_refused_change_writes_no_entry(
     for call in refused:
         with pytest.raises(GatewayError):
             await call
-    assert len(await log.page(ALL, 9)) == 1
+    assert len(await entries(log)) == 1
 
 
 async def test_an_entry_tells_what_changed_without_secrets(
@@ -184,7 +188,7 @@ async def test_an_entry_tells_what_changed_without_secrets(
 ) -> None:
     made = await keys.create(NewKey("ada", "lab", "team_pro", name="ci"))
     rotated = await keys.rotate(made.info.id, 60)
-    rotation, creation = await log.page(ALL, 9)
+    rotation, creation = await entries(log)
     before, after = json.loads(rotation.before), json.loads(rotation.after)
     assert before == json.loads(creation.after)
     assert (before["user"], before["plan"], before["state"]) == ("ada", "team_pro", "active")
@@ -206,7 +210,7 @@ async def test_entries_are_found_by_time_and_subject(
         clock.now_s += 1
 
     async def found(**wanted: Any) -> list[str]:
-        return [entry.subject_id for entry in await log.page(AuditFilter(**wanted), 9)]
+        return [entry.subject_id for entry in await entries(log, **wanted)]
 
     assert await found() == ids[::-1]
     assert await found(since_ms=start_ms + 1000) == [ids[2], ids[1]]
@@ -214,10 +218,31 @@ async def test_entries_are_found_by_time_and_subject(
     assert await found(subject_id=ids[1]) == [ids[1]]
     assert await found(subject_kind="key") == ids[::-1]
     assert await found(subject_kind="user") == await found(subject_id="a\0") == []
-    newest, *_ = await log.page(ALL, 1)
-    assert [entry.subject_id for entry in await log.page(ALL, 9, newest.id)] == [ids[1], ids[0]]
     with invalid("subject_kind", "admin_key"):
         await found(subject_kind="file")
+
+
+async def test_entries_are_listed_page_by_page(
+    keys: KeyAdministration, log: AuditLog, clock: Clock
+) -> None:
+    # Several of one moment, and a clock that goes back.
+    for step_s in (0, 0, 0, 5, -3, 0):
+        clock.now_s += step_s
+        await keys.create(NewKey("ada"))
+    whole = await entries(log)
+    assert [entry.at_ms for entry in whole] == sorted((e.at_ms for e in whole), reverse=True)
+    found, token = [], ""
+    while True:
+        page = await log.page(AuditFilter(), 2, token)
+        found += page.entries
+        token = page.next_token
+        if not token:
+            break
+        assert len(page.entries) == 2
+    assert found == whole
+    for wrong in ("1", "_", "x_audit_1", "1_a\0", f"{10**20}_a"):
+        with invalid("page_token", "next_page_token"):
+            await log.page(AuditFilter(), 2, wrong)
 
 
 async def test_commands_and_the_first_start_are_actors(
@@ -232,14 +257,14 @@ async def test_commands_and_the_first_start_are_actors(
     (info,) = await admin_keys.list_all()
     revoked = await admin_keys.revoke(info.id)
     assert await admin_keys.revoke(info.id) == revoked
-    entries = await log.page(ALL, 9)
-    assert [(entry.actor, entry.action) for entry in entries[::-1]] == [
+    written = await entries(log)
+    assert [(entry.actor, entry.action) for entry in written[::-1]] == [
         ("first start", "key.create"),
         ("command line", "admin_key.create"),
         ("command line", "admin_key.revoke"),
         ("command line", "admin_key.revoke"),
     ]
-    assert key[14:] not in f"{entries}"
+    assert key[14:] not in f"{written}"
 
 
 async def test_entries_are_swept_when_their_time_is_over(
@@ -250,7 +275,7 @@ async def test_entries_are_swept_when_their_time_is_over(
     clock.now_s += 60
     made = await keys.create(NewKey("bob"))
     await sweeper.sweep()
-    assert len(await log.page(ALL, 9)) == 2
+    assert len(await entries(log)) == 2
     clock.now_s += 41
     await sweeper.sweep()
-    assert [entry.subject_id for entry in await log.page(ALL, 9)] == [made.info.id]
+    assert [entry.subject_id for entry in await entries(log)] == [made.info.id]

@@ -2,13 +2,13 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import MAX_AMOUNT, Limits, SubjectKind
 from services.accounts.repository import AccountRepository
 from services.common.ids import Source
 
 ALL = Limits(
     requests_per_minute=1,
-    tokens_per_minute=(1 << 63) - 1,
+    tokens_per_minute=MAX_AMOUNT,
     concurrent_requests=3,
     spend_per_day_pusd=4_000_000_000_000,
     spend_per_month_pusd=0,

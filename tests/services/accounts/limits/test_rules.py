@@ -2,7 +2,7 @@ import pytest
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
-from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
+from services.accounts.limits.rules import AMOUNTS, MAX_AMOUNT, Limits, SubjectKind
 from services.common.errors import GatewayError
 
 
@@ -13,7 +13,7 @@ def test_limits_without_a_value_limit_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", AMOUNTS)
-@pytest.mark.parametrize("amount", [-1, 1 << 63])
+@pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
 def test_an_amount_outside_its_range_is_refused(name: str, amount: int) -> None:
     with pytest.raises(GatewayError, match=f"^{name}: takes") as raised:
         Limits(**{name: amount})

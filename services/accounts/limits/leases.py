@@ -1,0 +1,196 @@
+"""Leases of workers on what keys, users and teams may use, in the database.
+
+A row of `allowances` is what one worker holds of an allowance: what it has used and what it keeps.
+Claims state that sum, and not changes of it, so that a claim whose answer was lost is put right by
+the next one. The row of `limits` is locked meanwhile: claims on a subject come one after another.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import RowMapping, delete, func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
+from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.tables import allowances as table
+from services.accounts.limits.tables import limits
+from services.common.database import execute_many, insert_into, writing
+from services.common.ids import Source
+
+# Rows of nobody in particular: what workers that forgot an allowance have used of it.
+SHARED = ""
+# Rows are deleted so long after their end, when the clocks of all machines are past it.
+_KEPT_MS = 120_000
+_PURGE_EVERY_S = 60.0
+
+_KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
+
+
+class Claim(NamedTuple):
+    """A worker's claim on an allowance; see `limits.proto`.
+
+    Attributes:
+        kind: of the subject.
+        subject_id: the subject.
+        measure: name of the column of `limits`.
+        window_start_ms: when the window begins, or 0.
+        ends_at_ms: when the lease ends.
+        holding: what the worker has used and keeps.
+        amount: what it needs beside that.
+        least: the smallest part of `amount` that is of use.
+        ahead: what it would like beside that.
+        closes: whether it forgets the allowance.
+    """
+
+    kind: SubjectKind
+    subject_id: str
+    measure: str
+    window_start_ms: int
+    ends_at_ms: int
+    holding: int
+    amount: int = 0
+    least: int = 0
+    ahead: int = 0
+    closes: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """The columns that name the allowance."""
+        return self.kind.value, self.subject_id, self.measure, self.window_start_ms
+
+
+class Lease(NamedTuple):
+    """The answer to a claim.
+
+    Attributes:
+        granted: what it is granted, and what is left.
+        limit: the limit in force, or None where there is none.
+    """
+
+    granted: Granted
+    limit: int | None
+
+
+class LeaseRepository:
+    """What workers hold, in the database."""
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+        self._purged_at = source.monotonic()
+
+    async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
+        """Take, renew and return leases of one worker; return what each claim is granted.
+
+        Args:
+            holder: the worker.
+            claims: no two for one allowance.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        # After a power cut workers state what they hold with their next claims.
+        async with writing(self._engine, is_lasting=False) as connection:
+            amounts = await _limits_of(connection, claims)
+            held = await self._held_by_others(connection, holder, claims)
+            leases = [
+                _answer(claim, amounts.get(claim.key[:2], {}), held.get(claim.key, 0))
+                for claim in claims
+            ]
+            await _write(connection, holder, claims, leases)
+        await self._purge()
+        return leases
+
+    async def _held_by_others(
+        self, connection: AsyncConnection, holder: str, claims: Sequence[Claim]
+    ) -> dict[tuple[str, str, str, int], int]:
+        rows = await connection.execute(
+            select(*_KEY, func.sum(table.c.amount))
+            .where(
+                tuple_(*_KEY).in_([claim.key for claim in claims]),
+                table.c.holder != holder,
+                table.c.ends_at_ms > self._source.now_ms(),
+            )
+            .group_by(*_KEY)
+        )
+        return {
+            (kind, one, measure, start): int(amount) for kind, one, measure, start, amount in rows
+        }
+
+    async def _purge(self) -> None:
+        """Delete the rows of windows that ended long ago, now and then."""
+        now = self._source.monotonic()
+        if now < self._purged_at + _PURGE_EVERY_S:
+            return
+        self._purged_at = now
+        async with writing(self._engine, is_lasting=False) as connection:
+            old = table.c.ends_at_ms < self._source.now_ms() - _KEPT_MS
+            await connection.execute(delete(table).where(old))
+
+
+async def _limits_of(
+    connection: AsyncConnection, claims: Sequence[Claim]
+) -> dict[tuple[str, str], RowMapping]:
+    """Return the limits of all subjects, by kind and id, and lock them."""
+    key = limits.c.subject_kind, limits.c.subject_id
+    rows = await connection.execute(
+        select(limits)
+        .where(tuple_(*key).in_({claim.key[:2] for claim in claims}))
+        # In one order everywhere, so that two transactions never wait for each other.
+        .order_by(*key)
+        .with_for_update()
+    )
+    return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
+
+
+def _answer(claim: Claim, amounts: Mapping[Any, Any], others: int) -> Lease:
+    limit = amounts.get(claim.measure)
+    free = UNLIMITED if limit is None else limit - others - claim.holding
+    if claim.closes:
+        return Lease(Granted(0, max(0, free)), limit)
+    return Lease(grant(free, claim.amount, claim.least, claim.ahead), limit)
+
+
+async def _write(
+    connection: AsyncConnection, holder: str, claims: Sequence[Claim], leases: Sequence[Lease]
+) -> None:
+    """Write what the worker holds from now on."""
+    pairs = list(zip(claims, leases, strict=True))
+    open_rows = [
+        _row(claim, holder, claim.holding + lease.granted.amount)
+        for claim, lease in pairs
+        if not claim.closes
+    ]
+    closing = [claim for claim in claims if claim.closes]
+    inserted = insert_into(connection, table)
+    key = [column.name for column in table.primary_key.columns]
+    ends = {"ends_at_ms": inserted.excluded.ends_at_ms}
+    if open_rows:
+        replaced = inserted.on_conflict_do_update(
+            index_elements=key, set_={"amount": inserted.excluded.amount, **ends}
+        )
+        await execute_many(connection, replaced, open_rows)
+    if closing:
+        added = inserted.on_conflict_do_update(
+            index_elements=key,
+            set_={"amount": table.c.amount + inserted.excluded.amount, **ends},
+        )
+        rows = [_row(claim, SHARED, claim.holding) for claim in closing if claim.holding]
+        if rows:
+            await execute_many(connection, added, rows)
+        gone = tuple_(*_KEY).in_([claim.key for claim in closing])
+        await connection.execute(delete(table).where(gone, table.c.holder == holder))
+
+
+def _row(claim: Claim, holder: str, amount: int) -> dict[str, Any]:
+    kind, subject_id, measure, window_start_ms = claim.key
+    return {
+        "subject_kind": kind,
+        "subject_id": subject_id,
+        "measure": measure,
+        "window_start_ms": window_start_ms,
+        "holder": holder,
+        "amount": amount,
+        "ends_at_ms": claim.ends_at_ms,
+    }

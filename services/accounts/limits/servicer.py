@@ -1,0 +1,84 @@
+"""The LimitService's gRPC servicer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, Measure
+from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
+from services.accounts.limits.leases import Claim, LeaseRepository
+from services.accounts.limits.rules import SubjectKind
+from services.common.errors import invalid
+
+SERVICE_NAME = limits_pb2.DESCRIPTOR.services_by_name["LimitService"].full_name
+
+MAX_CLAIMS = 1_000
+_MAX_ID = 64
+# Twice the greatest limit, so that sums stay within 64 bits.
+_MAX_HOLDING = 8 * 10**18
+_MEASURES: Mapping[Measure.ValueType, str] = {
+    limits_pb2.MEASURE_REQUESTS_PER_MINUTE: "requests_per_minute",
+    limits_pb2.MEASURE_TOKENS_PER_MINUTE: "tokens_per_minute",
+    limits_pb2.MEASURE_CONCURRENT_REQUESTS: "concurrent_requests",
+    limits_pb2.MEASURE_SPEND_PER_DAY: "spend_per_day_pusd",
+    limits_pb2.MEASURE_SPEND_PER_MONTH: "spend_per_month_pusd",
+}
+
+
+class LimitServicer(LimitServiceServicer):
+    """Implements `limits.proto`; errors are raised as GatewayError."""
+
+    def __init__(self, leases: LeaseRepository) -> None:
+        self._leases = leases
+
+    async def Lease(
+        self, request: LeaseRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> LeaseResponse:
+        """Take, renew and return leases of one worker."""
+        if not 1 <= len(request.holder) <= _MAX_ID:
+            raise invalid("holder", f"holder: takes 1 to {_MAX_ID} characters")
+        if not 1 <= len(request.claims) <= MAX_CLAIMS:
+            raise invalid("claims", f"claims: takes 1 to {MAX_CLAIMS:,}")
+        claims = [_claim(claim, f"claims[{at}]") for at, claim in enumerate(request.claims)]
+        if len({claim.key for claim in claims}) < len(claims):
+            raise invalid("claims", "claims: two are for one allowance")
+        leases = await self._leases.lease(request.holder, claims)
+        return LeaseResponse(
+            grants=[
+                Grant(
+                    granted=lease.granted.amount,
+                    remaining=lease.granted.remaining,
+                    limit=lease.limit,
+                )
+                for lease in leases
+            ]
+        )
+
+
+def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
+    measure = _MEASURES.get(claim.measure)
+    if measure is None:
+        raise invalid(f"{path}.measure", f"{path}.measure: is needed")
+    try:
+        kind = SubjectKind.of_proto(claim.kind)
+    except ValueError:
+        raise invalid(f"{path}.kind", f"{path}.kind: is needed") from None
+    if not 1 <= len(claim.id) <= _MAX_ID:
+        raise invalid(f"{path}.id", f"{path}.id: takes 1 to {_MAX_ID} characters")
+    for name in ("window_start_ms", "ends_at_ms", "holding", "amount", "least", "ahead"):
+        if not 0 <= getattr(claim, name) <= _MAX_HOLDING:
+            raise invalid(f"{path}.{name}", f"{path}.{name}: is outside its range")
+    return Claim(
+        kind,
+        claim.id,
+        measure,
+        claim.window_start_ms,
+        claim.ends_at_ms,
+        claim.holding,
+        claim.amount,
+        claim.least,
+        claim.ahead,
+        claim.closes,
+    )

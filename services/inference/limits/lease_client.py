@@ -1,0 +1,68 @@
+"""Client for the LimitService, which keeps the counts of all workers."""
+
+from collections.abc import Sequence
+
+import grpc
+
+from gateway.accounts.v1 import limits_pb2_grpc
+from gateway.accounts.v1.limits_pb2 import Claim, Grant, LeaseRequest
+from services.common.authentication import service_authorization
+from services.common.channels import USER_ID_KEY
+from services.common.errors import from_rpc_error
+from services.inference.limits.allowance import Ask
+from services.inference.limits.leaser import Key
+from services.inference.limits.metrics import Metrics
+
+# The gateway's own calls name a user; leases are those of many.
+_NOBODY = "gateway"
+
+
+class LimitClient:
+    """Leases allowances for one worker.
+
+    Args:
+        channel: reaches accounts.
+        credential: the gateway's own.
+        holder: id of the worker.
+        metrics: counters.
+    """
+
+    def __init__(
+        self, channel: grpc.aio.Channel, credential: bytes, holder: str, metrics: Metrics
+    ) -> None:
+        self._stub = limits_pb2_grpc.LimitServiceStub(channel)
+        self._metadata = (
+            ("authorization", service_authorization(credential)),
+            (USER_ID_KEY, _NOBODY),
+        )
+        self._holder = holder
+        self._metrics = metrics
+
+    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
+        """Return the grants to claims, in order; see `LeaseClient`."""
+        claims = [_claim(key, ask) for key, ask in asks]
+        try:
+            answer = await self._stub.Lease(
+                LeaseRequest(holder=self._holder, claims=claims), metadata=self._metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            self._metrics.calls.labels("failed").inc()
+            raise from_rpc_error(error) from None
+        self._metrics.calls.labels("answered").inc()
+        self._metrics.claims.inc(len(claims))
+        return answer.grants
+
+
+def _claim(key: Key, ask: Ask) -> Claim:
+    return Claim(
+        kind=key.kind,
+        id=key.subject_id,
+        measure=key.measure,
+        window_start_ms=ask.window.start_ms,
+        ends_at_ms=ask.ends_at_ms,
+        holding=ask.holding,
+        amount=ask.amount,
+        least=ask.least,
+        ahead=ask.ahead,
+        closes=ask.closes,
+    )

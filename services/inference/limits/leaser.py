@@ -1,0 +1,195 @@
+"""Leases parts of allowances for this worker, many in one call.
+
+One call is under way at a time. What requests ask for meanwhile goes into the next one, and so do,
+once in a tick, what is no longer needed, what should be there for the next requests, and the
+leases that are to be renewed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from gateway.accounts.v1.limits_pb2 import Grant, Measure, SubjectKind
+from services.common.errors import GatewayError, unavailable
+from services.inference.limits.allowance import Allowance, Ask
+
+# How long slots that others may need are kept for the next request of this worker.
+RETURN_AFTER_S = 0.05
+# Of one call.
+_MAX_CLAIMS = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class Key(NamedTuple):
+    """Names an allowance.
+
+    Attributes:
+        kind: of the subject.
+        subject_id: the subject.
+        measure: what is counted.
+    """
+
+    kind: SubjectKind.ValueType
+    subject_id: str
+    measure: Measure.ValueType
+
+
+class LeaseClient(Protocol):
+    """Calls the LimitService."""
+
+    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
+        """Return the grants to claims, in order.
+
+        Raises:
+            GatewayError: the claims were not answered.
+        """
+        ...
+
+
+class Leaser:
+    """The allowances of one worker.
+
+    Args:
+        client: leases them.
+        now_ms: the time in Unix milliseconds.
+        tick_s: seconds of a tick.
+        slot_lease_s: seconds for which slots are held without another claim.
+    """
+
+    def __init__(
+        self,
+        client: LeaseClient,
+        now_ms: Callable[[], int],
+        *,
+        tick_s: float,
+        slot_lease_s: float,
+    ) -> None:
+        self._client = client
+        self._now_ms = now_ms
+        self._tick_s = tick_s
+        self._slot_lease_ms = int(1000 * slot_lease_s)
+        self._allowances: dict[Key, Allowance] = {}
+        self._due: dict[Key, Allowance] = {}
+        self._round: asyncio.Future[GatewayError | None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._returning: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def allowance(self, key: Key, limit: int) -> Allowance:
+        """Return an allowance; a new one has the given limit.
+
+        It may be replaced while the caller waits for something: ask for it again then.
+        """
+        found = self._allowances.get(key)
+        if found is None:
+            found = Allowance(key.measure, limit, self._slot_lease_ms, self._now_ms())
+            self._allowances[key] = found
+            if self._ticking is None and not self._is_closed:
+                self._ticking = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+        return found
+
+    async def claim(self, keys: Sequence[Key]) -> None:
+        """Claim what is wanted of allowances, and wait for the answer.
+
+        Raises:
+            GatewayError: it did not come.
+        """
+        if self._is_closed:
+            raise unavailable("the gateway is stopping")
+        self._note(keys)
+        answered = self._round
+        if answered is None:
+            answered = self._round = asyncio.get_running_loop().create_future()
+        # One that leaves must not take the answer from the others.
+        error = await asyncio.shield(answered)
+        if error is not None:
+            raise error
+
+    def note(self, key: Key) -> None:
+        """Claim an allowance in the background, as more was used than is leased."""
+        self._note([key])
+
+    def return_soon(self, key: Key) -> None:
+        """Return what is available of slots, unless a request needs it within a moment."""
+        self._due[key] = self._allowances[key]
+        if self._returning is None:
+            self._returning = asyncio.get_running_loop().call_later(RETURN_AFTER_S, self._return)
+
+    async def close(self) -> None:
+        """Return all that is not used; what is used later is not counted."""
+        self._is_closed = True
+        for timer in (self._ticking, self._returning):
+            if timer is not None:
+                timer.cancel()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._due = self._allowances
+        error = await self._claim_due(closes=True)
+        if error is not None:
+            log.warning("leases on limits were not returned", extra={"error": error.message})
+
+    def _note(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._due[key] = self._allowances[key]
+        self._start()
+
+    def _return(self) -> None:
+        self._returning = None
+        self._start()
+
+    def _tick(self) -> None:
+        now_ms = self._now_ms()
+        for key, one in list(self._allowances.items()):
+            if one.is_forgotten(now_ms):
+                del self._allowances[key]
+                self._due.pop(key, None)
+            else:
+                one.tick()
+                self._due[key] = one
+        self._ticking = None
+        if self._allowances:
+            self._ticking = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+            self._start()
+
+    def _start(self) -> None:
+        if self._task is None and self._due and not self._is_closed:
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._due:
+            answered, self._round = self._round, None
+            try:
+                error = await self._claim_due()
+            except Exception:
+                log.exception("claims on limits failed")
+                error = unavailable("limits cannot be checked now; try again")
+            if answered is not None:
+                answered.set_result(error)
+        self._task = None
+
+    async def _claim_due(self, *, closes: bool = False) -> GatewayError | None:
+        due, self._due = self._due, {}
+        now_ms = self._now_ms()
+        asks = [
+            (key, one, ask)
+            for key, one in due.items()
+            if (ask := one.ask(now_ms, closes=closes)) is not None
+        ]
+        failure = None
+        for start in range(0, len(asks), _MAX_CLAIMS):
+            part = asks[start : start + _MAX_CLAIMS]
+            try:
+                grants = await self._client.lease([(key, ask) for key, _, ask in part])
+            except GatewayError as error:
+                failure = error
+                for _, one, _ in part:
+                    one.failed()
+                continue
+            now_ms = self._now_ms()
+            for (_, one, _), grant in zip(part, grants, strict=True):
+                limit = grant.limit if grant.HasField("limit") else None
+                one.answered(grant.granted, grant.remaining, limit, now_ms)
+        return failure

@@ -1,0 +1,146 @@
+"""Answers requests of callers with limits: admission, the engine, settlement."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import (
+    EmbedRequest,
+    EmbedResponse,
+    GenerateRequest,
+    GenerateResponse,
+)
+from services.common.errors import GatewayError
+from services.common.lazy_request import LazyRequest
+from services.inference import embeddings, estimate
+from services.inference.engine import Engine
+from services.inference.limits.admission import Admission, Permit
+from services.inference.limits.refusals import model_refused
+from services.inference.limits.subjects import counts_tokens, models_of, refused_model
+from services.inference.limits.usage import End, Price, UsageMeter, tokens_of
+from services.inference.offload import mark, offload
+from services.inference.stream.filters import Batch
+
+# Bytes of JSON that are about a token, at least.
+_BYTES_A_TOKEN = 3
+
+
+class Limiter:
+    """Answers requests within the limits of their callers.
+
+    Args:
+        engine: answers them.
+        admission: admits them.
+        price: returns what an answer costs.
+    """
+
+    def __init__(self, engine: Engine, admission: Admission, price: Price) -> None:
+        self._engine = engine
+        self._admission = admission
+        self._price = price
+
+    async def generate(
+        self, limits: Sequence[SubjectLimits], request: GenerateRequest | LazyRequest
+    ) -> GenerateResponse:
+        """Return a whole answer.
+
+        Raises:
+            GatewayError: as `Admission.admit`; permission_denied, a model is not allowed; as
+                `Engine.generate`.
+        """
+        permit = await self._admit(limits, request)
+        meter = UsageMeter()
+        end = End.LEFT
+        try:
+            answer = await self._engine.generate(request)
+            meter.add_answer(answer)
+            permit.put_headers(answer.served.headers)
+            end = End.COMPLETE
+            return answer
+        except GatewayError:
+            end = End.FAILED
+            raise
+        finally:
+            self._settle(permit, meter, end)
+
+    async def stream(
+        self, limits: Sequence[SubjectLimits], request: GenerateRequest | LazyRequest
+    ) -> AsyncGenerator[Batch, None]:
+        """Yield a streamed answer; it counts as under way until its end, or until it is closed.
+
+        Raises:
+            GatewayError: as `generate`.
+        """
+        permit = await self._admit(limits, request)
+        meter = UsageMeter()
+        end = End.LEFT
+        try:
+            async with aclosing(await self._engine.stream(request)) as batches:
+                async for batch in batches:
+                    start = meter.add_events(batch)
+                    if start is not None:
+                        permit.put_headers(start.served.headers)
+                    yield batch
+            end = End.COMPLETE
+        except GatewayError:
+            end = End.FAILED
+            raise
+        finally:
+            self._settle(permit, meter, end)
+
+    async def embed(self, limits: Sequence[SubjectLimits], request: EmbedRequest) -> EmbedResponse:
+        """Return vectors of texts.
+
+        Raises:
+            GatewayError: as `generate`.
+        """
+        embeddings.check(request)
+        check_models(limits, request)
+        tokens = estimate.estimate_inputs(request) if counts_tokens(limits) else 0
+        permit = await self._admission.admit(limits, tokens, request.dialect)
+        meter = UsageMeter()
+        end = End.LEFT
+        try:
+            answer = await embeddings.embed(self._engine, request)
+            usage = Usage(input_tokens=answer.input_tokens)
+            meter.add_answer(GenerateResponse(served=answer.served, usage=usage))
+            permit.put_headers(answer.served.headers)
+            end = End.COMPLETE
+            return answer
+        except GatewayError:
+            end = End.FAILED
+            raise
+        finally:
+            self._settle(permit, meter, end)
+
+    async def _admit(
+        self, limits: Sequence[SubjectLimits], given: GenerateRequest | LazyRequest
+    ) -> Permit:
+        request = given.request if isinstance(given, LazyRequest) else given
+        check_models(limits, request)
+        tokens = 0
+        if counts_tokens(limits):
+            if isinstance(given, LazyRequest):
+                # What is not read yet is text alone.
+                tokens = given.ByteSize() // _BYTES_A_TOKEN + 1
+            else:
+                mark(given)
+                tokens = await offload(estimate.estimate_input_tokens, given)
+        return await self._admission.admit(limits, tokens, request.dialect)
+
+    def _settle(self, permit: Permit, meter: UsageMeter, end: End) -> None:
+        usage = meter.usage(permit.tokens, end)
+        cost = self._price(usage, meter.provider, meter.model) if meter.provider else None
+        permit.end(tokens_of(usage), cost or 0)
+
+
+def check_models(limits: Sequence[SubjectLimits], request: GenerateRequest | EmbedRequest) -> None:
+    """Check that a caller may use the models that its request names.
+
+    Raises:
+        GatewayError: permission_denied, naming the field.
+    """
+    refused = refused_model(limits, models_of(request))
+    if refused is not None:
+        raise model_refused(*refused)

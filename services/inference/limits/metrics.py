@@ -1,0 +1,25 @@
+"""Metrics of limits, exported by the facades' /metrics.
+
+Limits that are reached are counted by `gateway_limits_reached`, as those of the settings.
+"""
+
+from prometheus_client import CollectorRegistry
+
+from services.common.metrics import Counter
+
+
+class Metrics:
+    """The counters of one process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.calls = Counter(
+            "gateway_limit_leases",
+            "Calls that lease what keys, users and teams may use, by outcome: answered, failed.",
+            ("outcome",),
+            registry=registry,
+        )
+        self.claims = Counter(
+            "gateway_limit_claims",
+            "Claims in these calls: for one limit of one key, user or team each.",
+            registry=registry,
+        )

@@ -1,0 +1,77 @@
+"""What a caller is told when one of its limits is reached: of which subject, and when to return.
+
+Only the caller's own subjects are named, by their kind.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import Measure, SubjectKind
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+from services.common.texts import quoted
+from services.inference.limits.allowance import Allowance
+from services.inference.limits.subjects import SPEND, Need
+
+_SUBJECTS: Mapping[SubjectKind.ValueType, str] = {
+    limits_pb2.SUBJECT_KIND_KEY: "key",
+    limits_pb2.SUBJECT_KIND_USER: "user",
+    limits_pb2.SUBJECT_KIND_TEAM: "team",
+}
+_SHOWN: Mapping[SubjectKind.ValueType, str] = {
+    limits_pb2.SUBJECT_KIND_KEY: "the API key",
+    limits_pb2.SUBJECT_KIND_USER: "the user",
+    limits_pb2.SUBJECT_KIND_TEAM: "the team",
+}
+_MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
+    limits_pb2.MEASURE_REQUESTS_PER_MINUTE: ("requests_per_minute", "requests a minute"),
+    limits_pb2.MEASURE_TOKENS_PER_MINUTE: ("tokens_per_minute", "tokens a minute"),
+    limits_pb2.MEASURE_CONCURRENT_REQUESTS: ("concurrent_requests", "requests at once"),
+    limits_pb2.MEASURE_SPEND_PER_DAY: ("spend_per_day", "a day"),
+    limits_pb2.MEASURE_SPEND_PER_MONTH: ("spend_per_month", "a month"),
+}
+_PUSD = 10**12
+
+
+def limit_reached(need: Need, allowance: Allowance, now_ms: int) -> GatewayError:
+    """Return the error for a request whose need cannot be met in the current window."""
+    kind, measure = need.key.kind, need.key.measure
+    name, unit = _MEASURES[measure]
+    counted = f"{_SUBJECTS[kind]}.{name}"
+    limit, end_ms = allowance.limit, allowance.window.end_ms
+    wait_s = 1 if allowance.is_slots else max(1, -(-(end_ms - now_ms) // 1000))
+    if measure in SPEND:
+        until = datetime.fromtimestamp(end_ms // 1000, UTC).strftime("%Y-%m-%d at %H:%M UTC")
+        return GatewayError(
+            errors_pb2.REASON_BUDGET_EXCEEDED,
+            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars {unit}; "
+            f"there is a new one on {until}",
+            retry_after_s=wait_s,
+            limit=counted,
+        )
+    reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
+    if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and need.amount > limit:
+        message = f"{reached}is below the request's own tokens, which are about {need.amount:,}"
+    else:
+        message = f"{reached}is reached; try again in {wait_s} s"
+    return GatewayError(
+        errors_pb2.REASON_RATE_LIMITED, message, retry_after_s=wait_s, limit=counted
+    )
+
+
+def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayError:
+    """Return the error for a model that a subject may not use, whether there is one or not."""
+    return GatewayError(
+        errors_pb2.REASON_PERMISSION_DENIED,
+        f"{path}: {_SHOWN[kind]} may not use a model called {quoted(name)}; "
+        "GET /beta/v1/models lists those it may use",
+        param=path,
+        limit=f"{_SUBJECTS[kind]}.allowed_models",
+    )
+
+
+def dollars(pusd: int) -> str:
+    """Return an amount of 10^-12 US dollars in dollars, without a digit that says nothing."""
+    whole, rest = divmod(pusd, _PUSD)
+    return f"{whole:,}.{rest:012}".rstrip("0").rstrip(".")

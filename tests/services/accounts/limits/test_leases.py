@@ -1,0 +1,163 @@
+import asyncio
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.limits.arithmetic import UNLIMITED, Granted
+from services.accounts.limits.leases import Claim, Lease, LeaseRepository
+from services.accounts.limits.repository import LimitRepository
+from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.tables import allowances
+from services.common.database import reading
+from services.common.ids import Source
+
+NOW_S = 1_700_000_000.0
+MINUTE_MS = 1_699_999_980_000
+END_MS = MINUTE_MS + 60_000
+TEAM = Claim(SubjectKind.TEAM, "team_1", "requests_per_minute", MINUTE_MS, END_MS, 0)
+SLOTS = Claim(SubjectKind.TEAM, "team_1", "concurrent_requests", 0, int(1000 * NOW_S) + 30_000, 0)
+
+
+class Clock:
+    """Both clocks, which stand still until they are told to go on."""
+
+    def __init__(self) -> None:
+        self.now_s = NOW_S
+
+    def now(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def source(clock: Clock) -> Source:
+    return Source(now=clock.now, monotonic=clock.now)
+
+
+@pytest.fixture
+async def leases(engine: AsyncEngine, source: Source) -> LeaseRepository:
+    """A team of 100 requests a minute, three at once."""
+    limits = Limits(requests_per_minute=100, concurrent_requests=3)
+    await LimitRepository(engine, source).set(SubjectKind.TEAM, "team_1", limits)
+    return LeaseRepository(engine, source)
+
+
+async def _lease(leases: LeaseRepository, holder: str, claim: Claim) -> Lease:
+    [lease] = await leases.lease(holder, [claim])
+    return lease
+
+
+def _granted(amount: int, remaining: int, limit: int = 100) -> Lease:
+    return Lease(Granted(amount, remaining), limit)
+
+
+async def test_workers_share_what_is_there(leases: LeaseRepository) -> None:
+    wants = TEAM._replace(amount=60, least=1)
+    assert await _lease(leases, "a", wants) == _granted(60, 40)
+    assert await _lease(leases, "b", wants) == _granted(40, 0)
+    assert await _lease(leases, "c", wants) == _granted(0, 0)
+
+
+async def test_what_a_worker_no_longer_holds_is_others(leases: LeaseRepository) -> None:
+    await _lease(leases, "a", TEAM._replace(amount=100, least=1))
+    assert await _lease(leases, "a", TEAM._replace(holding=30)) == _granted(0, 70)
+    assert await _lease(leases, "b", TEAM._replace(amount=99, least=1)) == _granted(70, 0)
+
+
+async def test_a_claim_that_is_repeated_counts_once(leases: LeaseRepository) -> None:
+    wants = TEAM._replace(holding=10, amount=20, least=1)
+    assert await _lease(leases, "a", wants) == _granted(20, 70)
+    assert await _lease(leases, "a", wants) == _granted(20, 70)
+
+
+async def test_what_was_used_beyond_the_limit_is_kept(leases: LeaseRepository) -> None:
+    assert await _lease(leases, "a", TEAM._replace(holding=130)) == _granted(0, 0)
+    assert await _lease(leases, "a", TEAM._replace(holding=130, amount=1, least=1)) == _granted(
+        0, 0
+    )
+    assert await _lease(leases, "b", TEAM._replace(amount=1, least=1)) == _granted(0, 0)
+
+
+async def test_windows_subjects_and_measures_are_apart(
+    leases: LeaseRepository, engine: AsyncEngine, source: Source
+) -> None:
+    await LimitRepository(engine, source).set(
+        SubjectKind.USER, "team_1", Limits(requests_per_minute=5)
+    )
+    await _lease(leases, "a", TEAM._replace(amount=100, least=1))
+    after = TEAM._replace(window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, least=1)
+    claims = [after, SLOTS._replace(amount=9), TEAM._replace(kind=SubjectKind.USER, amount=9)]
+    assert await leases.lease("b", claims) == [
+        _granted(100, 0),
+        _granted(3, 0, 3),
+        _granted(5, 0, 5),
+    ]
+
+
+async def test_without_a_limit_all_is_granted(leases: LeaseRepository) -> None:
+    nobody = TEAM._replace(subject_id="team_2", amount=10**9, least=10**9)
+    assert await _lease(leases, "a", nobody) == Lease(Granted(10**9, UNLIMITED - 10**9), None)
+    of_a_measure = TEAM._replace(measure="tokens_per_minute", amount=10**9)
+    assert (await _lease(leases, "a", of_a_measure)).granted.amount == 10**9
+
+
+async def test_slots_of_a_worker_that_died_come_back(leases: LeaseRepository, clock: Clock) -> None:
+    await _lease(leases, "killed", SLOTS._replace(amount=3, least=1))
+    clock.now_s += 29.999
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(0, 0, 3)
+    clock.now_s += 0.001
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(1, 2, 3)
+
+
+async def test_slots_that_are_renewed_stay(leases: LeaseRepository, clock: Clock) -> None:
+    await _lease(leases, "a", SLOTS._replace(amount=3, least=1))
+    await _lease(leases, "a", SLOTS._replace(holding=3, ends_at_ms=SLOTS.ends_at_ms + 20_000))
+    clock.now_s += 40
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(0, 0, 3)
+
+
+async def test_what_a_worker_closes_counts_until_the_window_ends(leases: LeaseRepository) -> None:
+    for holder in "ab":
+        await _lease(leases, holder, TEAM._replace(amount=20, least=1))
+    for holder in "ab":
+        await _lease(leases, holder, TEAM._replace(holding=15, closes=True))
+    assert await _lease(leases, "a", TEAM._replace(amount=100, least=1)) == _granted(70, 0)
+
+
+async def test_rows_of_windows_that_ended_are_deleted(
+    leases: LeaseRepository, engine: AsyncEngine, clock: Clock
+) -> None:
+    lasting = SLOTS._replace(amount=1, ends_at_ms=SLOTS.ends_at_ms + 10**6)
+    await _lease(leases, "a", TEAM._replace(amount=1))
+    clock.now_s += 40 + 120
+    await _lease(leases, "a", lasting)
+    assert await _measures(engine) == {"requests_per_minute", "concurrent_requests"}
+    clock.now_s += 61
+    await _lease(leases, "a", lasting)
+    assert await _measures(engine) == {"concurrent_requests"}
+
+
+async def _measures(engine: AsyncEngine) -> set[str]:
+    async with reading(engine) as connection:
+        return set(await connection.scalars(select(allowances.c.measure)))
+
+
+async def test_claims_at_once_never_get_more_than_there_is(
+    leases: LeaseRepository, engine: AsyncEngine, source: Source
+) -> None:
+    others = [LeaseRepository(engine, source) for _ in range(4)]
+    answers = await asyncio.gather(
+        *(
+            repository.lease(f"worker_{n}", [SLOTS._replace(amount=1), TEAM._replace(amount=9)])
+            for n, repository in enumerate(others * 5)
+        )
+    )
+    slots, requests = (
+        sum(lease.granted.amount for lease in one) for one in zip(*answers, strict=True)
+    )
+    assert (slots, requests) == (3, 100)

@@ -1,0 +1,191 @@
+"""Admission at one worker, with a LimitService in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
+from gateway.conversation.v1 import conversation_pb2
+from gateway.errors.v1 import errors_pb2
+from services.accounts.limits.arithmetic import grant
+from services.common.errors import GatewayError, unavailable
+from services.inference.limits.admission import Admission, Permit
+from services.inference.limits.allowance import Ask
+from services.inference.limits.leaser import Key, Leaser
+from tests.waiting import until
+
+NOW_MS = 1_700_000_000_000
+NOT_SAID = conversation_pb2.DIALECT_UNSPECIFIED
+USER = SubjectLimits(kind=limits_pb2.SUBJECT_KIND_USER, id="user_1")
+TEAM = SubjectLimits(kind=limits_pb2.SUBJECT_KIND_TEAM, id="team_1")
+
+
+@dataclass
+class FakeLimits:
+    """Grants what is free of limits that all allowances share, and notes what was claimed."""
+
+    limit: int
+    held: dict[Key, int] = field(default_factory=dict)
+    others: int = 0
+    fails: bool = False
+    calls: list[Sequence[tuple[Key, Ask]]] = field(default_factory=list)
+
+    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> list[Grant]:
+        self.calls.append(asks)
+        await asyncio.sleep(0)
+        if self.fails:
+            raise unavailable("no database")
+        grants = []
+        for key, ask in asks:
+            free = self.limit - self.others - ask.holding
+            granted, remaining = grant(free, ask.amount, ask.least, ask.ahead)
+            self.held[key] = ask.holding + granted
+            grants.append(Grant(granted=granted, remaining=remaining, limit=self.limit))
+        return grants
+
+
+class Worker:
+    """A worker whose clock stands still, and whose pauses do what a test wants."""
+
+    def __init__(self, limits: FakeLimits) -> None:
+        self.pauses: list[float] = []
+        self.on_pause: Callable[[], object] = list
+        # No tick comes while a test runs.
+        self.leaser = Leaser(limits, lambda: NOW_MS, tick_s=3_600, slot_lease_s=30)
+        self._admission = Admission(self.leaser, lambda: NOW_MS, self._pause)
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.on_pause()
+
+    async def admit(self, *limits: SubjectLimits, tokens: int = 0) -> Permit:
+        return await self._admission.admit(limits, tokens, NOT_SAID)
+
+
+@pytest.fixture
+def limits() -> FakeLimits:
+    return FakeLimits(limit=3)
+
+
+@pytest.fixture
+async def worker(limits: FakeLimits) -> AsyncIterator[Worker]:
+    one = Worker(limits)
+    yield one
+    await one.leaser.close()
+
+
+def _with(subject: SubjectLimits, **amounts: int) -> SubjectLimits:
+    limited = SubjectLimits(**amounts)
+    limited.MergeFrom(subject)
+    return limited
+
+
+async def test_requests_at_once_are_claimed_in_one_call(worker: Worker, limits: FakeLimits) -> None:
+    user = _with(USER, requests_per_minute=3)
+    outcomes = await asyncio.gather(*(worker.admit(user) for _ in range(9)), return_exceptions=True)
+    assert [type(one) for one in outcomes] == [Permit] * 3 + [GatewayError] * 6
+    assert len(limits.calls) == 1
+    # What is known to be exhausted is not asked for again at once.
+    with pytest.raises(GatewayError) as raised:
+        await worker.admit(user)
+    assert raised.value.reason == errors_pb2.REASON_RATE_LIMITED
+    assert raised.value.limit == "user.requests_per_minute"
+    assert len(limits.calls) == 1
+
+
+async def test_a_refused_request_takes_nothing_of_other_limits(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    team, user = _with(TEAM, requests_per_minute=3), _with(USER, concurrent_requests=3)
+    permits = [await worker.admit(user) for _ in range(3)]
+    for _ in range(5):
+        with pytest.raises(GatewayError, match="the limit of the user, 3 requests at once"):
+            await worker.admit(team, user)
+    for permit in permits:
+        permit.end(0, 0)
+    for _ in range(3):
+        await worker.admit(team, user)
+
+
+async def test_slots_that_others_may_return_are_waited_for(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    user = _with(USER, concurrent_requests=3)
+    limits.others = 3
+
+    def return_one() -> None:
+        limits.others = 2 if len(worker.pauses) == 2 else 3
+
+    worker.on_pause = return_one
+    await worker.admit(user)
+    assert worker.pauses == [0.1, 0.1]
+    limits.others = 3
+    with pytest.raises(GatewayError):
+        await worker.admit(user)
+
+
+async def test_a_permit_ends_once(worker: Worker, limits: FakeLimits) -> None:
+    user = _with(USER, concurrent_requests=1)
+    limits.limit = 1
+    permit = await worker.admit(user)
+    permit.end(0, 0)
+    permit.end(0, 0)
+    await worker.admit(user)
+    with pytest.raises(GatewayError):
+        await worker.admit(user)
+
+
+async def test_costs_are_claimed_at_once_when_they_exceed_the_lease(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    limits.limit = 1_000
+    user = _with(USER, spend_per_day_pusd=1_000)
+    permits = [await worker.admit(user) for _ in range(2)]
+    permits[0].end(0, 900)
+    await until(lambda: max(limits.held.values()) == 900)
+    # Answers that are under way may exceed the budget.
+    permits[1].end(0, 300)
+    with pytest.raises(GatewayError) as raised:
+        await worker.admit(user)
+    assert raised.value.reason == errors_pb2.REASON_BUDGET_EXCEEDED
+    assert max(limits.held.values()) == 1_200
+
+
+async def test_without_an_answer_limited_requests_are_unavailable(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    user = _with(USER, requests_per_minute=3)
+    limits.fails = True
+    for _ in range(2):
+        with pytest.raises(GatewayError, match="no database"):
+            await worker.admit(user)
+    limits.fails = False
+    await worker.admit(user)
+
+
+async def test_a_caller_that_leaves_while_it_waits_takes_nothing(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    user = _with(USER, requests_per_minute=3)
+    left = asyncio.create_task(worker.admit(user))
+    others = [asyncio.create_task(worker.admit(user)) for _ in range(2)]
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.gather(*others)
+    await worker.admit(user)
+    with pytest.raises(GatewayError):
+        await worker.admit(user)
+
+
+async def test_a_worker_that_closes_holds_what_it_used(limits: FakeLimits) -> None:
+    limits.limit = 1_000
+    worker = Worker(limits)
+    await worker.admit(_with(USER, tokens_per_minute=1_000), tokens=7)
+    await worker.leaser.close()
+    [[(_, ask)]] = limits.calls[1:]
+    assert (ask.closes, ask.holding) == (True, 7)
+    with pytest.raises(GatewayError, match="stopping"):
+        await worker.admit(_with(TEAM, requests_per_minute=1_000))

@@ -1,0 +1,240 @@
+import pytest
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import Measure
+from services.inference.limits.allowance import Allowance, Ask
+
+NOW_MS = 1_700_000_000_000  # 20 s after the beginning of a minute
+NEXT_MINUTE_MS = 1_700_000_040_000
+SLOT_LEASE_MS = 30_000
+REQUESTS = limits_pb2.MEASURE_REQUESTS_PER_MINUTE
+SLOTS = limits_pb2.MEASURE_CONCURRENT_REQUESTS
+
+
+def _allowance(measure: Measure.ValueType = REQUESTS, limit: int = 100) -> Allowance:
+    return Allowance(measure, limit, SLOT_LEASE_MS, NOW_MS)
+
+
+def _asked(one: Allowance, now_ms: int = NOW_MS) -> Ask:
+    ask = one.ask(now_ms)
+    assert ask is not None
+    return ask
+
+
+def _leased(one: Allowance, amount: int, remaining: int = 50, now_ms: int = NOW_MS) -> None:
+    """Lease an amount."""
+    one.want(amount)
+    _asked(one, now_ms)
+    one.answered(amount, remaining, one.limit, now_ms)
+    one.stop_waiting()
+
+
+def test_a_new_allowance_has_nothing_available() -> None:
+    assert _allowance().available == 0
+    assert _allowance().ask(NOW_MS) is None
+
+
+def test_a_claim_asks_for_what_all_waiting_requests_lack() -> None:
+    one = _allowance()
+    _leased(one, 3)
+    one.want(5)
+    one.want(4)
+    ask = _asked(one)
+    assert (ask.holding, ask.amount, ask.least, ask.ahead) == (3, 6, 1, 0)
+    assert ask.ends_at_ms == NEXT_MINUTE_MS
+
+
+def test_what_is_granted_is_used_once() -> None:
+    one = _allowance()
+    _leased(one, 3)
+    one.take(2, NOW_MS)
+    assert one.available == 1
+    one.want(5)
+    assert _asked(one).holding == 3
+    one.take(1, NOW_MS)
+    one.answered(4, 0, 100, NOW_MS)
+    assert (one.used, one.available) == (3, 4)
+
+
+def test_what_is_returned_is_not_available_while_the_claim_is_under_way() -> None:
+    one = _allowance()
+    _leased(one, 3)
+    one.tick()
+    assert _asked(one).holding == 0
+    assert one.available == 0
+    one.answered(0, 53, 100, NOW_MS)
+    assert one.available == 0
+
+
+def test_what_a_request_waited_for_is_not_returned_before_it_wakes() -> None:
+    one = _allowance()
+    one.want(3)
+    _asked(one)
+    one.answered(3, 50, 100, NOW_MS)
+    one.tick()
+    assert one.ask(NOW_MS) is None
+    one.stop_waiting()
+    assert _asked(one).holding == 0
+
+
+def test_near_exhaustion_nothing_is_kept_for_later() -> None:
+    one = _allowance()
+    _leased(one, 30, remaining=12)
+    one.take(20, NOW_MS)
+    one.tick()
+    assert (_asked(one).holding, one.available) == (20, 0)
+
+
+def test_a_lost_answer_leaves_what_was_held() -> None:
+    one = _allowance()
+    _leased(one, 3)
+    one.want(5)
+    _asked(one)
+    one.failed()
+    assert one.available == 3
+    one.want(5)
+    assert _asked(one).holding == 3
+
+
+def test_a_new_window_begins_with_nothing() -> None:
+    one = _allowance()
+    _leased(one, 3)
+    one.take(1, NOW_MS)
+    one.advance(NEXT_MINUTE_MS - 1)
+    assert (one.used, one.available) == (1, 2)
+    one.advance(NEXT_MINUTE_MS)
+    assert (one.used, one.available) == (0, 0)
+    assert not one.is_exhausted(1, NEXT_MINUTE_MS)
+
+
+def test_a_grant_for_the_last_window_is_dropped() -> None:
+    one = _allowance()
+    one.want(5)
+    _asked(one)
+    one.answered(5, 0, 100, NEXT_MINUTE_MS)
+    assert one.available == 0
+
+
+def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
+    one = _allowance(limits_pb2.MEASURE_TOKENS_PER_MINUTE)
+    _leased(one, 3)
+    one.take(3, NOW_MS)
+    one.settle(10, one.window, NOW_MS)
+    assert one.available == -10
+    ask = _asked(one)
+    assert (ask.holding, ask.amount) == (13, 0)
+    one.answered(0, 37, 100, NOW_MS)
+    assert one.available == 0
+    assert one.remaining() == 37
+
+
+def test_what_was_not_used_is_given_back_within_its_window_alone() -> None:
+    one = _allowance()
+    _leased(one, 5)
+    window = one.window
+    one.take(5, NOW_MS)
+    one.settle(-2, window, NOW_MS)
+    assert one.available == 2
+    one.settle(-2, window, NEXT_MINUTE_MS)
+    assert (one.used, one.available) == (0, 0)
+    one.settle(4, window, NEXT_MINUTE_MS)
+    assert (one.used, one.available) == (4, -4)
+
+
+def test_what_a_tick_used_is_kept_for_the_next_ones() -> None:
+    one = _allowance(limit=10_000)
+    _leased(one, 30, remaining=9_000)
+    one.take(30, NOW_MS)
+    one.tick()
+    assert _asked(one).ahead == 60
+    one.answered(60, 8_940, 10_000, NOW_MS)
+    one.take(10, NOW_MS)
+    one.tick()
+    # It needs 20 from now on, and returns the rest.
+    assert _asked(one).holding == 60
+    one.answered(0, 8_970, 10_000, NOW_MS)
+    one.tick()
+    assert _asked(one).holding == 40
+
+
+def test_exhaustion_is_believed_for_a_moment() -> None:
+    one = _allowance()
+    one.want(2)
+    _asked(one)
+    one.answered(0, 1, 100, NOW_MS)
+    assert one.is_exhausted(2, NOW_MS + 999)
+    assert not one.is_exhausted(1, NOW_MS)
+    assert not one.is_exhausted(2, NOW_MS + 1_000)
+    one.doubt()
+    assert not one.is_exhausted(2, NOW_MS)
+
+
+def test_the_limit_in_force_replaces_that_of_the_identity() -> None:
+    one = _allowance()
+    one.want(1)
+    _asked(one)
+    one.answered(1, 6, 7, NOW_MS)
+    assert one.limit == 7
+    assert one.remaining() == 7
+
+
+def test_slots_that_are_not_renewed_are_lost_but_for_those_in_use() -> None:
+    one = _allowance(SLOTS)
+    _leased(one, 3)
+    one.take(1, NOW_MS)
+    one.advance(NOW_MS + SLOT_LEASE_MS - 1)
+    assert one.available == 2
+    one.advance(NOW_MS + SLOT_LEASE_MS)
+    assert (one.used, one.available) == (1, 0)
+
+
+def test_slots_in_use_are_renewed_after_a_third_of_their_lease() -> None:
+    one = _allowance(SLOTS)
+    _leased(one, 2)
+    one.take(2, NOW_MS)
+    assert one.ask(NOW_MS + SLOT_LEASE_MS // 3) is None
+    later = NOW_MS + SLOT_LEASE_MS // 3 + 1
+    ask = _asked(one, later)
+    assert (ask.holding, ask.ends_at_ms) == (2, later + SLOT_LEASE_MS)
+
+
+@pytest.mark.parametrize(("remaining", "keeps"), [(50, 2), (12, 0)])
+def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -> None:
+    one = _allowance(SLOTS)
+    _leased(one, 4, remaining)
+    one.take(4, NOW_MS)
+    one.settle(-2, one.window, NOW_MS)
+    one.tick()
+    ask = one.ask(NOW_MS)
+    assert (4 if ask is None else ask.holding) == 2 + keeps
+
+
+def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
+    one = _allowance(limits_pb2.MEASURE_SPEND_PER_MONTH)
+    _leased(one, 10)
+    one.take(4, NOW_MS)
+    assert not one.is_forgotten(NOW_MS)
+    later = NOW_MS + 600_001
+    ask = _asked(one, later)
+    assert (ask.closes, ask.holding) == (True, 4)
+    # What an answer costs meanwhile is claimed anew.
+    one.settle(3, one.window, later)
+    one.answered(0, 96, 100, later)
+    assert (one.used, one.available) == (3, -3)
+    ask = _asked(one, later)
+    assert (ask.closes, ask.holding) == (False, 3)
+
+
+def test_an_allowance_of_which_nothing_was_used_is_forgotten() -> None:
+    one = _allowance()
+    assert one.is_forgotten(NOW_MS)
+    one.want(1)
+    assert not one.is_forgotten(NOW_MS)
+    _asked(one)
+    assert not one.is_forgotten(NOW_MS)
+    one.answered(1, 5, 100, NOW_MS)
+    one.stop_waiting()
+    assert not one.is_forgotten(NOW_MS)
+    one.take(1, NOW_MS)
+    assert not one.is_forgotten(NOW_MS)
+    assert one.is_forgotten(NEXT_MINUTE_MS)

@@ -1,0 +1,236 @@
+"""The law of limits: what passes in a window never exceeds the limit.
+
+Workers with the real arithmetic share a table in memory that grants as the LimitService does.
+Claims reach it at any time, answers are lost, workers are killed, and clocks move on.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gateway.accounts.v1 import limits_pb2
+from services.accounts.limits.arithmetic import grant
+from services.inference.limits.allowance import Allowance, Ask
+from services.inference.limits.windows import Window
+
+WORKERS = st.integers(0, 1)
+SLOT_LEASE_MS = 30_000
+
+
+@dataclass
+class Table:
+    """What the LimitService keeps of one allowance."""
+
+    limit: int
+    rows: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+
+    def answer(self, holder: str, ask: Ask, now_ms: int) -> tuple[int, int]:
+        start = ask.window.start_ms
+        others = sum(
+            amount
+            for (window, other), (amount, ends_ms) in self.rows.items()
+            if window == start and other != holder and ends_ms > now_ms
+        )
+        free = self.limit - others - ask.holding
+        if ask.closes:
+            before = self.rows.get((start, ""), (0, 0))[0]
+            self.rows[start, ""] = before + ask.holding, ask.ends_at_ms
+            self.rows.pop((start, holder), None)
+            return 0, max(0, free)
+        granted, remaining = grant(free, ask.amount, ask.least, ask.ahead)
+        self.rows[start, holder] = ask.holding + granted, ask.ends_at_ms
+        return granted, remaining
+
+
+@dataclass
+class Worker:
+    """A worker with one allowance, and perhaps a claim that is under way."""
+
+    holder: str
+    allowance: Allowance
+    ask: Ask | None = None
+    answer: tuple[int, int] | None = None
+
+
+class Windows(RuleBasedStateMachine):
+    """Requests, or tokens, of which each window has so many."""
+
+    measure = limits_pb2.MEASURE_TOKENS_PER_MINUTE
+    limit = 6
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1_700_000_000_000
+        self.table = Table(self.limit)
+        self.born = 0
+        self.workers = [self.new_worker() for _ in range(2)]
+        self.passed: dict[Window, int] = defaultdict(int)
+
+    def new_worker(self) -> Worker:
+        self.born += 1
+        made = Allowance(self.measure, self.limit, SLOT_LEASE_MS, self.now_ms)
+        return Worker(f"worker_{self.born}", made)
+
+    @rule(at=WORKERS, amount=st.integers(1, 3))
+    def request(self, at: int, amount: int) -> None:
+        if not self.passes(at, amount):
+            self.workers[at].allowance.want(amount)
+            self.workers[at].allowance.stop_waiting()
+
+    @rule(at=WORKERS, amount=st.integers(1, 3), is_used=st.booleans())
+    def request_and_wait(self, at: int, amount: int, is_used: bool) -> None:
+        if self.passes(at, amount):
+            return
+        self.answer(at)
+        self.workers[at].allowance.want(amount)
+        self.claim(at, closes=False)
+        self.reach_the_table(at)
+        self.answer(at)
+        self.workers[at].allowance.stop_waiting()
+        if is_used:
+            self.passes(at, amount)
+
+    def passes(self, at: int, amount: int) -> bool:
+        one = self.workers[at].allowance
+        one.advance(self.now_ms)
+        if one.available < amount:
+            return False
+        one.take(amount, self.now_ms)
+        self.passed[one.window] += amount
+        return True
+
+    @rule(at=WORKERS, closes=st.booleans())
+    def claim(self, at: int, closes: bool) -> None:
+        worker = self.workers[at]
+        if worker.ask is None:
+            worker.ask = worker.allowance.ask(self.now_ms, closes=closes)
+
+    @rule(at=WORKERS)
+    def reach_the_table(self, at: int) -> None:
+        worker = self.workers[at]
+        if worker.ask is not None and worker.answer is None:
+            worker.answer = self.table.answer(worker.holder, worker.ask, self.now_ms)
+
+    @rule(at=WORKERS)
+    def answer(self, at: int) -> None:
+        worker = self.workers[at]
+        if worker.answer is not None:
+            worker.allowance.answered(*worker.answer, self.limit, self.now_ms)
+            worker.ask = worker.answer = None
+
+    @rule(at=WORKERS)
+    def lose_the_answer(self, at: int) -> None:
+        worker = self.workers[at]
+        if worker.ask is not None and not worker.ask.closes:
+            worker.allowance.failed()
+            worker.ask = worker.answer = None
+
+    @rule(at=WORKERS)
+    def tick(self, at: int) -> None:
+        self.workers[at].allowance.tick()
+        self.claim(at, closes=False)
+
+    @rule(at=WORKERS)
+    def kill(self, at: int) -> None:
+        self.workers[at] = self.new_worker()
+
+    @rule(ms=st.sampled_from([1, 900, 60_000]))
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+
+    @invariant()
+    def no_window_is_exceeded(self) -> None:
+        assert max(self.passed.values(), default=0) <= self.limit
+
+
+class Settled(Windows):
+    """Tokens of which some are given back once the answer is known."""
+
+    @rule(at=WORKERS, amount=st.integers(1, 5))
+    def give_back(self, at: int, amount: int) -> None:
+        one = self.workers[at].allowance
+        one.advance(self.now_ms)
+        amount = min(amount, one.used)
+        one.settle(-amount, one.window, self.now_ms)
+        self.passed[one.window] -= amount
+
+
+class Slots(RuleBasedStateMachine):
+    """Requests under way; workers renew their leases in time, but for those that were killed."""
+
+    limit = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1_700_000_000_000
+        self.table = Table(self.limit)
+        self.born = 0
+        self.workers = [self.new_worker() for _ in range(2)]
+
+    def new_worker(self) -> Worker:
+        self.born += 1
+        measure = limits_pb2.MEASURE_CONCURRENT_REQUESTS
+        made = Allowance(measure, self.limit, SLOT_LEASE_MS, self.now_ms)
+        return Worker(f"worker_{self.born}", made)
+
+    def renew(self, worker: Worker) -> None:
+        ask = worker.allowance.ask(self.now_ms)
+        if ask is not None:
+            answer = self.table.answer(worker.holder, ask, self.now_ms)
+            worker.allowance.answered(*answer, self.limit, self.now_ms)
+
+    @rule(at=WORKERS, waits=st.booleans())
+    def begin(self, at: int, waits: bool) -> None:
+        worker = self.workers[at]
+        one = worker.allowance
+        one.advance(self.now_ms)
+        if one.available < 1 and waits:
+            one.want(1)
+            self.renew(worker)
+            one.stop_waiting()
+        if one.available >= 1:
+            one.take(1, self.now_ms)
+
+    @rule(at=WORKERS)
+    def end(self, at: int) -> None:
+        one = self.workers[at].allowance
+        if one.used:
+            one.settle(-1, one.window, self.now_ms)
+
+    @rule(at=WORKERS)
+    def kill(self, at: int) -> None:
+        self.workers[at] = self.new_worker()
+
+    @rule(ms=st.sampled_from([1_000, SLOT_LEASE_MS // 4]))
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+        for worker in self.workers:
+            worker.allowance.tick()
+            self.renew(worker)
+
+    @precondition(lambda self: not any(worker.allowance.used for worker in self.workers))
+    @rule()
+    def all_slots_come_back(self) -> None:
+        for _ in range(6):
+            self.wait(SLOT_LEASE_MS // 4)
+        one = self.workers[0].allowance
+        one.want(self.limit)
+        self.renew(self.workers[0])
+        one.stop_waiting()
+        assert one.available == self.limit
+
+    @invariant()
+    def no_more_are_under_way_than_may(self) -> None:
+        assert sum(worker.allowance.used for worker in self.workers) <= self.limit
+
+
+_SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestWindows = Windows.TestCase
+TestWindows.settings = _SETTINGS
+TestSettled = Settled.TestCase
+TestSettled.settings = _SETTINGS
+TestSlots = Slots.TestCase
+TestSlots.settings = _SETTINGS
