@@ -226,7 +226,7 @@ class Services:
                 secrets,
                 source,
                 CollectorRegistry(),
-                services._inference.engine.cost_of,
+                services._inference.cost_of,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

@@ -9,6 +9,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.ids import Source
@@ -223,6 +224,17 @@ class Inference:
         self._shown.update((provider, name) for provider in new for name in new[provider])
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
+
+    def cost_of(self, usage: Usage, provider: str, model: str) -> int | None:
+        """Return the cost of an answer by the settings in force; see `Costs.cost_of`.
+
+        What models cost that described media for it is included.
+        """
+        costs = self.engine.routes.costs
+        cost = costs.cost_of(usage, provider, model)
+        if cost is None:
+            return None
+        return cost + sum(costs.cost_of_helper(helper) or 0 for helper in usage.helpers)
 
     async def record_usage(self) -> None:
         """Have the usage of all requests that have ended recorded, in some seconds at most."""

@@ -65,10 +65,7 @@ class Attempt:
         Raises:
             GatewayError: as `batches`.
         """
-        batch = await self._provider.whole(self._call)
-        if batch and batch[0].HasField("whole"):
-            self.usage = batch[0].whole.usage
-        return self.passed(batch)
+        return self.passed(await self._provider.whole(self._call))
 
     def batches(self) -> Batches:
         """Ask the provider, and return its events, a batch for each read, none empty.

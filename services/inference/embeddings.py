@@ -218,5 +218,4 @@ class _EmbeddingAttempt(Attempt):
     async def whole(self) -> Batch:
         """Ask the provider for vectors; return the event that stands for them."""
         self._attempts.response = response = await self._provider.embed(self._embedding_call)
-        self.usage = embedding_usage(response)
-        return [Event(whole=GenerateResponse())]
+        return [Event(whole=GenerateResponse(usage=embedding_usage(response)))]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 
-from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     CountTokensResponse,
@@ -126,17 +125,6 @@ class Engine:
         self.metering = metering or Metering()
         self.refusals = Refusals()
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    def cost_of(self, usage: Usage, provider: str, model: str) -> int | None:
-        """Return the cost of an answer in picodollars, None where no price is known.
-
-        What models cost that described media for it is included.
-        """
-        costs = self.routes.costs
-        cost = costs.cost_of(usage, provider, model)
-        if cost is None:
-            return None
-        return cost + sum(costs.cost_of_helper(helper) or 0 for helper in usage.helpers)
 
     @property
     def routes(self) -> Routes:

@@ -285,20 +285,30 @@ async def test_the_audit_log_tells_who_changed_what(gateway: Gateway) -> None:
     ] == []
 
 
-async def test_a_change_counts_once_the_identity_is_forgotten(tmp_path: Path) -> None:
+async def test_changes_count_once_the_identity_is_forgotten(tmp_path: Path) -> None:
     clock = [0.0]
     source = Source(monotonic=lambda: clock[0])
+    chat = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
     async with running_gateway(tmp_path, source=source, **ADMIN) as gateway:
         made = await done(gateway, "POST", "/keys", {"user": "ada"})
+        path = f"/keys/{made['id']}"
         headers = {"Authorization": f"Bearer {made['key']}"}
+        url = f"{gateway.url}/v1/chat/completions"
 
         async def status() -> int:
-            async with gateway.http.get(f"{gateway.url}/v1/models", headers=headers) as answer:
+            async with gateway.http.post(url, json=chat, headers=headers) as answer:
+                await answer.read()
                 return answer.status
 
         assert await status() == 200
-        await done(gateway, "PATCH", f"/keys/{made['id']}", {"enabled": False})
-        clock[0] = 29.9
-        assert await status() == 200
-        clock[0] = 30.0
-        assert await status() == 401
+        for method, where, body, expected in (
+            ("PUT", f"{path}/limits", {"requests_per_minute": 0}, 429),
+            ("DELETE", f"{path}/limits", None, 200),
+            ("PATCH", path, {"enabled": False}, 401),
+        ):
+            before = await status()
+            await done(gateway, method, where, body)
+            clock[0] += 29.9
+            assert await status() == before
+            clock[0] += 0.1
+            assert await status() == expected

@@ -52,13 +52,15 @@ class AttemptRecord:
     Attributes:
         step: whose model is asked.
         asked: the attempt, once it is made.
-        started_at: when the first content came, by the log's clock; None before.
+        began: when it began, by the log's clock.
+        first_ms: milliseconds until the first content came; None before.
+        duration_ms: milliseconds until its outcome.
         outcome: None while the attempt is under way.
     """
 
     __slots__ = (
-        *("_began", "_is_probe", "_log", "_ms", "_reason", "_span", "_status"),
-        *("asked", "outcome", "started_at", "step"),
+        *("_is_probe", "_log", "_reason", "_span", "_status"),
+        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
@@ -66,13 +68,13 @@ class AttemptRecord:
         self._log = log
         self.step = step
         self.asked: Attempted | None = None
-        self.started_at: float | None = None
+        self.first_ms: int | None = None
         self._span = span
         self._is_probe = log.breakers.begin(step.key)
-        self._began = log.monotonic()
+        self.began = log.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
-        self._ms = 0
+        self.duration_ms = 0
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +96,7 @@ class AttemptRecord:
 
     def started(self) -> None:
         """Note that the first content has come."""
-        self.started_at = self._log.monotonic()
+        self.first_ms = int((self._log.monotonic() - self.began) * 1000)
         if self._is_probe:
             self._log.breakers.answers(self.step.key)
 
@@ -123,7 +125,7 @@ class AttemptRecord:
         self._log.failure_log.write(
             key.provider,
             error,
-            {"step": self.step.step_id, "model": str(key), "ms": self._ms},
+            {"step": self.step.step_id, "model": str(key), "ms": self.duration_ms},
         )
 
     def cancelled(self) -> None:
@@ -147,13 +149,13 @@ class AttemptRecord:
             model=str(self.step.key),
             status=self._status,
             reason=self._reason,
-            duration_ms=self._ms,
+            duration_ms=self.duration_ms,
         )
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        seconds = self._log.monotonic() - self._began
-        self._ms = round(seconds * 1000)
+        seconds = self._log.monotonic() - self.began
+        self.duration_ms = round(seconds * 1000)
         self._log.count(self.step.key.provider, outcome, seconds)
         if self._span is not None:
             assert self._log.spans is not None, "they began it"
@@ -164,7 +166,7 @@ class AttemptRecord:
                 "step": self.step.step_id,
                 "model": str(self.step.key),
                 "outcome": outcome,
-                "ms": self._ms,
+                "ms": self.duration_ms,
             }
             if self._reason:
                 told["reason"] = reason_name(self._reason)
@@ -205,7 +207,7 @@ class DeploymentRecord(AttemptRecord):
         """Note that the first content has come."""
         super().started()
         now = self._log.monotonic()
-        self._load.note(self._load_class, now - self._began, now)
+        self._load.note(self._load_class, now - self.began, now)
 
     def failed(self, error: GatewayError) -> None:
         """Note a failure of the provider, or that a time limit has passed."""

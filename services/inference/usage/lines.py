@@ -1,7 +1,7 @@
-"""Lines of the journal: what a request used, as JSON arrays. Pure."""
+"""Lines of the journal: what a request used, as JSON arrays of the values of `UsedLine`. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -40,19 +40,19 @@ class UsedLine(NamedTuple):
     """What a request used.
 
     Attributes:
-        time_ms: when it ended, in Unix milliseconds.
+        time_s: when it ended, in Unix seconds.
         request_id, user_id, team_id, key_id: of the request and its caller.
         endpoint, requested: what was called, and for which model.
         step: the fallback step that answered, or the task of a helper.
         outcome: how the request ended.
         attempts: sent to providers.
-        first_ms: until the first content, or None without any.
-        duration_ms: until the end.
+        first_ms: from the first attempt to the first content, or None without any.
+        duration_ms: from the first attempt to the end.
         is_part: whether another line stands for the request.
         used: of each model that took part; the one that answered comes first.
     """
 
-    time_ms: int
+    time_s: float
     request_id: str
     user_id: str
     team_id: str
@@ -66,11 +66,6 @@ class UsedLine(NamedTuple):
     duration_ms: int
     is_part: bool
     used: Sequence[UsedModel]
-
-
-def encoded(line: tuple[Any, ...]) -> bytes:
-    """Return a line as it is written; it has the values of `UsedLine` as a plain tuple."""
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def decoded(content: bytes) -> UsedLine:

@@ -23,17 +23,14 @@ _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
 }
 _TASK = "task"
 _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}
-_NO_MODEL = ("", "", "", None)
+_NO_MODEL = (("", "", "", None),)
 
 
 class LineWriter(Protocol):
     """Writes lines of the journal, and knows the time."""
 
-    def monotonic(self) -> float:
-        """Return the seconds of a clock that never goes back."""
-
-    def now_ms(self) -> int:
-        """Return the time in Unix milliseconds."""
+    def now(self) -> float:
+        """Return the time in Unix seconds."""
 
     def write(self, line: tuple[Any, ...]) -> None:
         """Write a line, the values of `UsedLine` as a plain tuple; it never fails."""
@@ -60,35 +57,27 @@ NO_METER = Meter()
 class RequestMeter(Meter):
     """What one request uses.
 
+    Every request has one, so that it does no more than it must before the request ends.
+
     Args:
         writer: gets a line when the request has ended.
         owner: its caller.
-        endpoint: what was called.
-        requested: the model that the caller asked for.
+        request: what is asked for.
         task: what is done for another request; else "".
+        endpoint: what was called, where the request's dialect does not say it.
     """
 
-    __slots__ = (
-        "_began",
-        "_endpoint",
-        "_id",
-        "_owner",
-        "_records",
-        "_requested",
-        "_task",
-        "_writer",
-    )
+    __slots__ = ("_endpoint", "_id", "_owner", "_records", "_request", "_task", "_writer")
 
     def __init__(
-        self, writer: LineWriter, owner: Caller, endpoint: str, requested: str, task: str = ""
+        self, writer: LineWriter, owner: Caller, request: GenerateRequest, task: str, endpoint: str
     ) -> None:
         self._writer = writer
         self._owner = owner
-        self._endpoint = endpoint
-        self._requested = requested
+        self._request = request
         self._task = task
+        self._endpoint = endpoint
         self._id = logs.request_id.get()
-        self._began = writer.monotonic()
         self._records: list[AttemptRecord] = []
 
     def round_ended(self, context: RunContext) -> None:
@@ -102,33 +91,38 @@ class RequestMeter(Meter):
 
     def end(self) -> None:
         """Record the request, which has ended."""
-        writer, owner, began, records = self._writer, self._owner, self._began, self._records
-        step, outcome, attempts, first_ms = self._task, FAILED, 0, None
-        used: Sequence[tuple[Any, ...]] = (_NO_MODEL,)
+        records, owner, request = self._records, self._owner, self._request
+        outcome, step, attempts, duration_ms = FAILED, self._task, 0, 0
+        first_ms: int | None = None
+        used: Sequence[tuple[Any, ...]] = _NO_MODEL
         if records:
             main = records[-1]
             outcome = _OUTCOMES.get(main.outcome, FAILED)
             step = step or main.step.step_id
-            used = (_used(main),) if len(records) == 1 else _all_used(records)
-            attempts = sum([record.outcome != "unsupported" for record in records])
-            for record in records:
-                if record.started_at is not None:
-                    first_ms = int((record.started_at - began) * 1000)
-                    break
-        writer.write(
+            first_ms, duration_ms = main.first_ms, main.duration_ms
+            if len(records) == 1:
+                attempts = 0 if main.outcome == "unsupported" else 1
+                used = (_used(main),)
+            else:
+                attempts = sum([record.outcome != "unsupported" for record in records])
+                used = _all_used(records)
+                before_ms = int(1000 * (main.began - records[0].began))
+                duration_ms += before_ms
+                first_ms = None if first_ms is None else before_ms + first_ms
+        self._writer.write(
             (
-                writer.now_ms(),
+                self._writer.now(),
                 self._id,
                 owner.user_id,
                 owner.team_id,
                 owner.key_id,
-                self._endpoint,
-                self._requested,
+                self._endpoint or (_ENDPOINTS[request.dialect] if owner.key_id else _TASK),
+                request.model,
                 step,
                 outcome,
                 attempts,
                 first_ms,
-                int((writer.monotonic() - began) * 1000),
+                duration_ms,
                 self._task != "",
                 used,
             )
@@ -156,11 +150,7 @@ class Metering:
         owner = caller.get(None)
         if self._writer is None or owner is None:
             return NO_METER
-        if not owner.key_id:
-            endpoint = _TASK
-        return RequestMeter(
-            self._writer, owner, endpoint or _ENDPOINTS[request.dialect], request.model, task
-        )
+        return RequestMeter(self._writer, owner, request, task, endpoint)
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
         """Record a recording that was transcribed for a request."""
@@ -185,7 +175,7 @@ class Metering:
         endpoint = "generate" if owner.key_id else _TASK
         writer.write(
             (
-                *(writer.now_ms(), logs.request_id.get()),
+                *(writer.now(), logs.request_id.get()),
                 *(owner.user_id, owner.team_id, owner.key_id, endpoint, requested, task),
                 *(SERVED, 1, None, 0, task != "", (used,)),
             )

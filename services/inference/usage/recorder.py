@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from orjson import OPT_APPEND_NEWLINE, dumps
+
 from gateway.accounts.v1.usage_pb2 import UsageRecord
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -20,7 +22,7 @@ from services.common.ids import Source
 from services.common.settings import Usage
 from services.inference.pricing.costs import Costs
 from services.inference.usage.journal import Journal
-from services.inference.usage.lines import decoded, encoded
+from services.inference.usage.lines import decoded
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.records import records_of
 
@@ -71,17 +73,17 @@ class UsageRecorder:
         self._costs = costs
         self._send = send
         self.metrics = metrics
+        self._append = self._journal.append
         self._held: list[bytes] = []
         self._is_disk_failing = False
         self._numbers = itertools.count()
-        self.monotonic = source.monotonic
-        self.now_ms = source.now_ms
+        self.now = source.now
 
     def write(self, line: tuple[Any, ...]) -> None:
         """Write a line to the journal, or hold it where the disk takes none; it never fails."""
         try:
-            content = encoded(line)
-            if self._journal.append(content):
+            content = dumps(line, option=OPT_APPEND_NEWLINE)
+            if self._append(content):
                 return
         except TypeError as error:
             log.error("usage cannot be written", extra={"error": str(error)})

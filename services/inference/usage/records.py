@@ -19,13 +19,14 @@ def records_of(line: UsedLine, file: str, number: int, costs: Costs) -> Sequence
         number: of the line in the file.
         costs: what answers cost.
     """
-    prefix = f"{time_prefix(RECORD, line.time_ms)}_{file}_{number:x}"
+    time_ms = int(line.time_s * 1000)
+    prefix = f"{time_prefix(RECORD, time_ms)}_{file}_{number:x}"
     made: list[UsageRecord] = []
     for place, used in enumerate(line.used):
         is_part = line.is_part or place > 0
         record = UsageRecord(
             id=f"{prefix}_{place:x}",
-            time_ms=line.time_ms,
+            time_ms=time_ms,
             request_id=line.request_id,
             user_id=line.user_id,
             team_id=line.team_id,
@@ -48,14 +49,14 @@ def records_of(line: UsedLine, file: str, number: int, costs: Costs) -> Sequence
         )
         if line.first_ms is not None and not is_part:
             record.first_content_ms = line.first_ms
-        cost = _cost(line, used, costs)
+        cost = _cost(line, used, costs, time_ms)
         if cost is not None:
             record.cost_pusd = cost
         made.append(record)
     return made
 
 
-def _cost(line: UsedLine, used: UsedModel, costs: Costs) -> int | None:
+def _cost(line: UsedLine, used: UsedModel, costs: Costs, time_ms: int) -> int | None:
     if used.read is None:
         # Providers bill no failures, but answers whose usage they did not tell.
         return 0 if line.outcome == FAILED else None
@@ -63,6 +64,4 @@ def _cost(line: UsedLine, used: UsedModel, costs: Costs) -> int | None:
     counts = counts_from(
         used.read, used.wrote, used.cached, used.cached_anew, used.reasoning, further
     )
-    return costs.cost_of_counts(
-        counts, used.provider, used.model, used.upstream, at_ms=line.time_ms
-    )
+    return costs.cost_of_counts(counts, used.provider, used.model, used.upstream, at_ms=time_ms)

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
+import orjson
 import pytest
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
@@ -13,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common import logs
 from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
-from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, decoded, encoded
+from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, decoded
 from services.inference.usage.metering import Metering
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,
@@ -37,14 +38,11 @@ class Lines:
     def __init__(self) -> None:
         self.written: list[UsedLine] = []
 
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def now_ms(self) -> int:
-        return 1_000
+    def now(self) -> float:
+        return 1.0
 
     def write(self, line: tuple[Any, ...]) -> None:
-        self.written.append(decoded(encoded(line)))
+        self.written.append(decoded(orjson.dumps(line)))
 
     @property
     def only(self) -> UsedLine:
@@ -84,7 +82,7 @@ async def test_a_served_request_is_one_line(lines: Lines, stream: bool) -> None:
     there.p.plays("a", reporting("secret words", Usage(input_tokens=10), usage))
     await there.ask(stream, request("a", dialect=conversation.DIALECT_ANTHROPIC))
     line = lines.only
-    assert line[:8] == (*(1_000, "req_1", "user_1", "team_1", "key_1", "messages", "a", "primary"),)
+    assert line[:8] == (*(1.0, "req_1", "user_1", "team_1", "key_1", "messages", "a", "primary"),)
     assert (line.outcome, line.attempts, line.is_part) == (SERVED, 1, False)
     assert [tuple(used) for used in line.used] == [
         ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2})

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -15,7 +16,7 @@ from services.common.settings import Price, Provider, Usage
 from services.inference.pricing.costs import Costs
 from services.inference.usage import recorder as module
 from services.inference.usage.journal import FOLDER
-from services.inference.usage.lines import FAILED, SERVED, encoded
+from services.inference.usage.lines import FAILED, SERVED
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import UsageRecorder
 
@@ -51,7 +52,20 @@ class Database:
 
 def line(tokens: int | None = 1, outcome: Any = SERVED, **further: int) -> tuple[Any, ...]:
     used = [["fast", "p", "up", tokens, 0, 0, 0, 0, further or None]]
-    head = [NOW_MS, "req", "user", "team", "key", "chat", "fast", "primary", outcome, 1, 5, 9]
+    head = [
+        NOW_MS / 1000,
+        "req",
+        "user",
+        "team",
+        "key",
+        "chat",
+        "fast",
+        "primary",
+        outcome,
+        1,
+        5,
+        9,
+    ]
     return (*head, False, used)
 
 
@@ -188,7 +202,7 @@ async def test_without_disk_and_database_losses_are_counted(
 async def test_a_full_journal_drops_and_counts(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database, max_journal_bytes=64 << 10)
-    size = len(encoded(line(1)))
+    size = len(orjson.dumps(line(1))) + 1
     for _ in range(2 * (64 << 10) // size):
         there.write(line(1))
     await there.flush()
