@@ -3,8 +3,9 @@
 The unit is the turn: the text of user and assistant, with its date. `words` and `dates` extract
 terms, `postings` packs where these occur, `bm25f` scores turns by them, `binary_quantization` by
 the vectors of an embedding model where there is one, `score_fusion` fuses both scores, and
-`snippets` cuts the results to a budget. These are pure. `index` and `lookup` write and read the index in the
-database. Ranking is done here and not by the database, so that both engines give the same order.
+`snippets` cuts the results to a budget. These are pure. `index` and `lookup` write and read the
+index in the database. Ranking is done here and not by the database, so that both engines give the
+same order.
 
 Tried on long conversations without a gain, and so not here: other values of k1 and b, BM25+, stems
 and stop words left as they are, n-grams of characters, bigrams, lemmas, RM3, MMR, sparse vectors
