@@ -20,8 +20,8 @@ from tests.bench.memory.embedder import EmbeddedModel, SemanticAnalysis
 _TUNING, _REPORTED = 0, 1
 _CONVERSATIONS = 12
 _SEEDS_APART = 1000
-_BUDGET_MS = 50.0
-_BUDGET_TURNS = 10_000
+_BUDGET_MS = 20.0
+_BUDGET_TURNS = 100_000
 _RECALLS = ("recall_at_5", "recall_at_10", "recall_at_800_tokens")
 
 
@@ -78,10 +78,10 @@ def _print_quality(ways: dict[str, Any], made: Sequence[Conversation], half: str
 
 
 def _print_latency(timed: list[latency.Latency]) -> None:
-    print(f"{'turns':>8}  {'way':8}{'p50 ms':>8}{'p95 ms':>8}{'RSS MB':>8}")
+    print(f"{'turns':>8}  {'way':8}{'p50 ms':>8}{'p95 ms':>8}{'CPU p95':>9}{'RSS MB':>8}")
     for one in timed:
-        budget = f"   p95 ≤ {_BUDGET_MS:g}" if one.turns == _BUDGET_TURNS else ""
-        figures = f"{one.p50_ms:8.1f}{one.p95_ms:8.1f}{one.rss_mb:8.0f}"
+        budget = f"   CPU p95 ≤ {_BUDGET_MS:g}" if one.turns == _BUDGET_TURNS else ""
+        figures = f"{one.p50_ms:8.1f}{one.p95_ms:8.1f}{one.cpu_p95_ms:9.1f}{one.rss_mb:8.0f}"
         print(f"{one.turns:8}  {one.way:8}{figures}{budget}")
 
 
@@ -92,7 +92,10 @@ def _print_engines(compared: list[engines.EngineFigures]) -> None:
             f"{one.write_ms:.1f} ms to archive five turns, {one.bytes_a_turn:.0f} bytes a turn"
         )
         for size, (median, p95) in one.ms.items():
-            print(f"{size:>10} turns: p50 {median:.1f} ms, p95 {p95:.1f} ms")
+            print(
+                f"{size:>10} turns: p50 {median:.1f} ms, p95 {p95:.1f} ms; "
+                f"{one.cpu_ms[size]:.1f} ms of this process's CPU"
+            )
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ class EngineFigures:
         recall_at_5: of the questions about made-up conversations.
         recall_at_10: the same.
         ms: median and 95th percentile of a search, by the turns of the memory.
+        cpu_ms: the median of the time that this process computed, which has all of a search on
+            SQLite, and a small part of it on PostgreSQL.
         write_ms: to archive the turns of a summary in the largest memory.
         bytes_a_turn: of the index, without the turns' texts.
     """
@@ -56,6 +58,7 @@ class EngineFigures:
     recall_at_5: float
     recall_at_10: float
     ms: MappingProxyType[int, tuple[float, float]]
+    cpu_ms: MappingProxyType[int, float]
     write_ms: float
     bytes_a_turn: float
 
@@ -86,7 +89,7 @@ async def compare(
         if not on_sqlite:
             async with writing(engine) as connection:
                 await connection.execute(text("ANALYZE"))
-        ms = await _search_ms(ways, texts, sizes)
+        ms, cpu_ms = await _search_ms(ways, texts, sizes)
         written = await _write_ms(ways, texts, max(sizes))
         turns = TURNS * len(conversations) + sum(sizes)
         indexes = {"postings": "memory_archive_postings"}
@@ -95,6 +98,7 @@ async def compare(
                 way,
                 *recalls[way],
                 MappingProxyType({size: ms[way, size] for size in sizes}),
+                MappingProxyType({size: cpu_ms[way, size] for size in sizes}),
                 written[way],
                 await _size(engine, indexes.get(way, own.index), on_sqlite) / turns,
             )
@@ -151,18 +155,22 @@ async def _recalls(way: _Way, conversations: Sequence[Conversation]) -> tuple[fl
 
 async def _search_ms(
     ways: dict[str, _Way], texts: Iterable[str], sizes: Sequence[int]
-) -> dict[tuple[str, int], tuple[float, float]]:
-    figures = {}
+) -> tuple[dict[tuple[str, int], tuple[float, float]], dict[tuple[str, int], float]]:
+    figures, computed = {}, {}
     for size in sizes:
         times: dict[str, list[float]] = {way: [] for way in ways}
+        cpu: dict[str, list[float]] = {way: [] for way in ways}
         for _, said in zip(range(_SEARCHES), texts, strict=False):
             question = " ".join(said.split()[:_ASKED])
             for way, one in ways.items():
+                began = time.process_time()
                 async with _timed(times[way]):
                     await one.search(f"m{size}", question)
+                cpu[way].append((time.process_time() - began) * 1000)
         for way, taken in times.items():
             figures[way, size] = percentile(taken, 0.5), percentile(taken, 0.95)
-    return figures
+            computed[way, size] = percentile(cpu[way], 0.5)
+    return figures, computed
 
 
 async def _write_ms(ways: dict[str, _Way], texts: Iterable[str], size: int) -> dict[str, float]:

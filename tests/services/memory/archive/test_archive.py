@@ -15,7 +15,7 @@ from services.common.database import migrate, open_engine, reading, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import binary_quantization, postings, tables
+from services.memory.archive import binary_quantization, bm25f, tables
 from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, ArchivedTurn
 
@@ -154,7 +154,7 @@ async def test_a_search_computes_outside_the_event_loop(
         return noted
 
     for module, name in (
-        (postings, "score_bm25f"),
+        (bm25f, "score_turns"),
         (binary_quantization, "nearest_by_hamming"),
         (binary_quantization, "cosine_similarities"),
     ):
