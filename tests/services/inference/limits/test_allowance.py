@@ -56,7 +56,7 @@ def test_what_is_granted_is_used_once() -> None:
     assert (one.used, one.available) == (3, 4)
 
 
-def test_what_is_returned_is_not_available_while_the_claim_is_under_way() -> None:
+def test_what_a_claim_returns_is_not_available_meanwhile() -> None:
     one = _allowance()
     _leased(one, 3)
     one.tick()
@@ -66,7 +66,7 @@ def test_what_is_returned_is_not_available_while_the_claim_is_under_way() -> Non
     assert one.available == 0
 
 
-def test_what_a_request_waited_for_is_not_returned_before_it_wakes() -> None:
+def test_what_a_request_waited_for_is_not_returned() -> None:
     one = _allowance()
     one.want(3)
     _asked(one)
@@ -128,7 +128,7 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     assert one.remaining() == 37
 
 
-def test_what_was_not_used_is_given_back_within_its_window_alone() -> None:
+def test_what_was_not_used_is_given_back_within_its_window() -> None:
     one = _allowance()
     _leased(one, 5)
     window = one.window
@@ -198,7 +198,7 @@ def test_the_limit_in_force_replaces_that_of_the_identity() -> None:
     assert one.remaining() == 7
 
 
-def test_slots_that_are_not_renewed_are_lost_but_for_those_in_use() -> None:
+def test_slots_that_are_not_renewed_are_lost_unless_in_use() -> None:
     one = _allowance(SLOTS)
     _leased(one, 3)
     one.take(1, NOW_MS)
