@@ -163,6 +163,8 @@ async def test_without_an_answer_limited_requests_are_unavailable(
     for _ in range(2):
         with pytest.raises(GatewayError, match="no database"):
             await worker.admit(user)
+    key = Key(USER.kind, USER.id, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+    assert worker.leaser.allowance(key, 3).is_forgotten(NOW_MS)
     limits.fails = False
     await worker.admit(user)
 
