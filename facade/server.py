@@ -24,7 +24,7 @@ from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
-from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
@@ -97,6 +97,7 @@ class Facade:
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
+            usage=usage_pb2_grpc.UsageServiceStub(channel),
             identify=identify or _identify(channel, settings, source),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),

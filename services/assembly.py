@@ -12,7 +12,12 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, limits_pb2_grpc
+from gateway.accounts.v1 import (
+    accounts_pb2_grpc,
+    admin_pb2_grpc,
+    limits_pb2_grpc,
+    usage_pb2_grpc,
+)
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
@@ -23,6 +28,8 @@ from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
+from services.accounts.usage import servicer as usage
+from services.accounts.usage.assembly import UsageRecords
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
@@ -44,6 +51,7 @@ from services.inference.files import FileStore
 from services.inference.limits.assembly import Limiting
 from services.inference.limits.usage import no_price
 from services.inference.memory.turn_client import TurnClient
+from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
 from services.memory.responses import servicer as responses
@@ -75,6 +83,7 @@ class Services:
         self._server = server
         self._database = database
         self._drain_s = drain_s
+        self._usage: UsageRecords | None = None
         self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
@@ -146,6 +155,12 @@ class Services:
                 accounts.AccountsServicer(),
                 accounts.SERVICE_NAME,
             )
+            services._usage = UsageRecords.start(settings, database, source)
+            server.add(
+                usage_pb2_grpc.add_UsageServiceServicer_to_server,
+                services._usage.servicer,
+                usage.SERVICE_NAME,
+            )
             services._administration = Administration.start(
                 settings, database, source, identify_admin
             )
@@ -198,6 +213,7 @@ class Services:
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),
                 for_blobs,
+                UsageClient(channel, secrets.service_credential).send,
             )
             services._limiting = Limiting(
                 services._inference.engine,
@@ -243,6 +259,9 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._inference is not None:
+            # While the accounts service answers; what is used later waits in the journal.
+            await self._inference.record_usage()
         if self._limiting is not None:
             await self._limiting.stop()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
@@ -256,6 +275,7 @@ class Services:
             self._articles,
             self._memory,
             self._administration,
+            self._usage,
         ):
             if service is not None:
                 await service.stop()

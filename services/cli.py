@@ -19,6 +19,7 @@ from services import (
     keys_commands,
     limits_commands,
     memory_commands,
+    usage_commands,
     users_commands,
 )
 from services.console import FLAGS, WRONG, fail, print_table, read_settings
@@ -42,6 +43,7 @@ app.add_typer(articles_commands.groups, name="groups")
 app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(config, name="config")
+app.command("usage")(usage_commands.usage)
 
 
 def main() -> None:

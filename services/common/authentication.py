@@ -126,8 +126,10 @@ class ServiceAuthenticator:
     def __init__(self, credential: bytes | None) -> None:
         self._expected = service_authorization(credential).encode() if credential else None
 
-    def admit(self, authorization: str, user_id: str) -> Caller:
+    def admit(self, authorization: str, user_id: str, *, is_for_user: bool = True) -> Caller:
         """Return the caller that a call with this `authorization` is made for.
+
+        A call that is not `is_for_user` is made for the gateway itself, which is no user.
 
         Raises:
             GatewayError: `invalid_api_key` when it is not the gateway's own, or names nobody.
@@ -136,7 +138,7 @@ class ServiceAuthenticator:
             authorization.encode(), self._expected
         ):
             raise invalid_api_key("this call is the gateway's own")
-        if not user_id:
+        if is_for_user and not user_id:
             raise invalid_api_key("this call is for nobody")
         return Caller(user_id, "", accounts_pb2.PLAN_UNSPECIFIED)
 

@@ -22,6 +22,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{ULID()}"
 
 
+def time_prefix(prefix: str, time_ms: int) -> str:
+    """Return how ids begin that consist of `prefix`, a time, and more: they sort by the time."""
+    return f"{prefix}{max(0, time_ms):011x}"
+
+
 class _RandomBytes:
     """Random bytes of the system's, of which it is asked for many at a time."""
 
@@ -50,6 +55,9 @@ def new_response_id() -> str:
     """Return an id for a response: `resp_` and 48 hex digits."""
     return f"resp_{_random_bytes.take(24).hex()}"
 
+
+# Ids of usage records begin like this, and then with the time; see `time_prefix`.
+RECORD = "use_"
 
 # Ids of calls of the gateway's own tools begin like this: as Anthropic's calls of its own, and
 # told from them.

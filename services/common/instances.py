@@ -5,13 +5,13 @@ of it when the process ends, however it ends. So others of the same machine know
 that whatever a dead process held is free, and need not wait for a lease to end.
 """
 
-import fcntl
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from services.common.file_locks import is_at, try_lock
 from services.common.ids import Source
 from services.common.settings import SettingsError
 
@@ -46,7 +46,7 @@ class Instances:
                 name = source.new_id("")
                 descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
                 # Another process may have taken the file for a dead one's before it was locked.
-                if _lock(descriptor) and _is_at(descriptor, folder / name):
+                if try_lock(descriptor) and is_at(descriptor, folder / name):
                     return cls(folder, name, descriptor)
                 os.close(descriptor)
         except OSError as error:
@@ -64,7 +64,7 @@ class Instances:
             with suppress(FileNotFoundError):
                 descriptor = os.open(self._folder / name, os.O_RDWR)
                 try:
-                    if _lock(descriptor):
+                    if try_lock(descriptor):
                         for call in self.on_death:
                             await call(name)
                         os.unlink(self._folder / name)
@@ -76,19 +76,3 @@ class Instances:
         with suppress(FileNotFoundError):
             os.unlink(self._folder / self.name)
         os.close(self._descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    """Return whether a path still leads to the open file."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False

@@ -228,4 +228,13 @@ timeout_s = 10
 kept_s = 604800               # how long
 kept_bytes = 4294967296       # of all users together; the oldest go first
 kept_bytes_per_user = 536870912   # of one user
+
+[usage]                       # records of what requests used and cost, for `gateway usage`
+enabled = true
+write_every_s = 2             # how often the database gets them; until then they are in a journal
+                              # in data_dir/usage
+max_journal_bytes = 67108864  # of the journal of one process, some 300 bytes a request, while the
+                              # database does not answer; what goes beyond is not recorded
+keep_records_s = 2592000      # how long the record of a request is kept
+keep_days_s = 63158400        # how long the sums of a day are
 """

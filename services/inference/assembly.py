@@ -39,6 +39,9 @@ from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
+from services.inference.usage.metering import Metering
+from services.inference.usage.metrics import UsageMetrics
+from services.inference.usage.recorder import Send, UsageRecorder
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Inference:
         memories: TurnOpener,
         lease: Lease,
         reserve: DiskReserve,
+        send_usage: Send,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -76,6 +80,15 @@ class Inference:
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._without_responses: set[str] = set()  # addresses of servers
+        self._recorder = UsageRecorder(
+            settings.storage.data_dir,
+            settings.usage,
+            source,
+            lambda: self.engine.routes.costs,
+            send_usage,
+            UsageMetrics(counters),
+        )
+        self._metering = Metering(self._recorder if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, reserve)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter: Converter = PooledConverter(self._pool, _user)
@@ -92,7 +105,9 @@ class Inference:
             self._metrics,
             source.monotonic,
             self._adaptation(),
+            metering=self._metering,
         )
+        self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
         self._sweeper = ConversionSweeper(
             self._conversions,
@@ -114,12 +129,13 @@ class Inference:
         memories: TurnOpener,
         lease: Lease,
         reserve: DiskReserve,
+        send_usage: Send,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build the service; this does not wait for providers.
 
         `lease` is held by the process that deletes old conversions; `reserve` is the free disk
-        space that they must leave.
+        space that they must leave; `send_usage` stores usage records.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -133,7 +149,17 @@ class Inference:
             max_idle=limits.max_idle_upstream_connections,
         )
         return cls(
-            settings, secrets, source, counters, client, files, memories, lease, reserve, environ
+            settings,
+            secrets,
+            source,
+            counters,
+            client,
+            files,
+            memories,
+            lease,
+            reserve,
+            send_usage,
+            environ,
         )
 
     def reload(self, settings: Settings) -> None:
@@ -177,6 +203,10 @@ class Inference:
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
 
+    async def record_usage(self) -> None:
+        """Have the usage of all requests that have ended recorded, in some seconds at most."""
+        await self._recorder.settle()
+
     async def drain(self, within_s: float) -> None:
         """Wait up to `within_s` seconds until pending answers are stored in memory."""
         await self.engine.drain(within_s)
@@ -184,9 +214,11 @@ class Inference:
     async def stop(self) -> None:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
-        self._learning.cancel()
-        self._sweeping.cancel()
-        await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)
+        tasks = self._learning, self._sweeping, self._recording
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._recorder.close()
         await self._sweeper.stop()
         await self._pool.close()
         self._resolver.close()
@@ -198,6 +230,7 @@ class Inference:
             self._fetcher,
             Cache(self._conversions, self._metrics),
             self._metrics,
+            self._metering,
         )
 
     def _configured(self) -> dict[str, Provider]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from functools import lru_cache
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Served
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call, Provider
@@ -21,9 +22,12 @@ class Attempt:
         filters: what the answer passes, in order.
         left_out: how many remembered turns the request was shortened by.
         adapted: what was converted for the model.
+
+    Attributes:
+        usage: the latest that the provider has reported, or None.
     """
 
-    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider")
+    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "usage")
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class Attempt:
         self._filters = filters
         self._left_out = left_out
         self._adapted = adapted
+        self.usage: Usage | None = None
 
     @property
     def stream(self) -> bool:
@@ -71,6 +76,9 @@ class Attempt:
 
     def passed(self, batch: Batch) -> Batch:
         """Return the events of a batch that pass the filters, possibly none."""
+        for event in batch:
+            if event.HasField("usage"):
+                self.usage = event.usage
         for one in self._filters:
             batch = one.feed(batch)
         return batch

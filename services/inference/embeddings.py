@@ -6,6 +6,7 @@ one answer, and those of answers that a caller compares, are never mixed.
 
 from collections.abc import Mapping
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
@@ -54,7 +55,8 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
         routed.fallback_config.CopyFrom(request.fallback_config)
     plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
-    [batch] = await engine.runner(plan, attempts, whole=True).whole()
+    meter = engine.metering.begin(routed, endpoint="embeddings")
+    [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
     response = attempts.response
     response.served.CopyFrom(batch[0].whole.served)
     return response
@@ -119,6 +121,11 @@ def share_space(one: Target, other: Target) -> bool:
     if (one.provider, one.upstream) == (other.provider, other.upstream):
         return True
     return one.vector_space == other.vector_space != ""
+
+
+def embedding_usage(response: EmbedResponse) -> Usage | None:
+    """Return the usage that a provider reported with vectors, or None if it reported none."""
+    return None if response.estimated else Usage(input_tokens=response.input_tokens)
 
 
 class EmbeddingAttempts:
@@ -198,5 +205,5 @@ class _EmbeddingAttempt(Attempt):
 
     async def whole(self) -> Batch:
         """Ask the provider for vectors; return the event that stands for them."""
-        self._attempts.response = await self._provider.embed(self._embedding_call)
-        return [Event(whole=GenerateResponse())]
+        self._attempts.response = response = await self._provider.embed(self._embedding_call)
+        return [Event(whole=GenerateResponse(usage=embedding_usage(response)))]

@@ -5,10 +5,9 @@ providers in `providers`, retries and fallbacks in `fallback`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
-from typing import NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
@@ -22,6 +21,7 @@ from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory
 from services.inference import estimate, thinking, validation
+from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt import Batches
 from services.inference.attempt_factory import RequestAttempts
@@ -32,7 +32,7 @@ from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKe
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Plan, Plans
 from services.inference.fallback.policy import Uniform
-from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.run_context import OnEnd, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
 from services.inference.media import MediaRef, find_media, overriding_media
@@ -47,7 +47,8 @@ from services.inference.memory.split import check_steps, uses_memory
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
-from services.inference.providers.base import Call, Provider
+from services.inference.prepared_request import CheckedRequest, PreparedRequest
+from services.inference.providers.base import Call
 from services.inference.providers.heads import add_head, set_served_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
@@ -57,47 +58,7 @@ from services.inference.tools.loop import ToolLoop
 from services.inference.tools.offer import NOTHING, may_run_tools
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
-
-
-class _CheckedRequest(NamedTuple):
-    """A valid request, unchanged, and its plan.
-
-    Attributes:
-        plan: the steps that may answer.
-        providers: the providers, by name.
-        media: those of the request, where it uses no memory.
-        has_thoughts: whether there may be thinking in the conversation.
-        is_remembered: whether it uses memory.
-        web: runs the gateway's own tools.
-        offers_tools: whether a model may call some of them.
-        has_tool_calls: whether the conversation may hold calls of them.
-    """
-
-    plan: Plan
-    providers: Mapping[str, Provider]
-    media: Sequence[MediaRef]
-    has_thoughts: bool
-    is_remembered: bool
-    web: WebTools | None
-    offers_tools: bool
-    has_tool_calls: bool
-
-
-class _PreparedRequest(NamedTuple):
-    """A request whose files are in their places, ready for the steps of its plan.
-
-    Attributes:
-        plan: the steps that may answer.
-        providers: the providers, by name.
-        attempts: makes the attempts.
-        tools: makes the requests of rounds, and runs the tools that are called; None where no
-            tool of the gateway's is offered.
-    """
-
-    plan: Plan
-    providers: Mapping[str, Provider]
-    attempts: RequestAttempts
-    tools: tuple[Rounds, WebTools] | None
+from services.inference.usage.metering import NO_METER, Metering
 
 
 class Engine:
@@ -114,10 +75,12 @@ class Engine:
         monotonic: seconds of a clock that never goes back.
         adaptation: converts media for models that do not read them.
         uniform: random source for jitter.
+        metering: notes what requests use.
 
     Attributes:
         breakers: the circuit breakers of models.
         failure_log: writes the failures of providers to the log.
+        metering: notes what requests use.
         refusals: the fields that models reject.
     """
 
@@ -133,6 +96,7 @@ class Engine:
         monotonic: Callable[[], float],
         adaptation: Adaptation,
         uniform: Uniform = ids.uniform,
+        metering: Metering | None = None,
     ) -> None:
         self._limits = limits
         self.routes = routes
@@ -149,6 +113,7 @@ class Engine:
         self._attempt_log = AttemptLog(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
         self._uniform = uniform
+        self.metering = metering or Metering()
         self.refusals = Refusals()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -169,14 +134,16 @@ class Engine:
         is_known = self.routes.models.offers(key.provider, key.model)
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
-    async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
-        """Return one whole answer."""
+    async def generate(
+        self, given: GenerateRequest | LazyRequest, *, task: str = ""
+    ) -> GenerateResponse:
+        """Return one whole answer; `task` is what it does for another request, if it does."""
         request, lazy = self._split(given)
         if lazy is not None:
             return whole_of(await self._lazy_runner(lazy, whole=True).whole())
         checked = await self._checked(request)
         if not checked.is_remembered:
-            return await self._whole(await self._prepared(request, checked))
+            return await self._whole(await self._prepared(request, checked, task=task))
         async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
             response = await self._whole(await self._prepared(request, checked, turn))
             await turn.commit(response)
@@ -215,24 +182,36 @@ class Engine:
         """Wait for answers that are still to be remembered, so many seconds at most."""
         await self._committer.drain(within_s)
 
-    async def _whole(self, prepared: _PreparedRequest) -> GenerateResponse:
+    async def _whole(self, prepared: PreparedRequest) -> GenerateResponse:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return whole_of(await self.runner(prepared.plan, prepared.attempts, whole=True).whole())
+        return whole_of(await self._only_runner(prepared, whole=True).whole())
 
-    def _stream(self, prepared: _PreparedRequest) -> Batches:
+    def _stream(self, prepared: PreparedRequest) -> Batches:
         if prepared.tools is not None:
             return self._in_rounds(prepared, *prepared.tools, whole=False)
-        return self.runner(prepared.plan, prepared.attempts, whole=False).stream()
+        return self._only_runner(prepared, whole=False).stream()
+
+    def _only_runner(self, prepared: PreparedRequest, *, whole: bool) -> FallbackRunner:
+        """Return the run that is all of a request."""
+        return self.runner(
+            prepared.plan, prepared.attempts, whole=whole, on_end=prepared.meter.run_ended
+        )
 
     def _in_rounds(
-        self, prepared: _PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
+        self, prepared: PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
     ) -> Batches:
-        def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
-            return self.runner(plan, prepared.attempts, whole=whole, budget=budget)
+        meter = prepared.meter
 
-        loop = ToolLoop(prepared.plan, rounds, start_runner, web, self._metrics, whole=whole)
+        def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
+            return self.runner(
+                plan, prepared.attempts, whole=whole, budget=budget, on_end=meter.round_ended
+            )
+
+        loop = ToolLoop(
+            prepared.plan, rounds, start_runner, web, self._metrics, meter.end, whole=whole
+        )
         return loop.batches()
 
     def _lazy_runner(self, lazy: LazyRequest, *, whole: bool) -> FallbackRunner:
@@ -246,7 +225,8 @@ class Engine:
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
-        return self.runner(plan, attempts, whole=whole)
+        meter = self.metering.begin(lazy.request)
+        return self.runner(plan, attempts, whole=whole, on_end=meter.run_ended)
 
     def runner(
         self,
@@ -254,9 +234,10 @@ class Engine:
         attempts: AttemptFactory,
         *,
         whole: bool,
+        on_end: OnEnd,
         budget: RetryBudget | None = None,
     ) -> FallbackRunner:
-        """Return a run of a plan; without a `budget` it has the plan's."""
+        """Return a run of a plan, which calls `on_end`; without a `budget` it has the plan's."""
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
@@ -268,12 +249,13 @@ class Engine:
                 attempts,
                 self._attempt_log,
                 self._uniform,
+                on_end,
                 whole=whole,
                 budget=budget,
             )
         )
 
-    async def _remembered(self, request: GenerateRequest, checked: _CheckedRequest) -> Batches:
+    async def _remembered(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
         turn = await open_turn(request, self._memories, self._memory.inject_tokens)
         async with turn.closing_on_failure():
             batches = self._stream(await self._prepared(request, checked, turn))
@@ -281,7 +263,7 @@ class Engine:
             async for batch in committed:
                 yield batch
 
-    async def _counted(self, prepared: _PreparedRequest) -> CountTokensResponse:
+    async def _counted(self, prepared: PreparedRequest) -> CountTokensResponse:
         step = prepared.plan.steps[0]
         provider = prepared.providers[step.target.provider]
         if prepared.attempts.may_convert(step):
@@ -317,11 +299,11 @@ class Engine:
             served=served,
         )
 
-    async def _checked(self, request: GenerateRequest) -> _CheckedRequest:
+    async def _checked(self, request: GenerateRequest) -> CheckedRequest:
         mark(request)
         return await offload(self._check, request)
 
-    def _check(self, request: GenerateRequest) -> _CheckedRequest:
+    def _check(self, request: GenerateRequest) -> CheckedRequest:
         """Check a request and make its plan, without waiting."""
         kinds = validation.check(request)
         routes, plans = self._routed
@@ -333,12 +315,10 @@ class Engine:
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_passthrough = False
-            return _CheckedRequest(
-                plan, providers, (), True, True, routes.web, asks, has_tool_calls
-            )
+            return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
-        return _CheckedRequest(
+        return CheckedRequest(
             plan, providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
         )
 
@@ -379,15 +359,17 @@ class Engine:
     async def _prepared(
         self,
         request: GenerateRequest,
-        checked: _CheckedRequest,
+        checked: CheckedRequest,
         turn: OpenedTurn | None = None,
         *,
         counts: bool = False,
-    ) -> _PreparedRequest:
+        task: str = "",
+    ) -> PreparedRequest:
         """Make a request one that the models of its plan can be asked.
 
-        `counts` tells that no more than its tokens are wanted.
+        `counts` tells that no more than its tokens are wanted; `task` is as of `generate`.
         """
+        meter = NO_METER if counts else self.metering.begin(request, task=task)
         plan, providers = checked.plan, checked.providers
         media = checked.media
         conversation = None if turn is None else turn.conversation
@@ -417,7 +399,7 @@ class Engine:
                 self._adaptation.session,
                 request.multimodal,
                 self.routes,
-                self.generate,
+                partial(self.generate, task=DESCRIBE),
                 self._limits.max_body_bytes,
                 counts=counts,
             )
@@ -440,4 +422,4 @@ class Engine:
         tools = None
         if rounds is not None and checked.offers_tools and checked.web is not None:
             tools = rounds, checked.web
-        return _PreparedRequest(plan, providers, attempts, tools)
+        return PreparedRequest(plan, providers, attempts, tools, meter)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Dialect
 from services.common.settings import Roles
-from services.inference.pricing.costs import Costs
+from services.inference.pricing.costs import Costs, unknown_costs
 from services.inference.providers.base import Provider
 from services.inference.routing import Models
 from services.inference.tools.running import WebTools
@@ -55,7 +55,7 @@ class Routes:
     Attributes:
         models: the models that callers can name.
         providers: the providers by name.
-        costs: what answers cost; None where nobody counts that.
+        costs: what answers cost.
         responses: further adapters of providers, for requests of the dialect of responses.
         roles: models of internal tasks.
         web: the web tools, or None.
@@ -66,7 +66,7 @@ class Routes:
     roles: Roles = field(default_factory=Roles)
     web: WebTools | None = None
     responses: Mapping[str, ResponsesAdapter] = field(default_factory=dict)
-    costs: Costs | None = None
+    costs: Costs = field(default_factory=unknown_costs)
 
     @cached_property
     def _of_responses(self) -> Mapping[str, Provider]:

@@ -21,6 +21,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, invalid
+from services.inference.embeddings import embedding_usage
 from services.inference.engine import Engine
 from services.inference.providers.base import EmbeddingCall
 
@@ -97,6 +98,7 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     )
     try:
         made = await routes.providers[target.provider].embed(call)
+        engine.metering.add_embedding(target, embedding_usage(made))
     except UpstreamError as error:
         engine.failure_log.write(target.provider, error, {"model": model, "call": "embed"})
         raise

@@ -6,6 +6,7 @@ from typing import Any
 from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.limits import LIMITS
 from facade.dialects.admin.table import Arguments, Endpoint
+from facade.dialects.admin.usage import USAGE
 from gateway.accounts.v1 import accounts_pb2, admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 
@@ -248,7 +249,7 @@ _AUDIT: Sequence[Endpoint] = [
         query=bodies.AuditQuery,
     ),
 ]
-ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *LIMITS, *_AUDIT]
+ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *LIMITS, USAGE, *_AUDIT]
 
 
 def _page(given: Arguments) -> dict[str, Any]:

@@ -7,4 +7,4 @@ released are never changed.
 
 # The newest step. Known without Alembic, so that a process whose tables are up to date
 # does not load it.
-HEAD = "0012"
+HEAD = "0013"

@@ -368,6 +368,50 @@ CREATE TABLE audit_log (
 	request_id VARCHAR(128) NOT NULL,
 	CONSTRAINT pk_audit_log PRIMARY KEY (id)
 );
+CREATE TABLE usage_records (
+	id VARCHAR(64) NOT NULL,
+	time_ms BIGINT NOT NULL,
+	request_id VARCHAR(128) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	endpoint VARCHAR(16) NOT NULL,
+	requested_model VARCHAR(512) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	upstream_model VARCHAR(512) NOT NULL,
+	step VARCHAR(256) NOT NULL,
+	outcome SMALLINT NOT NULL,
+	requests SMALLINT NOT NULL,
+	attempts INTEGER NOT NULL,
+	first_content_ms BIGINT,
+	duration_ms BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT,
+	CONSTRAINT pk_usage_records PRIMARY KEY (id)
+);
+CREATE TABLE usage_days (
+	day INTEGER NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	requests BIGINT NOT NULL,
+	failed_requests BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL,
+	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);

@@ -32,6 +32,7 @@ from services.common.settings.sections import (
     Server,
     Storage,
     StorageLimits,
+    Usage,
 )
 from services.common.settings.tools import Tools, WebSearch
 
@@ -65,6 +66,7 @@ __all__ = [
     "Storage",
     "StorageLimits",
     "Tools",
+    "Usage",
     "WebSearch",
     "load",
     "parse",

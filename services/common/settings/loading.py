@@ -22,6 +22,7 @@ from services.common.settings.sections import (
     Roles,
     Server,
     Storage,
+    Usage,
 )
 from services.common.settings.tools import Tools
 
@@ -56,6 +57,7 @@ class Settings(Section):
     memory: Memory = Memory()
     tools: Tools = Tools()
     adaptation: Adaptation = Adaptation()
+    usage: Usage = Usage()
 
     @field_validator("providers", mode="before")
     @classmethod

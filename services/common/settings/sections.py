@@ -276,3 +276,13 @@ class Adaptation(Section):
     kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
     kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
     kept_bytes_per_user: Annotated[int, Field(ge=0)] = 512 << 20
+
+
+class Usage(Section):
+    """Records of what requests used and cost."""
+
+    enabled: bool = True
+    write_every_s: Annotated[float, Field(gt=0)] = 2
+    max_journal_bytes: Annotated[int, Field(ge=64 << 10)] = 64 << 20
+    keep_records_s: Annotated[float, Field(ge=86_400)] = 30 * 86_400
+    keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = 731 * 86_400

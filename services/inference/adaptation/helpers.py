@@ -19,7 +19,10 @@ from services.inference.conversion.parts import Source
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Target
 from services.inference.routes import Routes
+from services.inference.usage.metering import Metering
 
+# What the usage of a model says that describes images.
+DESCRIBE = "describe_image"
 # In place of a model's name: the engine embedded in the gateway.
 EMBEDDED = "embedded"
 
@@ -65,15 +68,19 @@ class Helpers:
         routes: resolves model names.
         generate: runs a request.
         metrics: counts the calls.
+        metering: notes what calls use that are no requests.
 
     Attributes:
         used: the helper calls so far.
     """
 
-    def __init__(self, routes: Routes, generate: Generate, metrics: Metrics) -> None:
+    def __init__(
+        self, routes: Routes, generate: Generate, metrics: Metrics, metering: Metering
+    ) -> None:
         self._routes = routes
         self._generate = generate
         self._metrics = metrics
+        self._metering = metering
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self.used: list[HelperUsage] = []
 
@@ -159,7 +166,7 @@ class Helpers:
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         self._use(
             HelperUsage(
-                task="describe_image",
+                task=DESCRIBE,
                 model=served.model,
                 provider=served.provider,
                 input_tokens=read,
@@ -185,16 +192,16 @@ class Helpers:
                 transcription = await provider.transcribe(target, source, language)
         except GatewayError as error:
             raise of_helper(path, "transcribe the recording", helper.name, error) from error
-        self._use(
-            HelperUsage(
-                task="transcribe_audio",
-                model=helper.name,
-                provider=target.provider,
-                input_tokens=transcription.input_tokens,
-                output_tokens=transcription.output_tokens,
-                seconds=transcription.seconds,
-            )
+        usage = HelperUsage(
+            task="transcribe_audio",
+            model=helper.name,
+            provider=target.provider,
+            input_tokens=transcription.input_tokens,
+            output_tokens=transcription.output_tokens,
+            seconds=transcription.seconds,
         )
+        self._use(usage)
+        self._metering.add_transcript(target, usage)
         return transcription.text
 
     def _use(self, usage: HelperUsage) -> None:

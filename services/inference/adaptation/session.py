@@ -31,6 +31,7 @@ from services.inference.fetching.fetched import Fetches
 from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
+from services.inference.usage.metering import Metering
 
 # Maximum size of one fetched medium, in bytes.
 _MAX_FETCHED = 20 << 20
@@ -48,12 +49,14 @@ class Adaptation:
         fetches: fetches media by URL.
         cache: stores results.
         metrics: counts conversions.
+        metering: notes what helper models use.
     """
 
     converter: Converter
     fetches: Fetches
     cache: Cache
     metrics: Metrics
+    metering: Metering
 
     def session(
         self,
@@ -125,7 +128,7 @@ class Session:
         self._metrics = adaptation.metrics
         self._fetches = adaptation.fetches
         self._multimodal = multimodal
-        self.helpers = Helpers(routes, generate, adaptation.metrics)
+        self.helpers = Helpers(routes, generate, adaptation.metrics, adaptation.metering)
         self._conversions = Conversions(
             adaptation.converter, adaptation.cache, self.helpers, multimodal, counts=counts
         )

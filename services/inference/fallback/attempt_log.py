@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from prometheus_client import Counter
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
@@ -29,26 +30,46 @@ _LEVELS: dict[Outcome, int] = {
 }
 
 
+class Attempted(Protocol):
+    """What an attempt tells of its answer.
+
+    Attributes:
+        usage: the latest that the provider has reported, or None.
+    """
+
+    usage: Usage | None
+
+
 class AttemptRecord:
     """One attempt, from its beginning to its one outcome.
 
     In a `with` block around what may fail it notes the failure.
 
     Attributes:
+        step: whose model is asked.
+        asked: the attempt, once it is made.
+        began: when it began, by the log's clock.
+        first_ms: milliseconds until the first content came; None before.
+        duration_ms: milliseconds until its outcome.
         outcome: None while the attempt is under way.
     """
 
-    __slots__ = ("_began", "_is_probe", "_log", "_ms", "_reason", "_status", "_step", "outcome")
+    __slots__ = (
+        *("_is_probe", "_log", "_reason", "_status"),
+        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
+    )
 
     def __init__(self, log: "AttemptLog", step: Step) -> None:
         self.outcome: Outcome | None = None
         self._log = log
-        self._step = step
+        self.step = step
+        self.asked: Attempted | None = None
+        self.first_ms: int | None = None
         self._is_probe = log.breakers.begin(step.key)
-        self._began = log.monotonic()
+        self.began = log.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
-        self._ms = 0
+        self.duration_ms = 0
 
     def __enter__(self) -> Self:
         return self
@@ -70,13 +91,14 @@ class AttemptRecord:
 
     def started(self) -> None:
         """Note that the first content has come."""
+        self.first_ms = int((self._log.monotonic() - self.began) * 1000)
         if self._is_probe:
-            self._log.breakers.answers(self._step.key)
+            self._log.breakers.answers(self.step.key)
 
     def served(self) -> None:
         """Note that the answer has come to its end."""
         if self.outcome is None:
-            self._log.breakers.succeeded(self._step.key)
+            self._log.breakers.succeeded(self.step.key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:
@@ -84,7 +106,7 @@ class AttemptRecord:
         if self.outcome is not None:
             return
         self._reason = error.reason
-        breakers, key = self._log.breakers, self._step.key
+        breakers, key = self._log.breakers, self.step.key
         if not isinstance(error, UpstreamError):
             # The caller's limit on the whole chain, which says little of this model.
             breakers.cancelled(key, self._is_probe)
@@ -98,44 +120,44 @@ class AttemptRecord:
         self._log.failure_log.write(
             key.provider,
             error,
-            {"step": self._step.step_id, "model": str(key), "ms": self._ms},
+            {"step": self.step.step_id, "model": str(key), "ms": self.duration_ms},
         )
 
     def cancelled(self) -> None:
         """Note that nobody wants the answer: the caller left, or another model was faster."""
         if self.outcome is None:
-            self._log.breakers.cancelled(self._step.key, self._is_probe)
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
         """Note that the provider cannot be sent the request; nothing was sent."""
         if self.outcome is None:
-            self._log.breakers.cancelled(self._step.key, self._is_probe)
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = error.reason
             self._close("unsupported")
 
     def attempt(self) -> Attempt:
         """Return the attempt as errors name it."""
         return Attempt(
-            step=self._step.step_id,
-            model=str(self._step.key),
+            step=self.step.step_id,
+            model=str(self.step.key),
             status=self._status,
             reason=self._reason,
-            duration_ms=self._ms,
+            duration_ms=self.duration_ms,
         )
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self._ms = round((self._log.monotonic() - self._began) * 1000)
-        self._log.count(self._step.key.provider, outcome)
+        self.duration_ms = round((self._log.monotonic() - self.began) * 1000)
+        self._log.count(self.step.key.provider, outcome)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {
-                "step": self._step.step_id,
-                "model": str(self._step.key),
+                "step": self.step.step_id,
+                "model": str(self.step.key),
                 "outcome": outcome,
-                "ms": self._ms,
+                "ms": self.duration_ms,
             }
             if self._reason:
                 told["reason"] = Reason.Name(self._reason).removeprefix("REASON_").lower()

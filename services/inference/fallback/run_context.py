@@ -1,6 +1,7 @@
 """What the steps of one fallback run share."""
 
 import asyncio
+from collections.abc import Callable
 
 from services.common.errors import GatewayError
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
@@ -9,6 +10,9 @@ from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.policy import Uniform
 from services.inference.stream.delivered import DeliveredPrefix
+
+# Called with the context of a run that has ended.
+OnEnd = Callable[["RunContext"], None]
 
 
 class RunContext:
@@ -25,10 +29,11 @@ class RunContext:
         records: of all attempts, in order.
         delivered: what of an answer that broke off has gone out, if any.
         retries: how many each step has had, by its index.
+        on_end: called once, when the run has ended.
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "log", "loop"),
+        *("attempts", "budget", "delivered", "log", "loop", "on_end"),
         *("plan", "records", "retries", "uniform", "whole"),
     )
 
@@ -39,6 +44,7 @@ class RunContext:
         attempts: AttemptFactory,
         log: AttemptLog,
         uniform: Uniform,
+        on_end: OnEnd,
         *,
         whole: bool,
         budget: RetryBudget | None = None,
@@ -54,6 +60,7 @@ class RunContext:
         self.records: list[AttemptRecord] = []
         self.delivered: DeliveredPrefix | None = None
         self.retries: dict[int, int] = {}
+        self.on_end = on_end
 
     def begin(self, step: Step) -> AttemptRecord:
         """Return the record of an attempt that begins."""

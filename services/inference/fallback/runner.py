@@ -53,7 +53,10 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered; `attempts` holds what was tried.
         """
-        return (await self._start()).head
+        try:
+            return (await self._start()).head
+        finally:
+            self._context.on_end(self._context)
 
     async def stream(self) -> Batches:
         """Return the answer as it comes; closing the iterator ends it at the provider.
@@ -61,7 +64,11 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered, or the answer broke off.
         """
-        started = await self._start()
+        try:
+            started = await self._start()
+        except BaseException:
+            self._context.on_end(self._context)
+            raise
         delivered = DeliveredPrefix() if self._context.plan.max_recovered is not None else None
         try:
             while True:
@@ -91,7 +98,10 @@ class FallbackRunner:
                     started.record.failed(error)
                     raise self._context.with_attempts(error) from None
         finally:
-            await started.close()
+            try:
+                await started.close()
+            finally:
+                self._context.on_end(self._context)
 
     async def _start(self) -> StartedAnswer:
         """Start an answer; a first attempt that takes no preparation goes straight out."""

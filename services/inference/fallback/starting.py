@@ -38,6 +38,7 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
+    record.asked = attempt
     try:
         with record:
             try:
@@ -129,7 +130,10 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
     kind = first.WhichOneof("kind")
     if kind == "start" or kind == "whole":
         step = context.plan.steps[index]
-        attempt.describe(getattr(first, kind).served, step.step_id, context.attempts_made())
+        answer = getattr(first, kind)
+        if kind == "whole" and answer.HasField("usage"):
+            attempt.usage = answer.usage
+        attempt.describe(answer.served, step.step_id, context.attempts_made())
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

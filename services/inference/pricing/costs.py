@@ -87,6 +87,11 @@ class Costs:
         return published_prices(served_by.base_url, name)
 
 
+def unknown_costs() -> Costs:
+    """Return costs of which none is known."""
+    return Costs({}, lambda name: None, lambda: 0)
+
+
 def _configured_price(price: settings.Price) -> Price:
     """Return the price of a section of the settings, whose fields are named like units."""
     given = price.model_dump(exclude_none=True)

@@ -5,6 +5,7 @@ is in its further figures, under each API's own names: tokens of audio, images a
 writes that last an hour, and searches of the web.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,10 @@ from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
 from services.inference.pricing.price import Counts, Unit
 
 _MOST = 2**53
+# What figures that say something of that have. Most say nothing, and are not parsed.
+_BILLED_APART = re.compile(
+    rb'(?:1h_input_tokens|web_search_requests|audio_tokens|image_tokens)" ?: ?[1-9]|okensDetails"'
+)
 
 # Gemini's names of media.
 _INPUT_MEDIA = {"AUDIO": Unit.INPUT_AUDIO, "IMAGE": Unit.INPUT_IMAGE, "VIDEO": Unit.INPUT_VIDEO}
@@ -27,30 +32,51 @@ _OUTPUT_MEDIA = {
 
 def counts_of(usage: Usage) -> Counts:
     """Return what a provider bills for an answer with this usage."""
-    further = _further(usage)
+    return counts_from(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_creation_input_tokens,
+        usage.reasoning_tokens,
+        further_counts(usage),
+    )
+
+
+def counts_from(
+    read: int, wrote: int, cached: int, cached_anew: int, reasoning: int, further: Counts
+) -> Counts:
+    """Return what a provider bills for tokens of the canonical usage.
+
+    Args:
+        read: tokens of input that came from no cache and went into none.
+        wrote: tokens of output.
+        cached: tokens from the cache.
+        cached_anew: tokens put into the cache.
+        reasoning: those of the output.
+        further: what is billed apart, of which tokens are among those above; see `further_counts`.
+    """
     counts: dict[Unit, int] = {}
+    further = dict(further)
     _take(
         counts,
-        usage.cache_creation_input_tokens,
+        cached_anew,
         Unit.CACHE_WRITE,
         {Unit.CACHE_WRITE_1H: further.pop(Unit.CACHE_WRITE_1H, 0)},
     )
     _take(
         counts,
-        usage.cache_read_input_tokens,
+        cached,
         Unit.CACHED_INPUT,
         {unit: further.pop(unit, 0) for unit in _CACHED_MEDIA.values()},
     )
     _take(
         counts,
-        usage.input_tokens,
+        read,
         Unit.INPUT,
         {unit: further.pop(unit, 0) for unit in _INPUT_MEDIA.values()},
     )
     media = {unit: further.pop(unit, 0) for unit in _OUTPUT_MEDIA.values()}
-    _take(
-        counts, usage.output_tokens, Unit.OUTPUT, {Unit.REASONING: usage.reasoning_tokens} | media
-    )
+    _take(counts, wrote, Unit.OUTPUT, {Unit.REASONING: reasoning} | media)
     return {unit: count for unit, count in (counts | further).items() if count}
 
 
@@ -71,9 +97,9 @@ def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit,
     counts[rest] = tokens
 
 
-def _further(usage: Usage) -> dict[Unit, int]:
-    """Return what the further figures of a usage say."""
-    if not usage.HasField("extra"):
+def further_counts(usage: Usage) -> Counts:
+    """Return what the further figures of a usage say is billed apart."""
+    if not usage.HasField("extra") or _BILLED_APART.search(usage.extra.json) is None:
         return {}
     try:
         told = orjson.loads(usage.extra.json)
@@ -99,7 +125,7 @@ def _further(usage: Usage) -> dict[Unit, int]:
         # Those of the prompt include those of the cache.
         uncached = _INPUT_MEDIA[medium]
         found[uncached] = max(0, found[uncached] - found.get(cached, 0))
-    return found
+    return {unit: count for unit, count in found.items() if count}
 
 
 def _number(told: Mapping[str, Any], *path: str) -> int:

@@ -53,6 +53,7 @@ class ToolLoop:
         start_runner: creates the fallback runner of a round.
         tools: runs tool calls.
         metrics: counts rounds and calls.
+        on_end: called once, when the answer has ended.
         whole: whether rounds are not streamed.
     """
 
@@ -63,6 +64,7 @@ class ToolLoop:
         start_runner: StartRunner,
         tools: WebTools,
         metrics: Metrics,
+        on_end: Callable[[], None],
         *,
         whole: bool,
     ) -> None:
@@ -71,6 +73,7 @@ class ToolLoop:
         self._start_runner = start_runner
         self._tools = tools
         self._metrics = metrics
+        self._on_end = on_end
         self._whole = whole
         self._citations = citations_of(rounds.dialect)
         self._budget: RetryBudget | None = None
@@ -119,6 +122,7 @@ class ToolLoop:
                 number += 1
         finally:
             self._metrics.tool_rounds.observe(number)
+            self._on_end()
 
     def _round(self, runner: FallbackRunner, *, is_first: bool) -> Round:
         def is_own(name: str) -> bool:

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
 from services.accounts.limits import tables as limits
+from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.common import database, leases, migrations, secrets
 from services.common.database import (
@@ -72,6 +73,8 @@ TABLES = {
     background.summaries,
     profile.facts,
     profile.sources,
+    usage.records,
+    usage.days,
     stored.responses,
     stored.contents,
     stored.output_items,

@@ -19,6 +19,7 @@ from services.inference.conversion.parts import (
 )
 from services.inference.fetching.fetched import Fetched
 from services.inference.metrics import Metrics
+from services.inference.usage.metering import Metering
 
 DAMAGED = b"damaged"
 
@@ -130,7 +131,9 @@ class FailingStore:
 def adaptation(metrics: Metrics | None = None) -> Adaptation:
     """Return what converts as `FakeConverter` does."""
     metrics = metrics or Metrics(CollectorRegistry())
-    return Adaptation(FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics)
+    return Adaptation(
+        FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics, Metering()
+    )
 
 
 def picture(content: bytes) -> bytes:

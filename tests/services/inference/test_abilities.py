@@ -18,6 +18,7 @@ from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
+from tests.services.inference.fake_usage import no_usage
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
@@ -113,6 +114,7 @@ async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
             FakeMemories(),
             FreeLease(),
             DiskReserve(Path(), 0),
+            no_usage,
             {},
         )
         try:

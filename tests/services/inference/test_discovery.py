@@ -17,6 +17,7 @@ from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
+from tests.services.inference.fake_usage import no_usage
 from tests.waiting import until
 
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
@@ -179,6 +180,7 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
             FakeMemories(),
             FreeLease(),
             DiskReserve(Path(), 0),
+            no_usage,
             {},
         )
 
@@ -250,6 +252,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             FakeMemories(),
             FreeLease(),
             DiskReserve(Path(), 0),
+            no_usage,
             {},
         )
         try:
@@ -271,6 +274,7 @@ async def test_settings_read_again_take_effect():
         FakeMemories(),
         FreeLease(),
         DiskReserve(Path(), 0),
+        no_usage,
         {},
     )
     try:

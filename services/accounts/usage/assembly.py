@@ -1,0 +1,41 @@
+"""Builds the usage service from settings."""
+
+import asyncio
+from typing import Self
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.usage.servicer import UsageServicer
+from services.accounts.usage.sweeper import UsageSweeper
+from services.common.ids import Source
+from services.common.settings import Settings
+from services.common.sweeping import sweeper_lease
+
+# Usage is deleted by the day, and looked through some times in one.
+_SWEEP_EVERY_S = 3_600.0
+
+
+class UsageRecords:
+    """The usage records of a gateway, their sweeper at work.
+
+    Attributes:
+        servicer: answers calls.
+    """
+
+    def __init__(self, servicer: UsageServicer, sweeper: UsageSweeper) -> None:
+        self.servicer = servicer
+        self._sweeper = sweeper
+        self._sweeping = asyncio.create_task(sweeper.run())
+
+    @classmethod
+    def start(cls, settings: Settings, database: AsyncEngine, source: Source) -> Self:
+        """Build it over a migrated database."""
+        lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, source)
+        sweeper = UsageSweeper(database, lease, _SWEEP_EVERY_S, settings.usage, source)
+        return cls(UsageServicer(database), sweeper)
+
+    async def stop(self) -> None:
+        """End the sweeper."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()

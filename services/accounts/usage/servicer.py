@@ -1,0 +1,48 @@
+"""Usage over gRPC."""
+
+from typing import Any
+
+import grpc
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import usage_pb2
+from gateway.accounts.v1.usage_pb2 import (
+    RecordUsageRequest,
+    RecordUsageResponse,
+    ReportUsageRequest,
+    ReportUsageResponse,
+)
+from gateway.accounts.v1.usage_pb2_grpc import UsageServiceServicer
+from services.accounts.usage.recording import add_records
+from services.accounts.usage.reporting import report
+from services.common.errors import invalid
+
+SERVICE_NAME = usage_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name
+
+MAX_RECORDS = 1_000
+
+
+class UsageServicer(UsageServiceServicer):
+    """Implements `usage.proto`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def RecordUsage(
+        self, request: RecordUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> RecordUsageResponse:
+        """Add records."""
+        if not 1 <= len(request.records) <= MAX_RECORDS:
+            raise invalid("records", f"records: takes 1 to {MAX_RECORDS:,}")
+        for index, record in enumerate(request.records):
+            if not record.id or record.time_ms <= 0 or not record.outcome:
+                raise invalid(
+                    f"records[{index}]", f"records[{index}]: id, time or outcome is missing"
+                )
+        return RecordUsageResponse(added=await add_records(self._engine, request.records))
+
+    async def ReportUsage(
+        self, request: ReportUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> ReportUsageResponse:
+        """Sum up usage."""
+        return await report(self._engine, request)

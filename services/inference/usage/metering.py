@@ -1,0 +1,234 @@
+"""Notes what one request uses at providers, until it ends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gateway.accounts.v1.usage_pb2 import UsageOutcome
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common import logs
+from services.common.authentication import Caller, caller
+from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.run_context import RunContext
+from services.inference.pricing.counts import further_counts
+from services.inference.providers.base import Target
+from services.inference.usage.lines import CANCELLED, FAILED, SERVED
+
+_ENDPOINTS: Mapping[Dialect.ValueType, str] = {
+    conversation_pb2.DIALECT_UNSPECIFIED: "generate",
+    conversation_pb2.DIALECT_OPENAI: "chat",
+    conversation_pb2.DIALECT_ANTHROPIC: "messages",
+    conversation_pb2.DIALECT_RESPONSES: "responses",
+}
+_TASK = "task"
+_OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}
+_NO_MODEL = (("", "", "", None),)
+
+
+class LineWriter(Protocol):
+    """Writes lines of the journal, and knows the time."""
+
+    def now(self) -> float:
+        """Return the time in Unix seconds."""
+
+    def write(self, line: tuple[Any, ...]) -> None:
+        """Write a line, the values of `UsedLine` as a plain tuple; it never fails."""
+
+
+class Meter:
+    """The meter of a request whose usage nobody records."""
+
+    __slots__ = ()
+
+    def round_ended(self, context: RunContext) -> None:
+        """Note what a run used that is not the whole request."""
+
+    def run_ended(self, context: RunContext) -> None:
+        """Note what the only run used, and record the request."""
+
+    def end(self) -> None:
+        """Record the request, which has ended."""
+
+
+NO_METER = Meter()
+
+
+class RequestMeter(Meter):
+    """What one request uses.
+
+    Every request has one, so that it does no more than it must before the request ends.
+
+    Args:
+        writer: gets a line when the request has ended.
+        owner: its caller.
+        request: what is asked for.
+        task: what is done for another request; else "".
+        endpoint: what was called, where the request's dialect does not say it.
+    """
+
+    __slots__ = ("_endpoint", "_id", "_owner", "_records", "_request", "_task", "_writer")
+
+    def __init__(
+        self, writer: LineWriter, owner: Caller, request: GenerateRequest, task: str, endpoint: str
+    ) -> None:
+        self._writer = writer
+        self._owner = owner
+        self._request = request
+        self._task = task
+        self._endpoint = endpoint
+        self._id = logs.request_id.get()
+        self._records: list[AttemptRecord] = []
+
+    def round_ended(self, context: RunContext) -> None:
+        """Note what a run used that is not the whole request."""
+        self._records += context.records
+
+    def run_ended(self, context: RunContext) -> None:
+        """Note what the only run used, and record the request."""
+        self._records = context.records
+        self.end()
+
+    def end(self) -> None:
+        """Record the request, which has ended."""
+        records, owner, request = self._records, self._owner, self._request
+        outcome, step, attempts, duration_ms = FAILED, self._task, 0, 0
+        first_ms: int | None = None
+        used: Sequence[tuple[Any, ...]] = _NO_MODEL
+        if records:
+            main = records[-1]
+            outcome = _OUTCOMES.get(main.outcome, FAILED)
+            step = step or main.step.step_id
+            first_ms, duration_ms = main.first_ms, main.duration_ms
+            if len(records) == 1:
+                attempts = 0 if main.outcome == "unsupported" else 1
+                used = (_used(main),)
+            else:
+                attempts = sum([record.outcome != "unsupported" for record in records])
+                used = _all_used(records)
+                before_ms = int(1000 * (main.began - records[0].began))
+                duration_ms += before_ms
+                first_ms = None if first_ms is None else before_ms + first_ms
+        self._writer.write(
+            (
+                self._writer.now(),
+                self._id,
+                owner.user_id,
+                owner.team_id,
+                owner.key_id,
+                self._endpoint or (_ENDPOINTS[request.dialect] if owner.key_id else _TASK),
+                request.model,
+                step,
+                outcome,
+                attempts,
+                first_ms,
+                duration_ms,
+                self._task != "",
+                used,
+            )
+        )
+
+
+class Metering:
+    """Makes the meters of requests.
+
+    Args:
+        writer: writes lines; None where usage is not recorded.
+    """
+
+    def __init__(self, writer: LineWriter | None = None) -> None:
+        self._writer = writer
+
+    def begin(self, request: GenerateRequest, *, task: str = "", endpoint: str = "") -> Meter:
+        """Return the meter of a request of the current task's caller, which begins.
+
+        Args:
+            request: what is asked for.
+            task: what it is done for, if it is a part of another request.
+            endpoint: what was called; by default the endpoint of the request's dialect.
+        """
+        owner = caller.get(None)
+        if self._writer is None or owner is None:
+            return NO_METER
+        return RequestMeter(self._writer, owner, request, task, endpoint)
+
+    def add_transcript(self, target: Target, usage: HelperUsage) -> None:
+        """Record a recording that was transcribed for a request."""
+        further = {"audio_hour": round(usage.seconds * 1000)} if usage.seconds > 0 else None
+        told: int | None = usage.input_tokens
+        if not (further or usage.input_tokens or usage.output_tokens):
+            told = None
+        elif further and (usage.input_tokens or usage.output_tokens):
+            further = None
+        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, further)
+        self._add_part(target.name, usage.task, used)
+
+    def add_embedding(self, target: Target, usage: Usage | None) -> None:
+        """Record vectors that were made for the gateway's own work."""
+        told = (None,) if usage is None else (usage.input_tokens,)
+        self._add_part(target.name, "", (*_named(target), *told))
+
+    def _add_part(self, requested: str, task: str, used: tuple[Any, ...]) -> None:
+        writer, owner = self._writer, caller.get(None)
+        if writer is None or owner is None:
+            return
+        endpoint = "generate" if owner.key_id else _TASK
+        writer.write(
+            (
+                *(writer.now(), logs.request_id.get()),
+                *(owner.user_id, owner.team_id, owner.key_id, endpoint, requested, task),
+                *(SERVED, 1, None, 0, task != "", (used,)),
+            )
+        )
+
+
+def _all_used(records: Sequence[AttemptRecord]) -> Sequence[tuple[Any, ...]]:
+    """Return what each model used in all attempts, the last one's first."""
+    found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+    for record in reversed(records):
+        used = _used(record)
+        key = used[:3]
+        before = found.get(key)
+        if before is None or before[3] is None:
+            # Attempts that cost nothing, as far as is known, say nothing of other models.
+            if not found or used[3] is not None or before is not None:
+                found[key] = used
+        elif used[3] is not None:
+            found[key] = (*key, *_added(before[3:], used[3:]))
+    return list(found.values())
+
+
+def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
+    further = dict(one[5] or {})
+    for unit, count in (other[5] or {}).items():
+        further[unit] = further.get(unit, 0) + count
+    return [*(a + b for a, b in zip(one[:5], other[:5], strict=True)), further or None]
+
+
+def _used(record: AttemptRecord) -> tuple[Any, ...]:
+    """Return what the model of an attempt used, in the order of `UsedModel`."""
+    asked = record.asked
+    usage = None if asked is None else asked.usage
+    target = record.step.target
+    if usage is None:
+        return (target.name, target.provider, target.upstream, None)
+    return (
+        target.name,
+        target.provider,
+        target.upstream,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_creation_input_tokens,
+        usage.reasoning_tokens,
+        _further(usage) if usage.HasField("extra") else None,
+    )
+
+
+def _further(usage: Usage) -> dict[str, int] | None:
+    """Return what is billed apart, by the names of units."""
+    return {unit.value: count for unit, count in further_counts(usage).items()} or None
+
+
+def _named(target: Target) -> tuple[str, str, str]:
+    return target.name, target.provider, target.upstream

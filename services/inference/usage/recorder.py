@@ -1,0 +1,184 @@
+"""Has what requests used recorded: lines go to the journal at once, and to the database in batches.
+
+A line is written to the journal before the answer of its request ends. Every few seconds the
+journal's file is closed, and the records of its lines are sent to the accounts service, which
+leaves those out that it has; then the file is deleted. What cannot be sent is sent later, also what
+processes of the same data folder left that have ended.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from orjson import OPT_APPEND_NEWLINE, dumps
+
+from gateway.accounts.v1.usage_pb2 import UsageRecord
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+from services.common.ids import Source
+from services.common.settings import Usage
+from services.inference.pricing.costs import Costs
+from services.inference.usage.journal import Journal
+from services.inference.usage.lines import decoded
+from services.inference.usage.metrics import UsageMetrics
+from services.inference.usage.records import records_of
+
+# Lines that are made records at a time: that keeps the event loop for some milliseconds.
+_LINES_AT_ONCE = 200
+_RECORDS_AT_ONCE = 500
+# Lines that are held in memory while the disk takes none.
+_MAX_HELD = 10_000
+_SETTLE_S = 5.0
+# Rounds between two searches for files of processes that have ended.
+_ROUNDS_PER_SEARCH = 5
+# What sending a batch again may cure.
+_PASSING = frozenset({errors_pb2.REASON_UNAVAILABLE, errors_pb2.REASON_TIMEOUT})
+
+log = logging.getLogger(__name__)
+
+# Stores a batch of records; one that fails is sent again.
+Send = Callable[[Sequence[UsageRecord]], Awaitable[None]]
+
+
+class UsageRecorder:
+    """Records what the requests of this process use; see `metering.LineWriter`.
+
+    Args:
+        data_dir: the data folder.
+        settings: how often records are written, and what the journal may take.
+        source: clock and ids.
+        costs: returns what answers cost by the settings in force.
+        send: stores a batch.
+        metrics: counts tokens, costs, and what is lost.
+
+    Attributes:
+        metrics: the same.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        settings: Usage,
+        source: Source,
+        costs: Callable[[], Costs],
+        send: Send,
+        metrics: UsageMetrics,
+    ) -> None:
+        self._name = source.new_id("")
+        self._journal = Journal(data_dir, self._name, settings.max_journal_bytes)
+        self._every_s = settings.write_every_s
+        self._costs = costs
+        self._send = send
+        self.metrics = metrics
+        self._append = self._journal.append
+        self._held: list[bytes] = []
+        self._is_disk_failing = False
+        self._numbers = itertools.count()
+        self.now = source.now
+
+    def write(self, line: tuple[Any, ...]) -> None:
+        """Write a line to the journal, or hold it where the disk takes none; it never fails."""
+        try:
+            content = dumps(line, option=OPT_APPEND_NEWLINE)
+            if self._append(content):
+                return
+        except TypeError as error:
+            log.error("usage cannot be written", extra={"error": str(error)})
+        except OSError as error:
+            if not self._is_disk_failing:
+                log.error("the journal of usage cannot be written", extra={"error": str(error)})
+            self._is_disk_failing = True
+            if len(self._held) < _MAX_HELD:
+                self._held.append(content)
+                return
+        self.metrics.dropped.inc()
+
+    async def run(self) -> None:
+        """Have lines recorded for ever."""
+        for number in itertools.count():
+            try:
+                await self.flush(takes_over=number % _ROUNDS_PER_SEARCH == 0)
+            except GatewayError as error:
+                log.warning("usage is recorded later", extra={"error": error.message})
+            except Exception:
+                log.exception("usage could not be recorded")
+            await asyncio.sleep(self._every_s)
+
+    async def flush(self, *, takes_over: bool = False) -> None:
+        """Have all lines recorded, and with `takes_over` those of processes that have ended.
+
+        Raises:
+            GatewayError: unavailable; what was not recorded is tried again the next time.
+        """
+        self._is_disk_failing = False
+        self._journal.rotate()
+        self.metrics.journal_bytes.set(self._journal.closed_bytes)
+        held, self._held = self._held, []
+        if held:
+            try:
+                await self._record(f"{self._name}-m{next(self._numbers)}", held)
+            except GatewayError:
+                self._held = [*held, *self._held][:_MAX_HELD]
+                raise
+        while (file := self._journal.oldest()) is not None:
+            await self._record(file.name, file.lines())
+            self._journal.remove_oldest()
+        self.metrics.journal_bytes.set(self._journal.closed_bytes)
+        if takes_over:
+            await self._take_over()
+
+    async def settle(self) -> None:
+        """Have all lines recorded before the process ends, in some seconds at most."""
+        try:
+            async with asyncio.timeout(_SETTLE_S):
+                await self.flush()
+        except (GatewayError, TimeoutError) as error:
+            log.warning("usage is left to another process", extra={"error": str(error)})
+
+    def close(self) -> None:
+        """Leave what is not recorded to another process, or the next start."""
+        self._journal.close()
+
+    async def _take_over(self) -> None:
+        for file in self._journal.abandoned():
+            try:
+                await self._record(file.name, file.lines())
+            except BaseException:
+                file.release()
+                raise
+            file.remove()
+            log.info("usage of a process that has ended was recorded", extra={"file": file.name})
+
+    async def _record(self, file: str, lines: Iterable[bytes]) -> None:
+        """Send the records of the lines of a file."""
+        numbered = enumerate(lines)
+        while chunk := list(itertools.islice(numbered, _LINES_AT_ONCE)):
+            records = self._records(file, chunk)
+            for start in range(0, len(records), _RECORDS_AT_ONCE):
+                await self._send_batch(records[start : start + _RECORDS_AT_ONCE])
+
+    async def _send_batch(self, batch: Sequence[UsageRecord]) -> None:
+        try:
+            await self._send(batch)
+        except GatewayError as error:
+            if error.reason in _PASSING:
+                raise
+            log.error("usage records were refused", extra={"error": error.message})
+            self.metrics.dropped.inc(len(batch))
+        else:
+            self.metrics.count(batch)
+
+    def _records(self, file: str, lines: Iterable[tuple[int, bytes]]) -> Sequence[UsageRecord]:
+        costs = self._costs()
+        made: list[UsageRecord] = []
+        for number, content in lines:
+            try:
+                made += records_of(decoded(content), file, number, costs)
+            except (ValueError, TypeError) as error:
+                # Of another version, perhaps. It must not hold up the others.
+                log.error("a line of usage cannot be read", extra={"error": str(error)})
+                self.metrics.dropped.inc()
+        return made

@@ -1,0 +1,99 @@
+"""`gateway usage`: what requests used and cost."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from services.console import on_database, print_table
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from gateway.accounts.v1.usage_pb2 import UsageSum
+
+Grouping = Literal["day", "user", "team", "key", "model", "provider"]
+
+_PAGE_SIZE = 1_000
+_COLUMNS = (
+    *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
+    *("cache_written_tokens", "reasoning_tokens", "unpriced"),
+)
+
+
+def usage(
+    by: Annotated[Grouping, typer.Option("--by", help="What to sum up by.")] = "day",
+    first: Annotated[
+        str, typer.Option("--from", metavar="DAY", help="First day (UTC), as 2026-11-01.")
+    ] = "",
+    last: Annotated[str, typer.Option("--to", metavar="DAY", help="Last day (UTC).")] = "",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+) -> None:
+    """Say what requests used and cost, in US dollars.
+
+    UNPRICED counts answers whose price is not known: their cost is in no sum.
+    """
+    sums = on_database(lambda engine, _: _sums(engine, by, first, last))
+    if as_json:
+        _print_json(sums, by)
+    elif as_csv:
+        _print_csv(sums, by)
+    else:
+        _print_table(sums, by)
+
+
+async def _sums(engine: "AsyncEngine", by: Grouping, first: str, last: str) -> "list[UsageSum]":
+    from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, UsageGrouping
+    from services.accounts.usage.reporting import report
+
+    request = ReportUsageRequest(
+        by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"),
+        from_day=first,
+        to_day=last,
+        page_size=_PAGE_SIZE,
+    )
+    found: list[UsageSum] = []
+    while True:
+        page = await report(engine, request)
+        found += page.sums
+        if not page.next_page_token:
+            return found
+        request.page_token = page.next_page_token
+
+
+def _print_table(sums: "list[UsageSum]", by: Grouping) -> None:
+    heading = (by.upper(), "REQUESTS", "FAILED", "INPUT", "OUTPUT", "CACHED", "COST", "UNPRICED")
+    rows: list[tuple[str, ...]] = [heading]
+    for one in sums:
+        counts = (
+            *(one.requests, one.failed_requests, one.input_tokens, one.output_tokens),
+            one.cached_tokens,
+        )
+        cost = f"${one.cost_dollars}"
+        rows.append((one.name or one.group or "-", *map(str, counts), cost, str(one.unpriced)))
+    print_table(rows)
+
+
+def _print_csv(sums: "list[UsageSum]", by: Grouping) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([by, "name", *_COLUMNS, "cost_dollars"])
+    for one in sums:
+        counts = [getattr(one, name) for name in _COLUMNS]
+        writer.writerow([_cell(one.group), _cell(one.name), *counts, one.cost_dollars])
+
+
+def _print_json(sums: "list[UsageSum]", by: Grouping) -> None:
+    import orjson
+
+    for one in sums:
+        counts = {name: getattr(one, name) for name in _COLUMNS}
+        line = {by: one.group, "name": one.name or None, **counts, "cost": one.cost_dollars}
+        typer.echo(orjson.dumps(line).decode())
+
+
+def _cell(text: str) -> str:
+    """Return a text of callers as a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,0 +1,41 @@
+"""Usage records for tests."""
+
+from typing import Any
+
+from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_SERVED, UsageRecord
+
+DAY_MS = 86_400_000
+# 2026-11-23 00:00 UTC
+MIDNIGHT_MS = 20_780 * DAY_MS
+
+
+def record(number: int, **fields: Any) -> UsageRecord:
+    """Return a record with an id of its number."""
+    given: dict[str, Any] = {
+        "id": f"use_{number:05}",
+        "time_ms": MIDNIGHT_MS,
+        "request_id": f"req_{number}",
+        "user_id": "user_1",
+        "key_id": "key_1",
+        "endpoint": "chat",
+        "requested_model": "fast",
+        "model": "fast",
+        "provider": "openai",
+        "upstream_model": "gpt-4o",
+        "step": "primary",
+        "outcome": USAGE_OUTCOME_SERVED,
+        "attempts": 1,
+        "first_content_ms": 5,
+        "duration_ms": 9,
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cost_pusd": 350_000_000,
+    }
+    return UsageRecord(**{name: value for name, value in (given | fields).items()})
+
+
+def unpriced(number: int, **fields: Any) -> UsageRecord:
+    """Return a record without a cost."""
+    made = record(number, **fields)
+    made.ClearField("cost_pusd")
+    return made

@@ -1,0 +1,222 @@
+"""The recorder: every line is recorded, whatever fails in between, and none twice."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gateway.accounts.v1.usage_pb2 import UsageRecord
+from services.common.errors import GatewayError, invalid, unavailable
+from services.common.ids import Source
+from services.common.settings import Price, Provider, Usage
+from services.inference.pricing.costs import Costs
+from services.inference.usage import recorder as module
+from services.inference.usage.journal import FOLDER
+from services.inference.usage.lines import FAILED, SERVED
+from services.inference.usage.metrics import UsageMetrics
+from services.inference.usage.recorder import UsageRecorder
+
+PROVIDERS = {
+    "p": Provider(kind="openai", base_url="http://x", price=Price.model_validate({"input": 1}))
+}
+NOW_MS = 1_795_435_200_000
+
+
+class Database:
+    """Takes batches; counts records as the accounts service does, each id once."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, UsageRecord] = {}
+        self.batches = 0
+        self.failures: list[GatewayError] = []
+        self.fails_after: int | None = None
+
+    async def send(self, batch: Sequence[UsageRecord]) -> None:
+        self.batches += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        for record in batch:
+            self.records.setdefault(record.id, record)
+        if self.fails_after is not None and self.batches >= self.fails_after:
+            # The answer is lost, the records are not.
+            raise unavailable("the connection was lost")
+
+    @property
+    def tokens(self) -> list[int]:
+        return sorted(record.input_tokens for record in self.records.values())
+
+
+def line(tokens: int | None = 1, outcome: Any = SERVED, **further: int) -> tuple[Any, ...]:
+    used = [["fast", "p", "up", tokens, 0, 0, 0, 0, further or None]]
+    head = [
+        NOW_MS / 1000,
+        "req",
+        "user",
+        "team",
+        "key",
+        "chat",
+        "fast",
+        "primary",
+        outcome,
+        1,
+        5,
+        9,
+    ]
+    return (*head, False, used)
+
+
+def recorder(folder: Path, database: Database, **settings: Any) -> UsageRecorder:
+    def costs() -> Costs:
+        return Costs(PROVIDERS, lambda name: None, lambda: NOW_MS)
+
+    metrics = UsageMetrics(CollectorRegistry())
+    return UsageRecorder(folder, Usage(**settings), Source(), costs, database.send, metrics)
+
+
+def dropped(there: UsageRecorder) -> float:
+    counter = there.metrics.dropped
+    return sum(s.value for m in counter.collect() for s in m.samples if s.name.endswith("_total"))
+
+
+async def test_lines_become_records_with_costs(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    there.write(line(7))
+    await there.flush()
+    [record] = database.records.values()
+    assert (record.user_id, record.team_id, record.key_id) == ("user", "team", "key")
+    assert (record.model, record.provider, record.upstream_model) == ("fast", "p", "up")
+    assert (record.input_tokens, record.cost_pusd) == (7, 7_000_000)
+    assert (record.first_content_ms, record.duration_ms, record.attempts) == (5, 9, 1)
+    assert os.listdir(tmp_path / FOLDER) == []
+
+
+async def test_costs_that_are_not_known_are_missing(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    for one in (line(None), line(None, FAILED), line(1, SERVED, web_search=1)):
+        there.write(one)
+    await there.flush()
+    costs = [
+        record.cost_pusd if record.HasField("cost_pusd") else None
+        for record in database.records.values()
+    ]
+    assert costs == [None, 0, None]
+
+
+async def test_lines_wait_while_the_database_is_down(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    database.failures = [unavailable("down"), unavailable("down")]
+    for tokens in (1, 2):
+        there.write(line(tokens))
+        with pytest.raises(GatewayError):
+            await there.flush()
+    there.write(line(3))
+    await there.flush()
+    assert database.tokens == [1, 2, 3]
+
+
+async def test_a_batch_whose_answer_was_lost_counts_once(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    for tokens in range(500):
+        there.write(line(tokens))
+    database.fails_after = 2
+    with pytest.raises(GatewayError):
+        await there.flush()
+    database.fails_after = None
+    await there.flush()
+    assert database.tokens == list(range(500))
+
+
+async def test_another_process_records_what_was_left(tmp_path: Path) -> None:
+    database, down = Database(), Database()
+    there = recorder(tmp_path, down)
+    for tokens in (1, 2):
+        there.write(line(tokens))
+    down.fails_after = 1
+    with pytest.raises(GatewayError):
+        await there.flush()
+    there.write(line(3))
+    other = recorder(tmp_path, database)
+    await other.flush(takes_over=True)
+    assert database.records == {}
+    there.close()  # which lets go of the files, as its death does
+    await other.flush(takes_over=True)
+    assert database.tokens == [1, 2, 3]
+    # Those that were stored have the same ids.
+    assert down.records.keys() <= database.records.keys()
+    assert os.listdir(tmp_path / FOLDER) == []
+
+
+async def test_a_refused_batch_is_counted_and_not_repeated(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    database.failures = [invalid("records[0]", "wrong")]
+    there.write(line(1))
+    await there.flush()
+    there.write(line(2))
+    await there.flush()
+    assert (database.tokens, dropped(there)) == ([2], 1)
+
+
+async def test_what_is_no_line_is_counted(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    surrogate, unknown = ("\ud800",), line(1, thoughts=1)
+    for one in ((), ("a",), surrogate, unknown, line(1)):
+        there.write(one)
+    await there.flush()
+    assert (database.tokens, dropped(there)) == ([1], 4)
+
+
+async def test_without_a_disk_lines_are_held_in_memory(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).write_text("in the way")
+    database = Database()
+    there = recorder(tmp_path, database)
+    there.write(line(1))
+    database.failures = [unavailable("down")]
+    with pytest.raises(GatewayError):
+        await there.flush()
+    there.write(line(2))
+    await there.flush()
+    assert (database.tokens, dropped(there)) == ([1, 2], 0)
+
+
+async def test_without_disk_and_database_losses_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MAX_HELD", 2)
+    (tmp_path / FOLDER).write_text("in the way")
+    there = recorder(tmp_path, Database())
+    for tokens in range(5):
+        there.write(line(tokens))
+    assert dropped(there) == 3
+
+
+async def test_a_full_journal_drops_and_counts(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database, max_journal_bytes=64 << 10)
+    size = len(orjson.dumps(line(1))) + 1
+    for _ in range(2 * (64 << 10) // size):
+        there.write(line(1))
+    await there.flush()
+    assert dropped(there) > 0
+    assert len(database.tokens) == (64 << 10) // size
+
+
+async def test_settling_leaves_the_rest_to_others(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    there.write(line(1))
+    database.failures = [unavailable("down")]
+    await there.settle()
+    there.close()
+    other = recorder(tmp_path, database)
+    await other.flush(takes_over=True)
+    assert database.tokens == [1]
