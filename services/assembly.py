@@ -49,7 +49,6 @@ from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
 from services.inference.limits.assembly import Limiting
-from services.inference.limits.usage import no_price
 from services.inference.memory.turn_client import TurnClient
 from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
@@ -222,7 +221,7 @@ class Services:
                 secrets,
                 source,
                 CollectorRegistry(),
-                no_price,
+                services._inference.cost_of,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
@@ -259,11 +258,11 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._limiting is not None:
+            await self._limiting.stop()
         if self._inference is not None:
             # While the accounts service answers; what is used later waits in the journal.
             await self._inference.record_usage()
-        if self._limiting is not None:
-            await self._limiting.stop()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()

@@ -9,6 +9,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.ids import Source
@@ -202,6 +203,10 @@ class Inference:
         self._shown.update((provider, name) for provider in new for name in new[provider])
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
+
+    def cost_of(self, usage: Usage, provider: str, model: str) -> int | None:
+        """Return the cost of an answer by the settings in force; see `Costs.cost_of`."""
+        return self.engine.routes.costs.cost_of(usage, provider, model)
 
     async def record_usage(self) -> None:
         """Have the usage of all requests that have ended recorded, in some seconds at most."""

@@ -85,17 +85,24 @@ class Spenders:
         async def ask_on() -> None:
             for number in numbers:
                 if number in due:
-                    self.kill()
+                    await self.kill()
                 await self.ask(number, stream=number % 3 == 0)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(CALLERS):
                 group.create_task(ask_on())
 
-    def kill(self) -> None:
-        """Kill a worker."""
-        family = processes.family(self.at.process.pid)
-        os.kill(processes.of_modules(family, [WORKER])[WORKER], signal.SIGKILL)
+    async def kill(self) -> None:
+        """Kill a worker, once there is one: those that were killed are being replaced."""
+
+        def worker() -> int | None:
+            family = processes.family(self.at.process.pid)
+            try:
+                return processes.of_modules(family, [WORKER]).get(WORKER)
+            except FileNotFoundError:  # one has just ended
+                return None
+
+        os.kill(await until(worker, within_s=SOON_S, every_s=0.02), signal.SIGKILL)
 
     def rows(self, query: str) -> list[Any]:
         """Return rows of the database."""

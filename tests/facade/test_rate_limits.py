@@ -14,6 +14,7 @@ import pytest_asyncio
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.accounts.limits.rules import Limits, SubjectKind
 from services.common.settings import Storage
+from services.inference.assembly import Inference
 from tests.limited_callers import (
     CHAT,
     HELLO,
@@ -34,7 +35,7 @@ VERSION = {"compat-version": "2023-06-01"}
 PRICE = 1_000_000
 
 
-def _price(usage: Usage, provider: str, model: str) -> int | None:
+def _price(inference: Inference, usage: Usage, provider: str, model: str) -> int | None:
     if (provider, model) != ("sandbox", "sandbox/echo"):
         return None
     return PRICE * (usage.input_tokens + usage.output_tokens)
@@ -44,7 +45,7 @@ def _price(usage: Usage, provider: str, model: str) -> int | None:
 async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LimitedGateways]:
     """A gateway whose clock stands 20 s before the end of a minute."""
     folder = tmp_path_factory.mktemp("gateway")
-    with patch("services.assembly.no_price", _price):
+    with patch.object(Inference, "cost_of", _price):
         async with limited_gateways(folder, Storage(data_dir=folder)) as one:
             yield one
 

@@ -78,7 +78,11 @@ def _row(record: UsageRecord) -> Row:
         record.attempts,
         record.first_content_ms if record.HasField("first_content_ms") else None,
         record.duration_ms,
-        *(min(getattr(record, name), _BIGGEST) for name in TOKENS),
+        min(record.input_tokens, _BIGGEST),
+        min(record.output_tokens, _BIGGEST),
+        min(record.cached_tokens, _BIGGEST),
+        min(record.cache_written_tokens, _BIGGEST),
+        min(record.reasoning_tokens, _BIGGEST),
         record.cost_pusd if record.HasField("cost_pusd") else None,
     )
 

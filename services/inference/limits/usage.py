@@ -84,7 +84,3 @@ class UsageMeter:
         if end is not End.COMPLETE or self._usage is None:
             usage.output_tokens = max(usage.output_tokens, self._written)
         return usage
-
-
-def no_price(usage: Usage, provider: str, model: str) -> None:
-    """Return None: no price is known."""

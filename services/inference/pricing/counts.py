@@ -55,6 +55,15 @@ def counts_from(
         reasoning: those of the output.
         further: what is billed apart, of which tokens are among those above; see `further_counts`.
     """
+    if not further:
+        thoughts = min(reasoning, wrote)
+        return {
+            Unit.INPUT: read,
+            Unit.OUTPUT: wrote - thoughts,
+            Unit.CACHED_INPUT: cached,
+            Unit.CACHE_WRITE: cached_anew,
+            Unit.REASONING: thoughts,
+        }
     counts: dict[Unit, int] = {}
     further = dict(further)
     _take(
