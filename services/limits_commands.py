@@ -154,11 +154,15 @@ def _dollars(pusd: int | None) -> str:
 
 
 def _pusd(dollars: str | None) -> int | None:
-    from services.common.money import MAX_PUSD, parse_dollars
+    from services.accounts.limits.rules import MAX_AMOUNT
+    from services.common.money import PER_DOLLAR, parse_dollars
 
     if dollars is None:
         return None
     try:
-        return parse_dollars(dollars)
+        amount = parse_dollars(dollars)
     except ValueError as error:
-        fail(f"{dollars}: {error}, at most {MAX_PUSD // 10**12:,}", WRONG)
+        fail(f"{dollars}: {error}", WRONG)
+    if amount > MAX_AMOUNT:
+        fail(f"{dollars}: takes at most {MAX_AMOUNT // PER_DOLLAR:,} US dollars", WRONG)
+    return amount

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from gateway.accounts.v1 import admin_pb2
 from services.common import errors, logs
 from services.common.authentication import (
     Identify,
@@ -33,21 +35,27 @@ from services.common.inprocess.context import OverError
 
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-# What the gateway's own credential opens, and nothing else does.
-_SERVICE_ONLY = frozenset(
-    {
-        "/gateway.inference.v1.InferenceService/RunTask",
-        "/gateway.accounts.v1.LimitService/Lease",
-    }
-)
-# The same, of calls that are made for no user.
-_FOR_NO_USER = ("/gateway.accounts.v1.UsageService/RecordUsage",)
 
-# What admin keys open, and nothing else does.
-_ADMIN_ONLY = (
-    "/gateway.accounts.v1.AdminService/",
-    "/gateway.accounts.v1.UsageService/ReportUsage",
-)
+
+class _Credential(Enum):
+    """What opens a method that takes no user's key."""
+
+    GATEWAY = "the gateway's own, for a user"
+    GATEWAY_ALONE = "the gateway's own, for nobody"
+    ADMIN = "an admin key"
+
+
+# A credential opens the methods that are here under it, and no others.
+_CREDENTIALS = {
+    "/gateway.inference.v1.InferenceService/RunTask": _Credential.GATEWAY,
+    "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
+    "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
+    "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
+    **{
+        f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
+        for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
+    },
+}
 
 # Serializes a response that is a message, or that makes one of itself.
 _SERIALIZE = methodcaller("SerializeToString")
@@ -94,16 +102,17 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             return handler
         try:
             authorization, user_id = _take_over(handler_call_details.invocation_metadata)
-            if method in _SERVICE_ONLY:
-                caller.set(self._door.admit(authorization, user_id))
-            elif method.startswith(_FOR_NO_USER):
-                caller.set(self._door.admit(authorization, "", is_for_user=False))
-            elif method.startswith(_ADMIN_ONLY):
-                caller.set(await self._identify_admin(authorization))
-            else:
+            credential = _CREDENTIALS.get(method)
+            if credential is None:
                 key = bearer_key(authorization)
                 caller.set(await self._identify(key))
                 caller_key.set(key)
+            elif credential is _Credential.GATEWAY:
+                caller.set(self._door.admit(authorization, user_id))
+            elif credential is _Credential.GATEWAY_ALONE:
+                caller.set(self._door.admit(authorization, "", is_for_user=False))
+            else:
+                caller.set(await self._identify_admin(authorization))
         except Exception as error:
             return self._refusal(handler, error)
         known = self._wrapped.get(method)

@@ -4,13 +4,17 @@ import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import pytest_asyncio
 
-from facade.dialects.admin import ENDPOINTS
+from facade.dialects.admin import ENDPOINTS, bodies
 from services.accounts.admin.admin_keys import AdminKeyRepository, hash_admin_key, make_admin_key
+from services.accounts.admin.audit import SUBJECT_KINDS
+from services.accounts.admin.keys import MAX_GRACE_S
+from services.accounts.limits.rules import MAX_AMOUNT
+from services.accounts.plans import PLANS
 from services.common.database import open_engine
 from services.common.ids import Source
 from services.common.settings import Storage
@@ -49,6 +53,13 @@ async def done(gateway: Gateway, method: str, path: str, body: Any = None) -> An
     status, answer = await call(gateway, method, path, body)
     assert status == 200, answer
     return answer
+
+
+async def test_choices_and_bounds_are_those_of_the_service() -> None:
+    assert get_args(bodies.PlanName) == tuple(PLANS)
+    assert get_args(bodies.Kind) == SUBJECT_KINDS
+    assert bodies.MAX_GRACE_S == MAX_GRACE_S
+    assert bodies.MAX_AMOUNT == MAX_AMOUNT
 
 
 async def test_a_key_is_created_and_opens_the_gateway(gateway: Gateway) -> None:
@@ -163,7 +174,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
     assert {nothing[name] for name in LIMITED} == {None}
     wanted = {
         "requests_per_minute": 60,
-        "tokens_per_minute": 2**63 - 1,
+        "tokens_per_minute": MAX_AMOUNT,
         "concurrent_requests": 0,
         "spend_per_day": "0.000000000001",
         "spend_per_month": "999999.5",
@@ -199,7 +210,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         ("PUT", "/keys/{}/limits", {"spend_per_day": 1}, "spend_per_day"),
         ("PUT", "/keys/{}/limits", {"spend_per_day": "1e3"}, "spend_per_day"),
         ("PUT", "/keys/{}/limits", {"spend_per_day": "-1"}, "spend_per_day"),
-        ("PUT", "/keys/{}/limits", {"requests_per_minute": 1 << 63}, "requests_per_minute"),
+        ("PUT", "/keys/{}/limits", {"requests_per_minute": MAX_AMOUNT + 1}, "requests_per_minute"),
         ("PUT", "/keys/{}/limits", {"requests_per_minute": 1.5}, "requests_per_minute"),
         ("PUT", "/keys/{}/limits", {"allowed_models": ["a*b"]}, "allowed_models[0]"),
         ("GET", "/keys?limit=0", None, "limit"),

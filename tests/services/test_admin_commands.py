@@ -112,9 +112,12 @@ def test_limits_that_cannot_be_set_are_told(gateway: Command) -> None:
     for line in ("limits show", "limits clear --user ada --team lab"):
         assert "name one of --key, --user and --team" in gateway.refused(line, status=2)
     assert "at least one" in gateway.refused("limits set --user ada", status=2)
-    for amount in ("1e3", "ten", "12.5.1", "9999999"):
+    for amount in ("1e3", "ten", "12.5.1", "99999999"):
         told = gateway.refused(f"limits set --user ada --spend-per-day {amount}", status=2)
         assert f"{amount}: takes US dollars" in told
+    told = gateway.refused("limits set --user ada --spend-per-month 4000001", status=2)
+    assert "at most 4,000,000" in told
+    gateway("limits set --user ada --spend-per-month 4000000")
     assert "allowed_models[0]" in gateway.refused("limits set --user ada --model a*b")
     assert "nobody is called 'bob'" in gateway.refused("limits set --user bob --model a")
 

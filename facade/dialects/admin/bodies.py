@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from services.common.money import MAX_PUSD
-
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
 MAX_GRACE_S = 30 * 86_400
+# Of a limit; a test keeps it in step with the service.
+MAX_AMOUNT = 4 * 10**18
 
 # The names of the plans; a test keeps them in step with the proto.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
@@ -80,9 +80,9 @@ class AuditQuery(Page):
     subject_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
-_Amount = Annotated[int, Field(ge=0, le=MAX_PUSD)] | None
+_Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)] | None
 _MONEY = "Decimal US dollars, with at most 12 decimals,"
-# Less than the nine million dollars of a 64-bit integer.
+# Less than the four million dollars that a limit may have.
 Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,12})?$")]
 _LABEL = Annotated[str, Field(max_length=128)]
 _EXPIRY = "Unix seconds in the future; null: it does not expire."

@@ -13,10 +13,9 @@ from services.inference.limits.refusals import limit_reached
 from services.inference.limits.subjects import SPEND, Need, needs_of
 from services.inference.limits.windows import Window
 
-# How often, and after what pause, slots are asked for again: another worker may keep one for its
-# next request, and returns it within the pause.
-_RETRIES = 2
-_PAUSE_S = 2 * RETURN_AFTER_S
+# The pause after which slots are asked for again: another worker may keep one for its next request,
+# and returns it within the pause.
+_PAUSE_S = 3 * RETURN_AFTER_S
 
 
 class Admission:
@@ -53,7 +52,7 @@ class Admission:
                 counts cannot be read.
         """
         needs = needs_of(limits, tokens)
-        retries = _RETRIES
+        may_wait = True
         while True:
             lacking = self._lacking(needs)
             if not lacking:
@@ -61,9 +60,9 @@ class Admission:
             refused = self._refused(lacking)
             if refused is not None:
                 slots = self._leaser.allowance(refused.key, refused.limit)
-                if not (slots.is_slots and retries and slots.limit):
+                if not (slots.is_slots and may_wait and slots.limit):
                     raise self._refusal(refused, needs, dialect)
-                retries -= 1
+                may_wait = False
                 await self._pause(_PAUSE_S)
                 self._leaser.allowance(refused.key, refused.limit).doubt()
                 continue
@@ -169,7 +168,7 @@ class Permit:
                 allowance.settle(-need.taken, window, now_ms)
                 if allowance.is_scarce:
                     self._leaser.return_soon(key)
-            if allowance.available < 0:
+            if allowance.is_overdrawn:
                 self._leaser.note(key)
 
 

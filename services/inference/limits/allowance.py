@@ -11,8 +11,6 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
 from services.inference.limits.windows import Window, window_of
 
-# How long the last answer about what is left is taken as still true.
-_FRESH_MS: Final = 1_000
 # What is kept available after a tick: what so many ticks such as the last one would use.
 _TICKS_AHEAD: Final = 2
 # Of the limit, the part that must be left over for anything to be kept for the next requests.
@@ -39,6 +37,7 @@ class Allowance:
     Args:
         measure: what is counted.
         limit: the limit, as far as this worker knows.
+        fresh_ms: how long the last answer about what is left is taken as still true.
         slot_lease_ms: how long slots of requests under way are held without another claim.
         now_ms: the time.
 
@@ -51,12 +50,14 @@ class Allowance:
 
     __slots__ = (
         "_active_at_ms",
+        "_fresh_ms",
         "_held",
         "_lease_ends_ms",
         "_least",
         "_remaining",
         "_sent",
         "_slot_lease_ms",
+        "_takes_in_tick",
         "_target",
         "_told_at_ms",
         "_used_in_tick",
@@ -69,17 +70,25 @@ class Allowance:
     )
 
     def __init__(
-        self, measure: Measure.ValueType, limit: int, slot_lease_ms: int, now_ms: int
+        self,
+        measure: Measure.ValueType,
+        limit: int,
+        *,
+        fresh_ms: int,
+        slot_lease_ms: int,
+        now_ms: int,
     ) -> None:
         self.measure = measure
         self.limit = limit
         self.used = 0
         self.wanted = 0
         self._waiting = 0
+        self._fresh_ms = fresh_ms
         self._slot_lease_ms = slot_lease_ms
         self._active_at_ms = now_ms
         self._target = 0
         self._used_in_tick = 0
+        self._takes_in_tick = 0
         self._least = 0
         self._sent: Ask | None = None
         self._begin(window_of(measure, now_ms))
@@ -91,7 +100,7 @@ class Allowance:
         self._lease_ends_ms = 0
         # What no worker held when this worker was last told, and when that was.
         self._remaining = 0
-        self._told_at_ms = -_FRESH_MS
+        self._told_at_ms: int | None = None
 
     @property
     def is_slots(self) -> bool:
@@ -115,6 +124,7 @@ class Allowance:
         """Use what is available; `advance` and look first."""
         self.used += amount
         self._used_in_tick += amount
+        self._takes_in_tick += 1
         self._active_at_ms = now_ms
 
     def settle(self, change: int, window: Window, now_ms: int) -> None:
@@ -134,12 +144,13 @@ class Allowance:
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
         """Return whether no worker had `amount` left, as far as was heard a moment ago."""
-        is_fresh = now_ms < self._told_at_ms + _FRESH_MS
+        told_at_ms = self._told_at_ms
+        is_fresh = told_at_ms is not None and now_ms < told_at_ms + self._fresh_ms
         return is_fresh and amount > max(0, self.available) + self._remaining
 
     def doubt(self) -> None:
         """Take what was last heard as outdated, so that it is asked anew."""
-        self._told_at_ms = -_FRESH_MS
+        self._told_at_ms = None
 
     def remaining(self) -> int:
         """Return about how much the subject may still use in the window, at any worker."""
@@ -160,16 +171,26 @@ class Allowance:
         """Whether other workers may lack what this one keeps for its next requests."""
         return self._remaining * _SCARCE <= self.limit
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether other workers should hear at once that more was used than is leased."""
+        return self.available < 0 and -self.available * _SCARCE >= self._remaining
+
     def tick(self) -> None:
         """End a tick: what it used is the measure for what is kept available."""
-        self._target = _TICKS_AHEAD * self._used_in_tick
-        self._used_in_tick = 0
+        # What a single request took tells nothing about the next.
+        self._target = _TICKS_AHEAD * self._used_in_tick if self._takes_in_tick > 1 else 0
+        self._used_in_tick = self._takes_in_tick = 0
 
     def _kept(self) -> int:
         """Return how much should be available for the next requests."""
-        if self._told_at_ms > 0 and self.is_scarce:
+        if self._told_at_ms is not None and self.is_scarce:
             return 0
-        return self.used if self.is_slots else self._target
+        if self.is_slots:
+            return self.used // 2
+        # A tick that has begun may already use more than the last one.
+        so_far = self._used_in_tick if self._takes_in_tick > 1 else 0
+        return max(self._target, so_far)
 
     def is_forgotten(self, now_ms: int) -> bool:
         """Return whether nothing of this has to be kept in memory any longer."""
@@ -194,7 +215,7 @@ class Allowance:
         keeps = available if self._waiting else min(available, target)
         amount = max(0, self.wanted - available)
         is_low = self.wanted > available or 2 * available < target
-        ahead = max(0, target - available) if is_low and not self.is_slots else 0
+        ahead = max(0, target - available) if is_low else 0
         if self.is_slots and self._held:
             is_due = now_ms > self._lease_ends_ms - self._slot_lease_ms * 2 // 3
         else:

@@ -54,7 +54,7 @@ class Leaser:
     Args:
         client: leases them.
         now_ms: the time in Unix milliseconds.
-        tick_s: seconds of a tick.
+        tick_s: seconds of a tick; for as long it is believed that nothing is left.
         slot_lease_s: seconds for which slots are held without another claim.
     """
 
@@ -69,6 +69,7 @@ class Leaser:
         self._client = client
         self._now_ms = now_ms
         self._tick_s = tick_s
+        self._fresh_ms = int(1000 * tick_s)
         self._slot_lease_ms = int(1000 * slot_lease_s)
         self._allowances: dict[Key, Allowance] = {}
         self._due: dict[Key, Allowance] = {}
@@ -85,7 +86,13 @@ class Leaser:
         """
         found = self._allowances.get(key)
         if found is None:
-            found = Allowance(key.measure, limit, self._slot_lease_ms, self._now_ms())
+            found = Allowance(
+                key.measure,
+                limit,
+                fresh_ms=self._fresh_ms,
+                slot_lease_ms=self._slot_lease_ms,
+                now_ms=self._now_ms(),
+            )
             self._allowances[key] = found
             if self._ticking is None and not self._is_closed:
                 self._ticking = asyncio.get_running_loop().call_later(self._tick_s, self._tick)

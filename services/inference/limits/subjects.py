@@ -73,8 +73,9 @@ def needs_of(limits: Sequence[SubjectLimits], tokens: int) -> list[Need]:
     return needs
 
 
-def _order(need: Need) -> int:
-    return -need.key.measure
+def _order(need: Need) -> tuple[bool, int]:
+    measure = need.key.measure
+    return measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS, -measure
 
 
 def refused_model(

@@ -87,8 +87,11 @@ class InferenceServiceServicer:
         the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
         its images (REASON_NO_VISION_MODEL), or the provider refused it
         (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
-        (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the caller's limits do not allow a model that it names.
+        RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, REASON_BUDGET_EXCEEDED): a limit of the key, its
+        user or the user's team is reached. UNAVAILABLE (REASON_UNAVAILABLE): the caller has limits,
+        and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
         _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
         INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
         """
@@ -130,7 +133,7 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that callers can name. Never waits for a provider.
+        """Lists the models that the caller can name, and may by its limits. Never waits for a provider.
 
         Statuses: OK.
         """
@@ -141,7 +144,8 @@ class InferenceServiceServicer:
     def GetModel(self, request, context):
         """Describes one model, by any name that Generate would take.
 
-        Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+        Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name, or the
+        caller's limits do not allow it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -151,7 +155,7 @@ class InferenceServiceServicer:
         """Runs a task of the gateway's own with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the
-        metadata entry `x-user-id`; that credential opens no other call.
+        metadata entry `x-user-id`; no other call of this service takes that credential.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.

@@ -43,8 +43,11 @@ class InferenceServiceStub:
     the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
     its images (REASON_NO_VISION_MODEL), or the provider refused it
     (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
-    (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the caller's limits do not allow a model that it names.
+    RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, REASON_BUDGET_EXCEEDED): a limit of the key, its
+    user or the user's team is reached. UNAVAILABLE (REASON_UNAVAILABLE): the caller has limits,
+    and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
     """
@@ -70,20 +73,21 @@ class InferenceServiceStub:
     of another vector space.
     """
     ListModels: _grpc.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]
-    """Lists the models that callers can name. Never waits for a provider.
+    """Lists the models that the caller can name, and may by its limits. Never waits for a provider.
 
     Statuses: OK.
     """
     GetModel: _grpc.UnaryUnaryMultiCallable[_inference_pb2.GetModelRequest, _inference_pb2.GetModelResponse]
     """Describes one model, by any name that Generate would take.
 
-    Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+    Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name, or the
+    caller's limits do not allow it.
     """
     RunTask: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]
     """Runs a task of the gateway's own with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
-    metadata entry `x-user-id`; that credential opens no other call.
+    metadata entry `x-user-id`; no other call of this service takes that credential.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
     NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
@@ -106,8 +110,11 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
     its images (REASON_NO_VISION_MODEL), or the provider refused it
     (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
-    (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the caller's limits do not allow a model that it names.
+    RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, REASON_BUDGET_EXCEEDED): a limit of the key, its
+    user or the user's team is reached. UNAVAILABLE (REASON_UNAVAILABLE): the caller has limits,
+    and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
     """
@@ -133,20 +140,21 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     of another vector space.
     """
     ListModels: _aio.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Lists the models that callers can name. Never waits for a provider.
+    """Lists the models that the caller can name, and may by its limits. Never waits for a provider.
 
     Statuses: OK.
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_inference_pb2.GetModelRequest, _inference_pb2.GetModelResponse]  # type: ignore[assignment]
     """Describes one model, by any name that Generate would take.
 
-    Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+    Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name, or the
+    caller's limits do not allow it.
     """
     RunTask: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]  # type: ignore[assignment]
     """Runs a task of the gateway's own with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
-    metadata entry `x-user-id`; that credential opens no other call.
+    metadata entry `x-user-id`; no other call of this service takes that credential.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
     NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
@@ -172,8 +180,11 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
         its images (REASON_NO_VISION_MODEL), or the provider refused it
         (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
-        (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the caller's limits do not allow a model that it names.
+        RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, REASON_BUDGET_EXCEEDED): a limit of the key, its
+        user or the user's team is reached. UNAVAILABLE (REASON_UNAVAILABLE): the caller has limits,
+        and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
         _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
         INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
         """
@@ -223,7 +234,7 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inference_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inference_pb2.ListModelsResponse, _abc.Awaitable[_inference_pb2.ListModelsResponse]]:
-        """Lists the models that callers can name. Never waits for a provider.
+        """Lists the models that the caller can name, and may by its limits. Never waits for a provider.
 
         Statuses: OK.
         """
@@ -236,7 +247,8 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_inference_pb2.GetModelResponse, _abc.Awaitable[_inference_pb2.GetModelResponse]]:
         """Describes one model, by any name that Generate would take.
 
-        Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+        Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name, or the
+        caller's limits do not allow it.
         """
 
     @_abc_1.abstractmethod
@@ -248,7 +260,7 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Runs a task of the gateway's own with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the
-        metadata entry `x-user-id`; that credential opens no other call.
+        metadata entry `x-user-id`; no other call of this service takes that credential.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.

@@ -8,7 +8,7 @@ from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import MAX_AMOUNT, Limits, SubjectKind
 from services.accounts.repository import AccountRepository
 from tests.services.accounts.refusals import conflict, invalid, not_found
 
@@ -108,7 +108,7 @@ async def test_limits_of_each_kind_are_set_and_cleared(
     made = await keys.create(NewKey("ada", "lab"))
     subject_id = {"key": made.info.id, "user": made.info.user_id, "team": made.info.team_id}[kind]
     assert await limits.get(kind, subject_id) == Limits()
-    wanted = Limits(tokens_per_minute=0, spend_per_day_pusd=2**63 - 1, allowed_models=())
+    wanted = Limits(tokens_per_minute=0, spend_per_day_pusd=MAX_AMOUNT, allowed_models=())
     await limits.set(kind, subject_id, wanted)
     assert await limits.get(kind, subject_id) == wanted
     caller = await repository.identify(made.key)

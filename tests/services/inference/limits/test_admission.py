@@ -117,11 +117,12 @@ async def test_slots_that_others_may_return_are_waited_for(
     limits.others = 3
 
     def return_one() -> None:
-        limits.others = 2 if len(worker.pauses) == 2 else 3
+        limits.others = 2
 
     worker.on_pause = return_one
     await worker.admit(user)
-    assert worker.pauses == [0.1, 0.1]
+    assert worker.pauses == [pytest.approx(0.15)]
+    worker.on_pause = list
     limits.others = 3
     with pytest.raises(GatewayError):
         await worker.admit(user)
@@ -145,7 +146,7 @@ async def test_costs_are_claimed_at_once_when_they_exceed_the_lease(
     user = _with(USER, spend_per_day_pusd=1_000)
     permits = [await worker.admit(user) for _ in range(2)]
     permits[0].end(0, 900)
-    await until(lambda: max(limits.held.values()) == 900)
+    await until(lambda: max(limits.held.values()) >= 900)
     # Answers that are under way may exceed the budget.
     permits[1].end(0, 300)
     with pytest.raises(GatewayError) as raised:
@@ -162,6 +163,8 @@ async def test_without_an_answer_limited_requests_are_unavailable(
     for _ in range(2):
         with pytest.raises(GatewayError, match="no database"):
             await worker.admit(user)
+    key = Key(USER.kind, USER.id, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+    assert worker.leaser.allowance(key, 3).is_forgotten(NOW_MS)
     limits.fails = False
     await worker.admit(user)
 

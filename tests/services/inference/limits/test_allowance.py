@@ -12,7 +12,7 @@ SLOTS = limits_pb2.MEASURE_CONCURRENT_REQUESTS
 
 
 def _allowance(measure: Measure.ValueType = REQUESTS, limit: int = 100) -> Allowance:
-    return Allowance(measure, limit, SLOT_LEASE_MS, NOW_MS)
+    return Allowance(measure, limit, fresh_ms=1_000, slot_lease_ms=SLOT_LEASE_MS, now_ms=NOW_MS)
 
 
 def _asked(one: Allowance, now_ms: int = NOW_MS) -> Ask:
@@ -56,7 +56,7 @@ def test_what_is_granted_is_used_once() -> None:
     assert (one.used, one.available) == (3, 4)
 
 
-def test_what_is_returned_is_not_available_while_the_claim_is_under_way() -> None:
+def test_what_a_claim_returns_is_not_available_meanwhile() -> None:
     one = _allowance()
     _leased(one, 3)
     one.tick()
@@ -66,7 +66,7 @@ def test_what_is_returned_is_not_available_while_the_claim_is_under_way() -> Non
     assert one.available == 0
 
 
-def test_what_a_request_waited_for_is_not_returned_before_it_wakes() -> None:
+def test_what_a_request_waited_for_is_not_returned() -> None:
     one = _allowance()
     one.want(3)
     _asked(one)
@@ -128,7 +128,7 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     assert one.remaining() == 37
 
 
-def test_what_was_not_used_is_given_back_within_its_window_alone() -> None:
+def test_what_was_not_used_is_given_back_within_its_window() -> None:
     one = _allowance()
     _leased(one, 5)
     window = one.window
@@ -144,17 +144,37 @@ def test_what_was_not_used_is_given_back_within_its_window_alone() -> None:
 def test_what_a_tick_used_is_kept_for_the_next_ones() -> None:
     one = _allowance(limit=10_000)
     _leased(one, 30, remaining=9_000)
-    one.take(30, NOW_MS)
+    one.take(10, NOW_MS)
+    one.take(20, NOW_MS)
     one.tick()
     assert _asked(one).ahead == 60
     one.answered(60, 8_940, 10_000, NOW_MS)
-    one.take(10, NOW_MS)
+    one.take(4, NOW_MS)
+    one.take(6, NOW_MS)
     one.tick()
     # It needs 20 from now on, and returns the rest.
     assert _asked(one).holding == 60
     one.answered(0, 8_970, 10_000, NOW_MS)
     one.tick()
     assert _asked(one).holding == 40
+
+
+def test_a_single_request_tells_nothing_about_the_next() -> None:
+    one = _allowance(limit=10_000)
+    _leased(one, 30, remaining=9_000)
+    one.take(30, NOW_MS)
+    one.tick()
+    assert one.ask(NOW_MS) is None
+
+
+@pytest.mark.parametrize(("remaining", "more", "is_urgent"), [(80, 9, False), (80, 10, True)])
+def test_a_debt_is_urgent_where_little_is_left(remaining: int, more: int, is_urgent: bool) -> None:
+    one = _allowance()
+    _leased(one, 3, remaining)
+    one.take(3, NOW_MS)
+    assert not one.is_overdrawn
+    one.settle(more, one.window, NOW_MS)
+    assert one.is_overdrawn is is_urgent
 
 
 def test_exhaustion_is_believed_for_a_moment() -> None:
@@ -178,7 +198,7 @@ def test_the_limit_in_force_replaces_that_of_the_identity() -> None:
     assert one.remaining() == 7
 
 
-def test_slots_that_are_not_renewed_are_lost_but_for_those_in_use() -> None:
+def test_slots_that_are_not_renewed_are_lost_unless_in_use() -> None:
     one = _allowance(SLOTS)
     _leased(one, 3)
     one.take(1, NOW_MS)
@@ -190,15 +210,24 @@ def test_slots_that_are_not_renewed_are_lost_but_for_those_in_use() -> None:
 
 def test_slots_in_use_are_renewed_after_a_third_of_their_lease() -> None:
     one = _allowance(SLOTS)
-    _leased(one, 2)
-    one.take(2, NOW_MS)
+    _leased(one, 1)
+    one.take(1, NOW_MS)
     assert one.ask(NOW_MS + SLOT_LEASE_MS // 3) is None
     later = NOW_MS + SLOT_LEASE_MS // 3 + 1
     ask = _asked(one, later)
-    assert (ask.holding, ask.ends_at_ms) == (2, later + SLOT_LEASE_MS)
+    assert (ask.holding, ask.ends_at_ms) == (1, later + SLOT_LEASE_MS)
 
 
-@pytest.mark.parametrize(("remaining", "keeps"), [(50, 2), (12, 0)])
+def test_slots_are_leased_ahead_as_many_are_in_use() -> None:
+    one = _allowance(SLOTS, limit=1_000)
+    _leased(one, 20, remaining=900)
+    one.take(20, NOW_MS)
+    one.want(1)
+    ask = _asked(one)
+    assert (ask.holding, ask.amount, ask.ahead) == (20, 1, 10)
+
+
+@pytest.mark.parametrize(("remaining", "keeps"), [(50, 1), (12, 0)])
 def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -> None:
     one = _allowance(SLOTS)
     _leased(one, 4, remaining)

@@ -71,7 +71,13 @@ class Windows(RuleBasedStateMachine):
 
     def new_worker(self) -> Worker:
         self.born += 1
-        made = Allowance(self.measure, self.limit, SLOT_LEASE_MS, self.now_ms)
+        made = Allowance(
+            self.measure,
+            self.limit,
+            fresh_ms=1_000,
+            slot_lease_ms=SLOT_LEASE_MS,
+            now_ms=self.now_ms,
+        )
         return Worker(f"worker_{self.born}", made)
 
     @rule(at=WORKERS, amount=st.integers(1, 3))
@@ -173,7 +179,13 @@ class Slots(RuleBasedStateMachine):
     def new_worker(self) -> Worker:
         self.born += 1
         measure = limits_pb2.MEASURE_CONCURRENT_REQUESTS
-        made = Allowance(measure, self.limit, SLOT_LEASE_MS, self.now_ms)
+        made = Allowance(
+            measure,
+            self.limit,
+            fresh_ms=1_000,
+            slot_lease_ms=SLOT_LEASE_MS,
+            now_ms=self.now_ms,
+        )
         return Worker(f"worker_{self.born}", made)
 
     def renew(self, worker: Worker) -> None:

@@ -47,6 +47,6 @@ def test_an_answer_without_usage_is_estimated() -> None:
     assert meter.usage(50, End.COMPLETE) == Usage(input_tokens=50, output_tokens=108)
 
 
-def test_a_request_that_nobody_answered_costs_nothing_unless_its_caller_left() -> None:
+def test_a_request_that_nobody_answered_costs_nothing() -> None:
     assert _meter().usage(50, End.FAILED) == Usage()
     assert _meter().usage(50, End.LEFT) == Usage(input_tokens=50)

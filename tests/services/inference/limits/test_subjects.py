@@ -1,0 +1,82 @@
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import (
+    EmbedRequest,
+    FallbackConfig,
+    FallbackStep,
+    GenerateRequest,
+    Multimodal,
+)
+from services.inference.limits.subjects import (
+    counts_tokens,
+    may_use,
+    models_of,
+    needs_of,
+    refused_model,
+)
+
+KEY = limits_pb2.SUBJECT_KIND_KEY
+CHAIN = FallbackConfig(steps=[FallbackStep(model="a"), FallbackStep(model="b")])
+
+
+def _models(*patterns: str) -> SubjectLimits:
+    return SubjectLimits(kind=KEY, allowed_models=ModelPatterns(patterns=patterns))
+
+
+def test_what_passes_last_is_asked_for_first() -> None:
+    user = SubjectLimits(id="u", requests_per_minute=1, spend_per_day_pusd=2)
+    team = SubjectLimits(id="t", tokens_per_minute=3, concurrent_requests=4, spend_per_month_pusd=5)
+    assert [
+        (need.key.subject_id, need.key.measure, need.limit, need.amount, need.taken)
+        for need in needs_of([user, team], 70)
+    ] == [
+        ("t", limits_pb2.MEASURE_SPEND_PER_MONTH, 5, 1, 0),
+        ("u", limits_pb2.MEASURE_SPEND_PER_DAY, 2, 1, 0),
+        ("t", limits_pb2.MEASURE_TOKENS_PER_MINUTE, 3, 70, 70),
+        ("u", limits_pb2.MEASURE_REQUESTS_PER_MINUTE, 1, 1, 1),
+        ("t", limits_pb2.MEASURE_CONCURRENT_REQUESTS, 4, 1, 1),
+    ]
+
+
+def test_tokens_count_for_limits_on_tokens_and_money() -> None:
+    assert not counts_tokens([SubjectLimits(requests_per_minute=1, concurrent_requests=1)])
+    assert counts_tokens([SubjectLimits(), SubjectLimits(tokens_per_minute=0)])
+    assert counts_tokens([SubjectLimits(spend_per_day_pusd=0)])
+    assert counts_tokens([SubjectLimits(spend_per_month_pusd=0)])
+
+
+def test_a_star_stands_for_any_rest() -> None:
+    assert may_use([], "gpt-4o")
+    assert may_use([SubjectLimits()], "gpt-4o")
+    assert may_use([_models("gpt-*", "x")], "gpt-")
+    assert may_use([_models("*")], "gpt-4o")
+    assert not may_use([_models("gpt-4")], "gpt-4o")
+    assert not may_use([_models("gpt-*")], "openai/gpt-4o")
+    assert not may_use([_models()], "gpt-4o")
+    assert not may_use([_models("*"), _models("x")], "gpt-4o")
+
+
+def test_the_models_of_a_request_are_those_that_it_names() -> None:
+    request = GenerateRequest(model="m", fallback_config=CHAIN)
+    assert models_of(request) == [("model", "m")]
+    steps = [("fallback_config.steps[0].model", "a"), ("fallback_config.steps[1].model", "b")]
+    request.fallback = inference_pb2.FALLBACK_MODE_ENABLED
+    assert models_of(request) == [("model", "m"), *steps]
+    request.fallback = inference_pb2.FALLBACK_MODE_STRICT
+    assert models_of(request) == steps
+    assert models_of(EmbedRequest(model="m", fallback=2)) == [("model", "m")]
+
+
+def test_models_that_convert_media_are_named_too() -> None:
+    wanted = Multimodal()
+    wanted.image.model, wanted.audio.model = "see", "embedded"
+    wanted.pdf.model, wanted.video.model = "read", "watch"
+    names = models_of(GenerateRequest(model="m", multimodal=wanted))
+    assert names == [
+        ("model", "m"),
+        ("multimodal.image.model", "see"),
+        ("multimodal.pdf.model", "read"),
+        ("multimodal.video.model", "watch"),
+    ]
+    assert refused_model([_models("m", "see")], names) == ("multimodal.pdf.model", "read", KEY)
