@@ -9,7 +9,6 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.ids import Source
@@ -42,9 +41,11 @@ from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
+from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import Send, UsageRecorder
+from services.inference.usage.records import cost_of_used
 
 log = logging.getLogger(__name__)
 
@@ -225,16 +226,9 @@ class Inference:
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
 
-    def cost_of(self, usage: Usage, provider: str, model: str) -> int | None:
-        """Return the cost of an answer by the settings in force; see `Costs.cost_of`.
-
-        What models cost that described media for it is included.
-        """
-        costs = self.engine.routes.costs
-        cost = costs.cost_of(usage, provider, model)
-        if cost is None:
-            return None
-        return cost + sum(costs.cost_of_helper(helper) or 0 for helper in usage.helpers)
+    def cost_of(self, used: UsedModel) -> int | None:
+        """Return the cost of what a model used, by the settings in force; see `cost_of_used`."""
+        return cost_of_used(used, self.engine.routes.costs)
 
     async def record_usage(self) -> None:
         """Have the usage of all requests that have ended recorded, in some seconds at most."""

@@ -11,10 +11,10 @@ import openai
 import pytest
 import pytest_asyncio
 
-from gateway.conversation.v1.conversation_pb2 import Usage
 from services.accounts.limits.rules import Limits, SubjectKind
 from services.common.settings import Storage
 from services.inference.assembly import Inference
+from services.inference.usage.lines import UsedModel
 from tests.limited_callers import (
     CHAT,
     HELLO,
@@ -35,10 +35,10 @@ VERSION = {"compat-version": "2023-06-01"}
 PRICE = 1_000_000
 
 
-def _price(inference: Inference, usage: Usage, provider: str, model: str) -> int | None:
-    if (provider, model) != ("sandbox", "sandbox/echo"):
+def _price(inference: Inference, used: UsedModel) -> int | None:
+    if (used.provider, used.model) != ("sandbox", "sandbox/echo"):
         return None
-    return PRICE * (usage.input_tokens + usage.output_tokens)
+    return PRICE * ((used.read or 0) + used.wrote)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -25,7 +25,7 @@ class Limiting:
         secrets: has the gateway's own credential.
         source: clock and ids.
         counters: where lease calls are counted.
-        price: returns what an answer costs.
+        price: returns what a model's use costs.
 
     Attributes:
         limiter: answers the requests of callers with limits.
