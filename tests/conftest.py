@@ -24,6 +24,7 @@ SHARED_PROCESSES = {
         f"tests/services/{name}/" for name in ("accounts", "articles", "common", "files", "memory")
     ),
     "attacked gateway": ("tests/attacks/",),
+    "hosts": ("tests/hosts/",),
 }
 # Modules that take ten seconds and more begin after the groups.
 LONG = (

@@ -68,9 +68,21 @@ class User:
         }
         return await self._call("POST", f"{BETA}/chat/completions", self._bearer, json=body)
 
-    async def response(self, text: str) -> Answer:
-        body = {"model": "sandbox/echo", "input": text}
+    async def message(self, text: str, **fields: Any) -> Answer:
+        body = {
+            "model": "sandbox/echo",
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": text}],
+            **fields,
+        }
+        return await self._call("POST", f"{BETA}/messages", self._api_key, json=body)
+
+    async def response(self, text: str, **fields: Any) -> Answer:
+        body = {"model": "sandbox/echo", "input": text, **fields}
         return await self._call("POST", f"{BETA}/responses", self._bearer, json=body)
+
+    async def stored_response(self, response_id: str) -> Answer:
+        return await self._call("GET", f"{BETA}/responses/{response_id}", self._bearer)
 
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""
