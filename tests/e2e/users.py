@@ -36,11 +36,16 @@ class User:
     def __init__(
         self, http: aiohttp.ClientSession, address: str, key: str, metrics_url: str = ""
     ) -> None:
+        self.key = key
         self._http = http
         self._metrics_url = metrics_url
         self._address = address
         self._bearer = {"Authorization": f"Bearer {key}"}
         self._api_key = {"x-api-key": key}
+
+    def with_key(self, key: str) -> "User":
+        """Return the owner of another key, at the same address."""
+        return User(self._http, self._address, key, self._metrics_url)
 
     async def upload(self, content: bytes, filename: str = "a.txt") -> Answer:
         form = aiohttp.FormData()
@@ -75,7 +80,8 @@ class User:
             "messages": [{"role": "user", "content": text}],
             **fields,
         }
-        return await self._call("POST", f"{BETA}/messages", self._api_key, json=body)
+        headers = {**self._api_key, "compat-version": "2023-06-01"}
+        return await self._call("POST", f"{BETA}/messages", headers, json=body)
 
     async def response(self, text: str, **fields: Any) -> Answer:
         body = {"model": "sandbox/echo", "input": text, **fields}
