@@ -90,6 +90,21 @@ class User:
     async def stored_response(self, response_id: str) -> Answer:
         return await self._call("GET", f"{BETA}/responses/{response_id}", self._bearer)
 
+    async def delete_response(self, response_id: str) -> Answer:
+        return await self._call("DELETE", f"{BETA}/responses/{response_id}", self._bearer)
+
+    async def streamed_chat(self, text: str) -> str:
+        """Return all of a stream."""
+        body = {
+            "model": "sandbox/echo",
+            "messages": [{"role": "user", "content": text}],
+            "stream": True,
+        }
+        address = f"{self._address}{BETA}/chat/completions"
+        async with self._http.post(address, json=body, headers=self._bearer) as response:
+            assert response.status == 200, await response.text()
+            return await response.text()
+
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""
         said: list[str] = []
