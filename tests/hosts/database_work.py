@@ -8,6 +8,7 @@ alone, and taken off.
 
 import asyncio
 import hashlib
+import os
 import sys
 import tempfile
 import time
@@ -74,6 +75,7 @@ class Meter:
             "FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
         cpu_s = processes.cpu_seconds(processes.family(self._postmaster))
+        cpu_s += _ended_cpu_seconds(self._postmaster)
         counts = self._counts
         return Work(
             counts.commits, counts.reads, counts.writes, 1000 * cpu_s, float(log), float(size)
@@ -102,6 +104,12 @@ class Meter:
         await until(self.is_settled, every_s=0.1)
         work = (await self.read()).less(before, 1)
         return work.less(idle, time.monotonic() - began).per(count)
+
+
+def _ended_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of those children of a process that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
 async def kinds(user: User, limited: User) -> dict[str, Ask]:
