@@ -29,6 +29,7 @@ plain_requests = true         # false: serve every request with aiohttp, also a 
 [storage]
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+database_connections = 15     # of each worker to PostgreSQL at most, at least 5, which stay open
 database_url_file = ""        # or a file that holds it, such as a secret of Docker or Kubernetes
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and

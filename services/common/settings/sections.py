@@ -82,6 +82,7 @@ class Storage(Section):
     data_dir: Path = Path("var")
     database_url: str = ""
     database_url_file: str = ""
+    database_connections: Annotated[int, Field(ge=5)] = 15
     blob_url: str = ""
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
 
