@@ -79,8 +79,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for processes and time limits of others: one worker more than there are processors
 # leaves none of them idle.
-RUN_TESTS = $(BIN)/pytest -n $$(($$($(BIN)/python -c 'import os; print(os.cpu_count())') + 1)) \
-	  --dist loadscope --no-loadscope-reorder
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test: setup sdks ## run all tests (needs no network, root or running server)
 	$(RUN_TESTS) -m "not soak and not clients"

@@ -267,11 +267,11 @@ class Services:
 
         They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
+        if self._limiting is not None:
+            await self._limiting.stop()
         if self._inference is not None:
             # While the accounts service answers; what is used later waits in the journal.
             await self._inference.record_usage()
-        if self._limiting is not None:
-            await self._limiting.stop()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()

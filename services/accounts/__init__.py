@@ -10,7 +10,7 @@ believed for `limits.identify_cache_s`).
 
 Where what is: `keys` (what a key looks like), `plans` (plans by name), `names` (which names are
 valid), `tables`, `membership` (who belongs where), `repository` (whose a key is), `servicer`
-(gRPC), `admin` (changes, and their audit log), `limits` (limits and the leases on them),
-`development` (the key of a first start). Answers are remembered by
-`services.common.authentication`.
+(gRPC), `admin` (changes, and their audit log), `limits` (limits and the leases on them), `usage`
+(what requests used and cost), `development` (the key of a first start). Answers are remembered
+by `services.common.authentication`.
 """

@@ -47,7 +47,7 @@ def envoy_command() -> str:
 async def run_envoy(
     settings: Settings, concurrency: int, announce: Callable[[], None] = lambda: None
 ) -> int:
-    """Run Envoy until SIGTERM or SIGINT, then drain it; return its exit status.
+    """Run Envoy until SIGTERM, SIGINT or SIGHUP, then drain it; return its exit status.
 
     A second signal ends the drain. `announce` is called once Envoy listens and a facade is healthy.
 
@@ -93,7 +93,7 @@ class _Stops:
         self.first = asyncio.Event()
         self.second = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop)
 
     def _stop(self) -> None:
@@ -181,7 +181,7 @@ async def _drain(admin: _Admin) -> None:
     await asyncio.sleep(_REDIRECT_S)
 
     async def is_idle() -> bool:
-        return not await admin.gauge(f"http.{STATISTICS}.downstream_rq_active")
+        return await admin.gauge(f"http.{STATISTICS}.downstream_rq_active") == 0
 
     await _until(is_idle)
 

@@ -1,7 +1,7 @@
 """Sums of usage by day, user, team, key, model or provider, a page at a time."""
 
 import base64
-import binascii
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -20,6 +20,7 @@ from services.common.money import decimal_dollars
 MAX_PAGE_SIZE = 1_000
 
 _EPOCH = date(1970, 1, 1)
+_DAY_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _GROUPS: Mapping[int, Column[Any]] = {
     usage_pb2.USAGE_GROUPING_DAY: days.c.day,
     usage_pb2.USAGE_GROUPING_USER: days.c.user_id,
@@ -79,7 +80,7 @@ def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[Col
         found.append(days.c.day <= _day("to_day", request.to_day))
     if request.page_token:
         after = _after(request.page_token)
-        if group is days.c.day and not after.isdecimal():
+        if group is days.c.day and not _DAY_NUMBER.fullmatch(after):
             raise _no_token()
         found.append(group > (int(after) if group is days.c.day else after))
     return found
@@ -123,9 +124,9 @@ def _after(token: str) -> str:
     """Return the last group of the page before."""
     try:
         text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         raise _no_token() from None
-    if not text.startswith("after:"):
+    if not text.startswith("after:") or "\0" in text:
         raise _no_token()
     return text.removeprefix("after:")
 

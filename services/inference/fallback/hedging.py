@@ -119,8 +119,11 @@ class Hedge(Generic[T]):
             self._rival = None
             return result
         finally:
-            self._drop()
-            await self._clear()
+            # Nearly always there is no second.
+            if self._rival is not None:
+                self._drop()
+            if self._dropped is not None:
+                await self._clear(self._dropped)
 
     def _start_rival(self) -> None:
         coroutine = self._start(self._rival_speaks)
@@ -130,7 +133,8 @@ class Hedge(Generic[T]):
     def _first_speaks(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._drop()
+        if self._rival is not None:
+            self._drop()
         self._speak()
 
     def _rival_speaks(self) -> None:
@@ -148,11 +152,8 @@ class Hedge(Generic[T]):
             self._rival.cancel()
             self._dropped, self._rival = self._rival, None
 
-    async def _clear(self) -> None:
+    async def _clear(self, dropped: asyncio.Task[T]) -> None:
         """Wait until a second that was dropped is gone, and what it may have won is closed."""
-        dropped = self._dropped
-        if dropped is None:
-            return
         await asyncio.wait([dropped])
         if not dropped.cancelled() and dropped.exception() is None:
             await dropped.result().close()

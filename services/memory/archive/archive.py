@@ -8,10 +8,10 @@
     snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import reading
 from services.common.ids import Source
@@ -68,44 +68,20 @@ class Archive:
     Every method raises `unavailable` when the database does not answer.
     """
 
+    # The changes of `index`, in the caller's transaction.
+    add = staticmethod(index.add)
+    add_vectors = staticmethod(index.add_vectors)
+    remove_from = staticmethod(index.remove_from)
+    remove = staticmethod(index.remove)
+
     def __init__(self, engine: AsyncEngine, source: Source) -> None:
         self._engine = engine
         self._source = source
 
-    async def add(
-        self,
-        connection: AsyncConnection,
-        owner_id: str,
-        entity_id: str,
-        turns: Sequence[ArchivedTurn],
-    ) -> None:
-        """Index turns in the caller's transaction; see `index.add`."""
-        await index.add(connection, owner_id, entity_id, turns)
-
-    async def remove_from(
-        self, connection: AsyncConnection, entity_id: str, first_turn: int
-    ) -> None:
-        """Remove a turn and all later ones, in the caller's transaction."""
-        await index.remove_from(connection, entity_id, first_turn)
-
-    async def remove(self, connection: AsyncConnection, entity_id: str) -> None:
-        """Remove all of a memory, in the caller's transaction."""
-        await index.remove(connection, entity_id)
-
-    async def add_vectors(
-        self,
-        connection: AsyncConnection,
-        entity_id: str,
-        model: str,
-        vectors: Mapping[int, Sequence[float]],
-    ) -> None:
-        """Store vectors of archived turns, in the caller's transaction; see `index.add_vectors`."""
-        await index.add_vectors(connection, entity_id, model, vectors)
-
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return archived turns that a model has not vector yet, the oldest first.
+        """Return archived turns that have no vector of a model yet, the oldest first.
 
         Args:
             owner_id: the user.

@@ -36,8 +36,16 @@ def passthrough(body: bytes, message: Json) -> Event | None:
         message: the parsed body, not an error.
     """
     event = _read(message)
-    if event is not None:
-        event.whole.passthrough = body
+    if event is None:
+        return None
+    usage = event.whole.usage
+    if usage.cache_creation_input_tokens:
+        # How long they last, which is billed.
+        try:
+            set_unnamed_usage(usage, message["usage"])
+        except MalformedError:
+            return None
+    event.whole.passthrough = body
     return event
 
 

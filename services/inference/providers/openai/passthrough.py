@@ -38,8 +38,16 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
         n: number of requested choices.
     """
     event = _read(answer, n)
-    if event is not None:
-        event.whole.passthrough = body
+    if event is None:
+        return None
+    told = answer["usage"]
+    if (told.get("prompt_tokens_details") or {}).get("audio_tokens"):
+        # They have a price of their own.
+        try:
+            set_unnamed(event.whole.usage, told)
+        except ValueError:
+            return None
+    event.whole.passthrough = body
     return event
 
 

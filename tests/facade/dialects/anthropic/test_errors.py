@@ -26,6 +26,7 @@ TYPES = {
     "RANGE_NOT_SATISFIABLE": (416, "invalid_request_error"),
     "CONFLICT": (409, "invalid_request_error"),
     "GONE": (410, "invalid_request_error"),
+    "BUDGET_EXCEEDED": (402, "billing_error"),
     "STORAGE_FULL": (503, "overloaded_error"),
     "MEMORY_STORAGE_EXCEEDED": (403, "permission_error"),
     "MEMORY_BUSY": (429, "rate_limit_error"),

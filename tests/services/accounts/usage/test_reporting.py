@@ -99,6 +99,9 @@ async def test_a_total_may_exceed_64_bits(engine: AsyncEngine) -> None:
         ({"from_day": "yesterday"}, "from_day"),
         ({"to_day": "2026-02-30"}, "to_day"),
         ({"page_token": "x"}, "page_token"),
+        ({"page_token": "é"}, "page_token"),
+        ({"page_token": "YWZ0ZXI6AA==", "by": usage_pb2.USAGE_GROUPING_USER}, "page_token"),
+        ({"page_token": "YWZ0ZXI6OTk5OTk5OTk5OTk5OTk5OTk5OTk5OQ=="}, "page_token"),
         ({"page_token": "YWZ0ZXI6eA=="}, "page_token"),  # of another grouping
     ],
 )

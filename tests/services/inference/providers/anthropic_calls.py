@@ -78,3 +78,14 @@ def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
     return Reason.Name(raised.value.reason).removeprefix("REASON_"), path_of(
         call.request, raised.value.param
     )
+
+
+def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
+    sent: list[dict[str, Any]] = body_of(call_of(*messages, **fields))["messages"]
+    return sent
+
+
+def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
+    """Return the content sent for one message."""
+    first = [says(USER, "hi")] if role == ASSISTANT else []
+    return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]

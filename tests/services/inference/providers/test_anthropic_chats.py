@@ -14,6 +14,7 @@ from tests.services.inference.providers.anthropic_calls import (
     USER,
     body_of,
     call_of,
+    content_of,
     opaque,
     refusal_of,
     says,
@@ -23,17 +24,6 @@ from tests.services.inference.providers.caller_paths import dropped_of
 
 def use(call_id: str = "t1", arguments: str = "{}", **fields: Any) -> Block:
     return Block(tool_use=ToolUse(id=call_id, name="f", input=arguments, **fields))
-
-
-def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
-    sent: list[dict[str, Any]] = body_of(call_of(*messages, **fields))["messages"]
-    return sent
-
-
-def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
-    """Return the content sent for one message."""
-    first = [says(USER, "hi")] if role == ASSISTANT else []
-    return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]
 
 
 MALFORMED = ["{", "[]", "1", '"x"', "null", "{}{}", '{"a":1},"b":{}']

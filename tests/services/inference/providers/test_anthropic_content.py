@@ -22,6 +22,8 @@ from tests.services.inference.providers.anthropic_calls import (
     USER,
     body_of,
     call_of,
+    content_of,
+    messages_of,
     opaque,
     refusal_of,
     says,
@@ -47,17 +49,6 @@ def use(call_id: str = "t1", arguments: str = "{}", **fields: Any) -> Block:
 
 def result(call_id: str = "t1", *blocks: Block, **fields: Any) -> Block:
     return Block(tool_result=ToolResult(tool_use_id=call_id, blocks=blocks, **fields))
-
-
-def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
-    sent: list[dict[str, Any]] = body_of(call_of(*messages, **fields))["messages"]
-    return sent
-
-
-def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
-    """Return the content sent for one message."""
-    first = [says(USER, "hi")] if role == ASSISTANT else []
-    return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]
 
 
 def test_one_plain_text_is_sent_as_a_string() -> None:

@@ -1,7 +1,6 @@
 """Media of the canonical conversation in requests to Anthropic."""
 
 import base64
-from typing import Any
 
 import pytest
 
@@ -9,10 +8,10 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
-    ASSISTANT,
     USER,
     body_of,
     call_of,
+    content_of,
     opaque,
     refusal_of,
     says,
@@ -37,17 +36,6 @@ PNG_SENT = {
 
 def document(data: bytes, mime_type: str, name: str = "") -> Block:
     return Block(media=Media(kind=DOCUMENT, data=data, mime_type=mime_type, name=name))
-
-
-def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
-    sent: list[dict[str, Any]] = body_of(call_of(*messages, **fields))["messages"]
-    return sent
-
-
-def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
-    """Return the content sent for one message."""
-    first = [says(USER, "hi")] if role == ASSISTANT else []
-    return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]
 
 
 def test_an_image_travels_in_base64() -> None:
