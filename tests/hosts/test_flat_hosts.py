@@ -1,6 +1,6 @@
 """Many requests of all kinds, stored ones too, leave no more memory and descriptors open.
 
-`GATEWAY_SOAK_REQUESTS` is how many; 20,000 by default.
+`SOAK_REQUESTS` is how many; 20,000 by default.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from tests.bench import processes
 from tests.e2e.users import Answer, User
 from tests.hosts.cluster import Administrator, Cluster
 
-REQUESTS = int(os.environ.get("GATEWAY_SOAK_REQUESTS", "20000"))
+REQUESTS = int(os.environ.get("SOAK_REQUESTS", "20000"))
 POINTS = 8
 CALLERS = 8
 LARGEST_GROWTH_MB = 4.0  # for each 10,000 requests, in the second half

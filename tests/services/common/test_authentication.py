@@ -117,7 +117,7 @@ async def test_a_revocation_takes_effect_when_the_time_is_over(
     await _refused(identify, KEYS[0])
 
 
-async def test_a_key_in_use_is_looked_up_again_before_its_time_is_over(
+async def test_a_key_in_use_is_looked_up_again_in_its_time(
     identify: CachingAuthenticator, keys: Keys, clock: Clock
 ) -> None:
     await identify(KEYS[0])
@@ -130,7 +130,7 @@ async def test_a_key_in_use_is_looked_up_again_before_its_time_is_over(
     assert len(keys.asked) == 5
 
 
-async def test_a_key_in_use_is_known_while_nobody_can_say_whose_it_is(
+async def test_a_key_in_use_is_known_while_look_ups_fail(
     identify: CachingAuthenticator, keys: Keys, clock: Clock
 ) -> None:
     await identify(KEYS[0])

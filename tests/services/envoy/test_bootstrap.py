@@ -186,7 +186,7 @@ def test_a_wrong_section_is_refused(section: Any, named: str):
         settings(envoy=section)
 
 
-def test_connections_to_machines_that_vanished_end_within_seconds() -> None:
+def test_connections_to_vanished_machines_end_within_seconds() -> None:
     config = generated(server={"grpc": "127.0.0.1:50051"})
     for name in ("facades", "services"):
         found = cluster(config, name)
