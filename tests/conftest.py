@@ -27,6 +27,7 @@ SHARED_PROCESSES = {
     "PostgreSQL": tuple(f"tests/services/{name}/" for name in ("accounts", "common", "files")),
     "PostgreSQL of documents and memories": ("tests/services/articles/", "tests/services/memory/"),
     "attacked gateway": ("tests/attacks/",),
+    "hosts": ("tests/hosts/",),
 }
 # Modules that take ten seconds and more begin after the groups.
 LONG = (

@@ -29,6 +29,8 @@ _ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
 _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*({_KEY.pattern})\s*")
 _SERVICE = "Service "
+# The part of the time for which a key is remembered, after which a failed look-up is repeated.
+_ASKED_AGAIN_AFTER = 1 / 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ class CachingAuthenticator:
 
     Only found owners are remembered, the latest `max_entries` of them, each for
     `ttl_s`: a revocation counts within that time. Calls that ask for one key at
-    once share one look-up.
+    once share one look-up. A key in use is looked up again, in the background, when
+    half of the time is over: where nobody answers, it is known for the other half.
     """
 
     def __init__(
@@ -164,7 +167,7 @@ class CachingAuthenticator:
         self._monotonic = monotonic
         self._max_entries = max_entries
         # By hash, so that memory holds no keys; the least recently used one first.
-        self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._known: OrderedDict[bytes, _KnownOwner] = OrderedDict()
         self._asking: dict[bytes, asyncio.Task[Caller]] = {}
 
     async def __call__(self, key: str) -> Caller:
@@ -175,16 +178,26 @@ class CachingAuthenticator:
         """
         hashed = hashlib.blake2s(key.encode()).digest()
         known = self._known.get(hashed)
-        if known is not None and self._monotonic() < known[0]:
+        now = self._monotonic()
+        if known is not None and now < known.ends_at:
             self._known.move_to_end(hashed)
-            return known[1]
-        task = self._asking.get(hashed)
-        if task is None:
-            task = asyncio.create_task(self._look_up(key, hashed))
-            self._asking[hashed] = task
-            task.add_done_callback(partial(self._asked, hashed))
+            if now >= known.is_due_at and hashed not in self._asking:
+                known.is_due_at = now + self._ttl_s * _ASKED_AGAIN_AFTER
+                self._ask(key, hashed)
+            return known.owner
         # One asker that leaves must not take the answer from the others.
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._asking.get(hashed) or self._ask(key, hashed))
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a look-up is under way."""
+        return bool(self._asking)
+
+    def _ask(self, key: str, hashed: bytes) -> asyncio.Task[Caller]:
+        task = asyncio.create_task(self._look_up(key, hashed))
+        self._asking[hashed] = task
+        task.add_done_callback(partial(self._asked, hashed))
+        return task
 
     def _asked(self, hashed: bytes, task: asyncio.Task[Caller]) -> None:
         del self._asking[hashed]
@@ -192,10 +205,24 @@ class CachingAuthenticator:
             task.exception()  # seen here, for the case that every asker has left
 
     async def _look_up(self, key: str, hashed: bytes) -> Caller:
-        self._known.pop(hashed, None)
         asked = self._monotonic()
-        owner = await self._identify(key)
-        self._known[hashed] = (asked + self._ttl_s, owner)
+        try:
+            owner = await self._identify(key)
+        except GatewayError as error:
+            if error.reason == errors_pb2.REASON_INVALID_API_KEY:
+                self._known.pop(hashed, None)
+            raise
+        self._known[hashed] = _KnownOwner(owner, asked + self._ttl_s / 2, asked + self._ttl_s)
+        self._known.move_to_end(hashed)
         if len(self._known) > self._max_entries:
             self._known.popitem(last=False)
         return owner
+
+
+@dataclass(slots=True)
+class _KnownOwner:
+    """The owner of a key, and the times from which it is looked up again, and unknown."""
+
+    owner: Caller
+    is_due_at: float
+    ends_at: float

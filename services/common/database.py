@@ -53,6 +53,8 @@ _BUSY_PAUSE_S = 0.005
 _READS_AT_ONCE = 4
 # SQLAlchemy takes 3 µs for each row, before the driver has them all.
 _ROWS_AT_ONCE = 1_000
+# Connections to PostgreSQL that a process keeps open; those beyond are closed after use.
+_KEPT_CONNECTIONS = 5
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
@@ -96,7 +98,7 @@ def open_engine(storage: Storage) -> AsyncEngine:
     """
     if is_sqlite(storage):
         return _open_sqlite(storage.data_dir)
-    return _open_postgresql(storage.database_url)
+    return _open_postgresql(storage.database_url, storage.database_connections)
 
 
 @asynccontextmanager
@@ -374,7 +376,7 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _open_postgresql(url: str) -> AsyncEngine:
+def _open_postgresql(url: str, connections: int) -> AsyncEngine:
     if not url.startswith(POSTGRESQL_SCHEMES):
         raise SettingsError(
             "storage.database_url: takes postgresql://user:password@host:port/database; "
@@ -392,6 +394,8 @@ def _open_postgresql(url: str) -> AsyncEngine:
     return create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
+        pool_size=_KEPT_CONNECTIONS,
+        max_overflow=connections - _KEPT_CONNECTIONS,
         pool_timeout=_CONNECT_TIMEOUT_S,
         pool_pre_ping=True,
         hide_parameters=True,

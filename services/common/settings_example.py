@@ -29,6 +29,7 @@ plain_requests = true         # false: serve every request with aiohttp, also a 
 [storage]
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+database_connections = 15     # of each worker to PostgreSQL at most, at least 5, which stay open
 database_url_file = ""        # or a file that holds it, such as a secret of Docker or Kubernetes
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and
@@ -136,7 +137,8 @@ keepalive_s = 10              # between keep-alives to a waiting caller, at most
 hold_headers_s = 15           # how long a failure still becomes an HTTP status, at most 15
 drain_s = 30                  # what running streams get when the gateway stops
 lease_every_s = 1             # how often a worker claims what keys, users and teams will need
-slot_lease_s = 30             # after which requests of a worker that died are no longer under way
+slot_lease_s = 4              # after which requests of a worker that died are no longer under
+                              # way; at least three times lease_every_s is taken
 identify_cache_s = 30         # how long a key is believed without looking, at most 30
 max_file_bytes = 52428800           # bytes of a file
 default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
@@ -202,7 +204,7 @@ enterprise = 10000
 
 [memory]                      # conversations that the server remembers
 lock_wait_s = 10              # how long a request waits for the one before it, or for a place
-lock_lease_s = 25             # after which a memory is free whose holder is gone, at most 30
+lock_lease_s = 3              # after which a memory is free whose holder is gone, at most 30
 sync_wait_s = 30              # how long a request waits for a model's summary of older turns
 leave_drain_s = 120           # how long an answer is read to its end for a client that left
 max_readers = 5               # requests that may read one memory at once

@@ -18,6 +18,26 @@ from services.envoy.types import (
 # Addresses of a listener that no client can connect to, and one at which it is reached.
 _LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _CONNECT_TIMEOUT = "2s"
+# A machine that has vanished, or whose network has, says nothing: without these a request on a
+# connection to it waits for as long as an answer may take. After five seconds without a sign of
+# life, of an idle connection or of one with bytes under way (TCP_USER_TIMEOUT of Linux, in ms), it
+# is lost.
+_GONE_HOSTS: Config = {
+    "upstream_connection_options": {
+        "tcp_keepalive": {"keepalive_time": 2, "keepalive_interval": 1, "keepalive_probes": 3}
+    },
+    "upstream_bind_config": {
+        "socket_options": [
+            {
+                "description": "TCP_USER_TIMEOUT",
+                "level": 6,
+                "name": 18,
+                "int_value": 5000,
+                "state": "STATE_PREBIND",
+            }
+        ]
+    },
+}
 _HTTP_OPTIONS = "extensions.upstreams.http.v3.HttpProtocolOptions"
 
 Host = tuple[str, int]
@@ -102,6 +122,7 @@ def _balanced(
         "name": name,
         "connect_timeout": _CONNECT_TIMEOUT,
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER,
+        **_GONE_HOSTS,
         "lb_policy": "LEAST_REQUEST",
         "circuit_breakers": {
             "thresholds": [

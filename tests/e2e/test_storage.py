@@ -167,7 +167,8 @@ def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:
 async def test_a_killed_process_frees_its_memory_before_lease_end(tmp_path: Path) -> None:
     async with fault_upstream() as upstream:
         upstream.plays("silent", actions.says_nothing())
-        running = gateway(tmp_path, int(upstream.url.rpartition(":")[2]))
+        port = int(upstream.url.rpartition(":")[2])
+        running = gateway(tmp_path, port, settings="[memory]\nlock_lease_s = 25\n")
         # Its providers are asked for their models meanwhile, by this very loop.
         at = await asyncio.to_thread(running.__enter__)
         try:

@@ -36,11 +36,16 @@ class User:
     def __init__(
         self, http: aiohttp.ClientSession, address: str, key: str, metrics_url: str = ""
     ) -> None:
+        self.key = key
         self._http = http
         self._metrics_url = metrics_url
         self._address = address
         self._bearer = {"Authorization": f"Bearer {key}"}
         self._api_key = {"x-api-key": key}
+
+    def with_key(self, key: str) -> "User":
+        """Return the owner of another key, at the same address."""
+        return User(self._http, self._address, key, self._metrics_url)
 
     async def upload(self, content: bytes, filename: str = "a.txt") -> Answer:
         form = aiohttp.FormData()
@@ -68,9 +73,37 @@ class User:
         }
         return await self._call("POST", f"{BETA}/chat/completions", self._bearer, json=body)
 
-    async def response(self, text: str) -> Answer:
-        body = {"model": "sandbox/echo", "input": text}
+    async def message(self, text: str, **fields: Any) -> Answer:
+        body = {
+            "model": "sandbox/echo",
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": text}],
+            **fields,
+        }
+        headers = {**self._api_key, "compat-version": "2023-06-01"}
+        return await self._call("POST", f"{BETA}/messages", headers, json=body)
+
+    async def response(self, text: str, **fields: Any) -> Answer:
+        body = {"model": "sandbox/echo", "input": text, **fields}
         return await self._call("POST", f"{BETA}/responses", self._bearer, json=body)
+
+    async def stored_response(self, response_id: str) -> Answer:
+        return await self._call("GET", f"{BETA}/responses/{response_id}", self._bearer)
+
+    async def delete_response(self, response_id: str) -> Answer:
+        return await self._call("DELETE", f"{BETA}/responses/{response_id}", self._bearer)
+
+    async def streamed_chat(self, text: str) -> str:
+        """Return all of a stream."""
+        body = {
+            "model": "sandbox/echo",
+            "messages": [{"role": "user", "content": text}],
+            "stream": True,
+        }
+        address = f"{self._address}{BETA}/chat/completions"
+        async with self._http.post(address, json=body, headers=self._bearer) as response:
+            assert response.status == 200, await response.text()
+            return await response.text()
 
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""

@@ -133,7 +133,7 @@ class _Simulation:
                 _Client(worker, table, self._outcome),
                 self._now_ms,
                 tick_s=scenario.tick_s,
-                slot_lease_s=30,
+                slot_lease_s=max(4, 3 * scenario.tick_s),
             )
             for worker in range(scenario.workers)
         ]

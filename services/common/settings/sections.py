@@ -82,6 +82,7 @@ class Storage(Section):
     data_dir: Path = Path("var")
     database_url: str = ""
     database_url_file: str = ""
+    database_connections: Annotated[int, Field(ge=5)] = 15
     blob_url: str = ""
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
 
@@ -162,7 +163,7 @@ class Limits(Section):
     hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
     drain_s: Annotated[float, Field(ge=0)] = 30
     lease_every_s: Annotated[float, Field(gt=0, le=10)] = 1
-    slot_lease_s: Annotated[float, Field(ge=5)] = 30
+    slot_lease_s: Annotated[float, Field(ge=4)] = 4
     identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
     max_file_bytes: Annotated[int, Field(ge=1)] = 50 << 20
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
@@ -287,7 +288,7 @@ class Memory(Section):
     """Memory: conversations that the server remembers."""
 
     lock_wait_s: Annotated[float, Field(ge=0)] = 10
-    lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 25
+    lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 3
     sync_wait_s: Annotated[float, Field(ge=0)] = 30
     leave_drain_s: Annotated[float, Field(ge=0)] = 120
     max_readers: Annotated[int, Field(ge=1)] = 5

@@ -49,7 +49,8 @@ class Limiting:
             client,
             source.now_ms,
             tick_s=limits.lease_every_s,
-            slot_lease_s=limits.slot_lease_s,
+            # Renewed with the claims that are made once in `lease_every_s`; one of them may fail.
+            slot_lease_s=max(limits.slot_lease_s, 3 * limits.lease_every_s),
         )
         self.limiter = Limiter(engine, Admission(self._leaser, source.now_ms), price)
 

@@ -6,6 +6,7 @@ from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
 from services.common.authentication import CachingAuthenticator, Caller, bearer_key, is_key
 from services.common.errors import GatewayError, invalid_api_key, unavailable
+from tests.waiting import until
 
 KEYS = ["gw-" + letter * 43 for letter in "abcde"]
 ADA = Caller("user_ada", "", PLAN_ENTERPRISE)
@@ -113,6 +114,47 @@ async def test_a_revocation_takes_effect_when_the_time_is_over(
     await identify(KEYS[0])
     keys.callers.clear()
     clock.now_s += 30
+    await _refused(identify, KEYS[0])
+
+
+async def test_a_key_in_use_is_looked_up_again_in_its_time(
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
+) -> None:
+    await identify(KEYS[0])
+    for _ in range(4):
+        clock.now_s += 20
+        keys.reached.clear()
+        assert await identify(KEYS[0]) == ADA
+        await keys.reached.wait()
+        await asyncio.sleep(0)
+    assert len(keys.asked) == 5
+
+
+async def test_a_key_in_use_is_known_while_look_ups_fail(
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
+) -> None:
+    await identify(KEYS[0])
+    keys.failure = unavailable("the database does not answer")
+    for step_s in (15, 0, 1, 13.9):
+        clock.now_s += step_s
+        assert await identify(KEYS[0]) == ADA
+        await until(lambda: not identify.is_asking)
+    # At 15, 16 and 29.9 s: not at each request.
+    assert len(keys.asked) == 4
+    clock.now_s += 0.2
+    with pytest.raises(GatewayError) as raised:
+        await identify(KEYS[0])
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+
+
+async def test_a_revocation_counts_from_the_next_look_up(
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
+) -> None:
+    await identify(KEYS[0])
+    keys.callers.clear()
+    clock.now_s += 15
+    assert await identify(KEYS[0]) == ADA
+    await until(lambda: not identify.is_asking)
     await _refused(identify, KEYS[0])
 
 

@@ -39,6 +39,7 @@ from services.memory.jobs import tables as background
 from services.memory.profile import tables as profile
 from services.memory.responses import tables as stored
 from services.memory.storage import tables as memories
+from tests.databases import PostgreSQL
 
 TABLES = {
     accounts.teams,
@@ -350,6 +351,21 @@ async def test_the_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> No
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "gateway.db").exists()
     await engine.dispose()
+
+
+async def test_a_process_opens_no_more_connections_than_set(postgresql: PostgreSQL) -> None:
+    url = f"{postgresql.url}&application_name=bounded"
+    engine = open_engine(Storage(database_url=url, database_connections=6))
+    query = text("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bounded'")
+
+    async def count() -> int:
+        async with reading(engine) as connection:
+            found: int = await connection.scalar(query)
+            return found
+
+    counts = await asyncio.gather(*(count() for _ in range(30)))
+    await engine.dispose()
+    assert max(counts) == 6
 
 
 def test_an_unknown_kind_of_database_is_refused_by_name() -> None:

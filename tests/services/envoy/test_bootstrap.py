@@ -1,6 +1,7 @@
 """The generated configuration: what a real Envoy says of it, and what follows from settings."""
 
 import json
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,14 @@ def test_a_missing_certificate_is_named(sections: Any, missing: str):
 def test_a_wrong_section_is_refused(section: Any, named: str):
     with pytest.raises(SettingsError, match=named):
         settings(envoy=section)
+
+
+def test_connections_to_vanished_machines_end_within_seconds() -> None:
+    config = generated(server={"grpc": "127.0.0.1:50051"})
+    for name in ("facades", "services"):
+        found = cluster(config, name)
+        probes = found["upstream_connection_options"]["tcp_keepalive"]
+        assert probes["keepalive_time"] + 3 * probes["keepalive_interval"] <= 5
+        (option,) = found["upstream_bind_config"]["socket_options"]
+        assert (option["level"], option["name"]) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert option["int_value"] <= 5000
