@@ -22,7 +22,7 @@ from gateway.inference.v1 import inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Served
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -47,7 +47,7 @@ class Context:
         access_log: the access log of this process.
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
-        source: identifiers and clocks.
+        clock: the clock.
         drain: the requests in progress.
         background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
@@ -71,7 +71,7 @@ class Context:
     access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry
-    source: Source
+    clock: Clock
     drain: Drain
     background: BackgroundTasks
     cors: Cors | None

@@ -44,7 +44,7 @@ async def request_context(
         asyncio.CancelledError: the client has left, or the facade stops after the response began.
     """
     context = exchange.context
-    began = exchange.began = context.source.monotonic()
+    began = exchange.began = context.clock.monotonic()
     if context.cors is not None:
         exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
     given = exchange.headers.get("x-request-id")
@@ -82,7 +82,7 @@ async def request_context(
         return response
     finally:
         context.drain.leave(task)
-        seconds = context.source.monotonic() - began
+        seconds = context.clock.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
         if exchange.first_content_s is not None:

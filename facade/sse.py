@@ -182,7 +182,7 @@ class _EventStream:
         if not self._has_content and self._have_content(events):
             self._has_content = True
             exchange = self._exchange
-            exchange.first_content_s = exchange.context.source.monotonic() - exchange.began
+            exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
         response = self._response
         if response is None:
             self._held.append(data)

@@ -16,7 +16,7 @@ from services.common.database import (
 )
 from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
-from services.common.ids import Source
+from services.common.ids import new_id
 from services.common.migrations import HEAD
 from services.common.settings import SettingsError, Storage
 from services.doctor.findings import Finding, failure, ok, warning
@@ -109,7 +109,7 @@ async def blobs(storage: Storage) -> Finding:
     where = storage.blob_url or str(storage.data_dir / "files")
     if not storage.blob_url and not storage.data_dir.exists():
         return ok("blobs", f"{where} will be made at the first start")
-    key = Source().new_id("file-")
+    key = new_id("file-")
     try:
         store = open_blobs(storage)
         async with store.writing(key) as writing:

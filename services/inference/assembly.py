@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.authentication import caller
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Adaptation as AdaptationSettings
@@ -69,7 +69,7 @@ class Inference:
         self,
         settings: Settings,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         client: Client,
         files: Files,
@@ -85,7 +85,7 @@ class Inference:
         self._telemetry = telemetry
         self._client = client
         self._environ = environ
-        self._now_ms = source.now_ms
+        self._now_ms = clock.now_ms
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
@@ -94,7 +94,7 @@ class Inference:
         self._recorder = UsageRecorder(
             settings.storage.data_dir,
             settings.usage,
-            source,
+            clock,
             lambda: self.engine.routes.costs,
             send_usage,
             UsageMetrics(counters),
@@ -114,7 +114,7 @@ class Inference:
             settings.limits,
             settings.memory,
             self._metrics,
-            source.monotonic,
+            clock.monotonic,
             self._adaptation(),
             telemetry=telemetry,
             metering=self._metering,
@@ -127,20 +127,20 @@ class Inference:
             lease,
             ROUNDS * settings.limits.sweep_every_s,
             _conversion_bounds(settings.adaptation),
-            source,
+            clock,
         )
         self._sweeping = [asyncio.create_task(self._sweeper.run())]
         self.cache: CachedAnswers | None = None
         self._cache_sweeper: StoreSweeper | None = None
         if settings.response_cache.enabled:
-            self._open_cache(settings, cache_lease, reserve, source)
+            self._open_cache(settings, cache_lease, reserve, clock)
 
     @classmethod
     async def start(
         cls,
         settings: Settings,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         files: Files,
         memories: TurnOpener,
@@ -163,7 +163,7 @@ class Inference:
         limits = settings.limits
         client = Client(
             limits.connect_timeout_s,
-            monotonic=source.monotonic,
+            monotonic=clock.monotonic,
             max_answer=limits.max_answer,
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
@@ -171,7 +171,7 @@ class Inference:
         return cls(
             settings,
             secrets,
-            source,
+            clock,
             counters,
             client,
             files,
@@ -262,15 +262,15 @@ class Inference:
         await self._client.close()
 
     def _open_cache(
-        self, settings: Settings, lease: Lease, reserve: DiskReserve, source: Source
+        self, settings: Settings, lease: Lease, reserve: DiskReserve, clock: Clock
     ) -> None:
         """Open the cache of answers, and begin to sweep it."""
         bounds = settings.response_cache
         store = open_store(settings.storage, reserve, ANSWERS)
         every_s = ROUNDS * settings.limits.sweep_every_s
-        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, source)
+        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, clock)
         kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
-        self._cache_sweeper = StoreSweeper(ANSWERS, store, lease, every_s, kept, source)
+        self._cache_sweeper = StoreSweeper(ANSWERS, store, lease, every_s, kept, clock)
         self._sweeping.append(asyncio.create_task(self._cache_sweeper.run()))
 
     def _adaptation(self) -> Adaptation:

@@ -15,8 +15,8 @@ from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
+from services.common.clock import Clock
 from services.common.database import execute_many, insert_into, writing
-from services.common.ids import Source
 
 # Rows of nobody in particular: what workers that forgot an allowance have used of it.
 SHARED = ""
@@ -75,10 +75,10 @@ class Lease(NamedTuple):
 class LeaseRepository:
     """What workers hold, in the database."""
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
-        self._purged_at = source.monotonic()
+        self._clock = clock
+        self._purged_at = clock.monotonic()
 
     async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
         """Take, renew and return leases of one worker; return what each claim is granted.
@@ -110,7 +110,7 @@ class LeaseRepository:
             .where(
                 tuple_(*_KEY).in_([claim.key for claim in claims]),
                 table.c.holder != holder,
-                table.c.ends_at_ms > self._source.now_ms(),
+                table.c.ends_at_ms > self._clock.now_ms(),
             )
             .group_by(*_KEY)
         )
@@ -120,12 +120,12 @@ class LeaseRepository:
 
     async def _purge(self) -> None:
         """Delete the rows of windows that ended long ago, now and then."""
-        now = self._source.monotonic()
+        now = self._clock.monotonic()
         if now < self._purged_at + _PURGE_EVERY_S:
             return
         self._purged_at = now
         async with writing(self._engine, is_lasting=False) as connection:
-            old = table.c.ends_at_ms < self._source.now_ms() - _KEPT_MS
+            old = table.c.ends_at_ms < self._clock.now_ms() - _KEPT_MS
             await connection.execute(delete(table).where(old))
 
 

@@ -7,16 +7,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
 from services.accounts.limits.tables import limits as table
+from services.common.clock import Clock
 from services.common.database import insert_into, reading_once, writing
-from services.common.ids import Source
 
 
 class LimitRepository:
     """Limits in the database; whether a subject exists is not checked."""
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
 
     async def get(self, kind: SubjectKind, subject_id: str) -> Limits | None:
         """Return the limits of a subject, or None when nothing of it is limited.
@@ -37,7 +37,7 @@ class LimitRepository:
             GatewayError: unavailable, when the database does not answer.
         """
         async with writing(self._engine) as connection:
-            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
+            await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
 
     async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
         """Return the limits of a key, its user and the user's team, of those that have any.

@@ -15,7 +15,7 @@ from services.accounts.limits.rules import Limits, SubjectKind
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.channels import call_metadata, open_channel
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 
 MAX_MESSAGE = 1 << 20
@@ -26,7 +26,7 @@ async def test_identify_returns_the_owner_of_the_calls_key(
 ) -> None:
     key = await repository.create_key("ada", "math", "team_pro")
     limits = Limits(requests_per_minute=9)
-    await LimitRepository(engine, Source()).set(SubjectKind.TEAM, "team_000", limits)
+    await LimitRepository(engine, Clock()).set(SubjectKind.TEAM, "team_000", limits)
     server = Server(repository.identify, max_message=MAX_MESSAGE)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")

@@ -7,8 +7,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, parse
 from services.inference import abilities, discovery
@@ -108,7 +108,7 @@ async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
             FakeFiles({}),
             FakeMemories(),

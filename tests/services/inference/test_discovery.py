@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
 from services.inference import discovery
@@ -174,7 +174,7 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         inference = await Inference.start(
             settings,
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
             FakeFiles({}),
             FakeMemories(),
@@ -247,7 +247,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
             FakeFiles({}),
             FakeMemories(),
@@ -270,7 +270,7 @@ async def test_settings_read_again_take_effect():
     inference = await Inference.start(
         parse(closed, "test"),
         SECRETS,
-        Source(),
+        Clock(),
         CollectorRegistry(),
         FakeFiles({}),
         FakeMemories(),

@@ -32,7 +32,8 @@ from services.memory.transcript.turns import StoredTurn
 from services.memory.transcript.windows import Windows
 from services.sandbox.model.models import MODELS
 from services.sandbox.model.vectors import embed
-from tests.services.memory.builders import Clock, MemoryProcess, turn
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess, turn
 
 CREDENTIAL = b"c" * 32
 LEASE_S = 30.0
@@ -116,23 +117,22 @@ class MemoryWorker(MemoryProcess):
     def __init__(
         self,
         engine: AsyncEngine,
-        clock: Clock,
+        clock: ManualClock,
         tasks: TaskClient,
         *,
         at_once: int = 4,
         lease_s: float = LEASE_S,
     ) -> None:
         super().__init__(engine, clock)
-        source = clock.source()
         self.clock = clock
         self.tasks = tasks
         self.observer = RecordingJobObserver()
         self.stores = Stores(
             self.repository,
-            SummaryStore(engine, source),
-            Archive(engine, source),
-            FactStore(engine, source),
-            JobQueue(engine, source, lease_s),
+            SummaryStore(engine, clock),
+            Archive(engine, clock),
+            FactStore(engine),
+            JobQueue(engine, clock, lease_s),
         )
         self.jobs = JobRunner(
             engine,

@@ -20,7 +20,8 @@ from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock, text_of
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import text_of
 from tests.services.memory.conversations import model, user
 from tests.services.memory.job_worker import (
     MemoryWorker,
@@ -128,7 +129,7 @@ async def _until_killed(
 async def _assert_consistent(engine: AsyncEngine, key: str, known: AcknowledgedTurns) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         owner = await AccountRepository(engine).identify(key)
         record = await worker.repository.find(owner.user_id, known.memory_id)
         if record is None:

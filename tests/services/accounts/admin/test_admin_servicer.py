@@ -22,7 +22,7 @@ from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.channels import call_metadata, open_channel
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 from services.common.settings import Settings
 
@@ -57,7 +57,7 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
 
     door = AdminAuthenticator(configured, none, ttl_s=30)
     server = Server(repository.identify, max_message=1 << 20, identify_admin=door)
-    administration = Administration.start(Settings(), engine, Source(), door)
+    administration = Administration.start(Settings(), engine, Clock(), door)
     server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")

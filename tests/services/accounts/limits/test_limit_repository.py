@@ -4,7 +4,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import MAX_AMOUNT, Limits, SubjectKind
 from services.accounts.repository import AccountRepository
-from services.common.ids import Source
+from services.common.clock import Clock
 
 ALL = Limits(
     requests_per_minute=1,
@@ -18,7 +18,7 @@ ALL = Limits(
 
 @pytest.fixture
 def limits(engine: AsyncEngine) -> LimitRepository:
-    return LimitRepository(engine, Source(now=lambda: 1_700_000_000.0))
+    return LimitRepository(engine, Clock(now=lambda: 1_700_000_000.0))
 
 
 async def test_limits_are_kept_replaced_and_removed(limits: LimitRepository) -> None:

@@ -11,8 +11,8 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.authentication import Caller, caller
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.metrics import Metrics
@@ -72,7 +72,7 @@ class Harness:
             ResponseCache(enabled=True, **bounds),
             600,
             Metrics(CollectorRegistry()),
-            Source(monotonic=lambda: self.seconds),
+            Clock(monotonic=lambda: self.seconds),
         )
 
     async def stream(self, wanted=None) -> tuple[pb.CacheStatus.ValueType, str]:
