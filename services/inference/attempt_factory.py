@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
         dropped: paths of fields.
         left_out: how many remembered turns.
         media: those in it.
-        adapted: what was converted, as `Served.adapted` tells it.
+        adapted: what was converted, as `RouteInfo.adapted` tells it.
     """
 
     request: GenerateRequest

@@ -60,7 +60,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     meter = engine.metering.begin(routed, endpoint="embeddings")
     [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
     response = attempts.response
-    response.served.CopyFrom(batch[0].whole.served)
+    response.route.CopyFrom(batch[0].whole.route)
     return response
 
 

@@ -137,7 +137,7 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         answer = getattr(first, kind)
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
-        attempt.describe(answer.served, step.step_id, context.attempts_made())
+        attempt.describe(answer.route, step.step_id, context.attempts_made())
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

@@ -70,7 +70,7 @@ class Limiter:
         try:
             answer = await answers.generate(request)
             meter.add_answer(answer)
-            permit.put_headers(answer.served.headers)
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:
@@ -98,7 +98,7 @@ class Limiter:
                 async for batch in batches:
                     start = meter.add_events(batch)
                     if start is not None:
-                        permit.put_headers(start.served.headers)
+                        permit.put_headers(start.route.headers)
                     yield batch
             end = End.COMPLETE
         except GatewayError:
@@ -122,8 +122,8 @@ class Limiter:
         try:
             answer = await embeddings.embed(self._engine, request)
             usage = Usage(input_tokens=answer.input_tokens)
-            meter.add_answer(GenerateResponse(served=answer.served, usage=usage))
-            permit.put_headers(answer.served.headers)
+            meter.add_answer(GenerateResponse(route=answer.route, usage=usage))
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:

@@ -8,7 +8,7 @@ from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_HIT,
     Event,
     GenerateResponse,
-    Served,
+    RouteInfo,
     Start,
 )
 from services.common.tokens import estimate_tokens
@@ -50,7 +50,7 @@ class UsageMeter:
 
     def add_answer(self, answer: GenerateResponse) -> None:
         """Take a whole answer."""
-        self._note_served(answer.served)
+        self._note_route(answer.route)
         if self._usage is None:
             self._usage = answer.usage
 
@@ -67,7 +67,7 @@ class UsageMeter:
                     self._written += estimate_tokens(event.input)
                 case "start":
                     start = event.start
-                    self._note_served(start.served)
+                    self._note_route(start.route)
                 case "usage" if not self._is_cached:
                     # Whoever is handed the events may change them.
                     self._usage = Usage()
@@ -76,12 +76,12 @@ class UsageMeter:
                     continue
         return start
 
-    def _note_served(self, served: Served) -> None:
-        if served.cache == CACHE_STATUS_HIT:
+    def _note_route(self, route: RouteInfo) -> None:
+        if route.cache == CACHE_STATUS_HIT:
             # Nobody was asked, whatever the answer says of what it took.
             self._is_cached, self._usage = True, Usage()
         else:
-            self.provider, self.model = served.provider, served.model
+            self.provider, self.model = route.provider, route.model
 
     def usage(self, input_tokens: int, end: End) -> Usage:
         """Return the usage of the answer.

@@ -244,7 +244,7 @@ class Provider(Protocol):
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return all events of a non-streamed answer.
 
-        The events are those of `gateway.inference.v1.Event`, in its order, without `served`.
+        The events are those of `gateway.inference.v1.Event`, in its order, without `route`.
         Cancelling the task closes the provider's connection at once. The caller sets the timeout.
         If the call allows it, the answer may be one `whole` event.
 
@@ -278,7 +278,7 @@ class Provider(Protocol):
         ...
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
-        """Return a vector for each text, in order, all of the same length; without `served`.
+        """Return a vector for each text, in order, all of the same length; without `route`.
 
         Cancelling the task closes the provider's connection at once.
 

@@ -4,7 +4,7 @@ See `services.common.dialect_headers` for the list.
 """
 
 from gateway.conversation.v1.conversation_pb2 import Dialect
-from gateway.inference.v1.inference_pb2 import Served
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common import dialect_headers
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call
@@ -22,19 +22,19 @@ def request_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, s
     return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
 
 
-def set_served_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
+def set_route_head(route: RouteInfo, call: Call, dialect: Dialect.ValueType) -> None:
     """Add the response headers of a provider to the caller's route info.
 
     Args:
-        served: where to.
+        route: where to.
         call: the answered one.
         dialect: the provider's.
     """
     headers, upstream_request_id = _head(call, dialect)
     if upstream_request_id:
-        served.upstream_request_id = upstream_request_id
+        route.upstream_request_id = upstream_request_id
     if headers:
-        served.headers.update(headers)
+        route.headers.update(headers)
 
 
 def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> None:

@@ -100,9 +100,9 @@ class CachedAnswers:
                 return response
         self._count("miss" if place else "bypass")
         response = await self._engine.generate(given)
-        if place and response.served.step == place.step_id:
+        if place and response.route.step == place.step_id:
             self._keep(place.key, response.SerializeToString())
-        response.served.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
+        response.route.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
         return response
 
     async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
@@ -168,7 +168,7 @@ class CachedAnswers:
         finished = 0
         async with aclosing(batches):
             async for batch in batches:
-                if batch[0].HasField("start") and batch[0].start.served.step != place.step_id:
+                if batch[0].HasField("start") and batch[0].start.route.step != place.step_id:
                     left = -1
                 if left >= 0:
                     # Messages one after the other are one message with the events of all.
@@ -246,4 +246,4 @@ async def _bypassing(batches: Batches) -> Batches:
 
 def _mark(batch: Batch, status: CacheStatus.ValueType) -> None:
     if batch[0].HasField("start"):
-        batch[0].start.served.cache = status
+        batch[0].start.route.cache = status

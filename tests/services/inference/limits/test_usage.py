@@ -1,8 +1,8 @@
 from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
-from gateway.inference.v1.inference_pb2 import Event, GenerateResponse, Served, Start
+from gateway.inference.v1.inference_pb2 import Event, GenerateResponse, RouteInfo, Start
 from services.inference.limits.usage import End, UsageMeter, tokens_of
 
-START = Event(start=Start(served=Served(provider="openai", model="gpt")))
+START = Event(start=Start(route=RouteInfo(provider="openai", model="gpt")))
 TEXT = Event(text="a" * 100)  # about 36 tokens
 
 
@@ -31,7 +31,7 @@ def test_the_usage_of_a_complete_answer_is_its_providers() -> None:
     assert (meter.provider, meter.model) == ("openai", "gpt")
     assert meter.usage(50, End.COMPLETE) == usage
     whole = UsageMeter()
-    whole.add_answer(GenerateResponse(served=START.start.served, usage=usage))
+    whole.add_answer(GenerateResponse(route=START.start.route, usage=usage))
     assert whole.usage(50, End.COMPLETE) == usage
 
 

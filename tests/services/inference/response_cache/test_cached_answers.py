@@ -81,7 +81,7 @@ class Harness:
         async with aclosing(batches):
             events = [event async for batch in batches for event in batch]
         await self.cache.drain()
-        return events[0].start.served.cache, text_of(events)
+        return events[0].start.route.cache, text_of(events)
 
     async def whole(self, text: str = "Hi") -> pb.GenerateResponse:
         wanted = request()
@@ -127,7 +127,7 @@ async def test_a_store_that_fails_fails_no_request(is_kept):
         await harness.stream()
     harness.store.fails = True
     assert await harness.stream() == (pb.CACHE_STATUS_MISS, "I am a")
-    assert (await harness.whole()).served.cache == pb.CACHE_STATUS_MISS
+    assert (await harness.whole()).route.cache == pb.CACHE_STATUS_MISS
     await harness.cache.drain()
 
 
