@@ -38,7 +38,7 @@ def main() -> None:
         server = loaded.server
         channel = open_channel(
             arguments.services,
-            max_message=loaded.limits.max_message,
+            max_message_bytes=loaded.limits.max_message_bytes,
             credentials=channel_credentials(loaded.grpc),
         )
         facade = await Facade.start(

@@ -127,7 +127,7 @@ class Services:
         # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
             identify,
-            max_message=settings.limits.max_message,
+            max_message_bytes=settings.limits.max_message_bytes,
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,

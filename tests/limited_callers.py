@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.database import open_engine
@@ -40,7 +40,7 @@ class LimitedGateways:
     _names: list[str] = field(default_factory=list)
 
     async def caller(
-        self, kind: SubjectKind, limits: Limits, *, team: str | None = None
+        self, kind: SubjectKind, limits: UsageLimits, *, team: str | None = None
     ) -> dict[str, str]:
         """Return the headers of a new caller, whose key, user or team has limits."""
         self._names.append(f"caller{len(self._names)}")

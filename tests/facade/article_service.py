@@ -116,7 +116,7 @@ async def _identify(key: str) -> Caller:
 async def article_facade() -> AsyncIterator[ArticleFacade]:
     """Run both on free ports."""
     service = FakeArticleService()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, service, "e")
     await server.start()

@@ -195,7 +195,7 @@ async def _identify(key: str) -> Caller:
 async def file_facade(limits: Mapping[str, Any]) -> AsyncIterator[FileFacade]:
     """Run both on free ports."""
     store = MemoryFileStore()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(files_pb2_grpc.add_FileStoreServiceServicer_to_server, store, "f")
     await server.start()

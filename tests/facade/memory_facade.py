@@ -95,7 +95,7 @@ async def _identify(key: str) -> Caller:
 async def memory_facade() -> AsyncIterator[MemoryFacade]:
     """Run both on free ports."""
     service = FakeMemoryService()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(memory_pb2_grpc.add_MemoryServiceServicer_to_server, service, "m")
     await server.start()

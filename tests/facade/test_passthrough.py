@@ -53,7 +53,7 @@ def cases(endpoint: str) -> list[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def inference(gateway: Gateway) -> AsyncIterator[InferenceServiceStub]:
-    async with open_channel(gateway.grpc, max_message=Limits().max_message) as channel:
+    async with open_channel(gateway.grpc, max_message_bytes=Limits().max_message_bytes) as channel:
         yield InferenceServiceStub(channel)
 
 

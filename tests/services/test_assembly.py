@@ -39,7 +39,7 @@ async def test_settings_are_read_again_and_wrong_ones_change_nothing(
     names = ["accounts", "inference", "memory"]
     services = await Services.start(names, "127.0.0.1:0", settings, Clock())
     try:
-        async with open_channel(f"127.0.0.1:{services.port}", max_message=1 << 20) as channel:
+        async with open_channel(f"127.0.0.1:{services.port}", max_message_bytes=1 << 20) as channel:
             stub = InferenceServiceStub(channel)
             metadata = call_metadata(key, "req_1")
 

@@ -5,7 +5,7 @@ from sqlalchemy import Row, and_, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
-from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
+from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
 from services.common.database import insert_into, reading_once, writing
@@ -18,7 +18,7 @@ class LimitRepository:
         self._engine = engine
         self._clock = clock
 
-    async def get(self, kind: SubjectKind, subject_id: str) -> Limits | None:
+    async def get(self, kind: SubjectKind, subject_id: str) -> UsageLimits | None:
         """Return the limits of a subject, or None when nothing of it is limited.
 
         Raises:
@@ -27,7 +27,7 @@ class LimitRepository:
         async with reading_once(self._engine) as connection:
             return await read_limits(connection, kind, subject_id)
 
-    async def set(self, kind: SubjectKind, subject_id: str, limits: Limits) -> None:
+    async def set(self, kind: SubjectKind, subject_id: str, limits: UsageLimits) -> None:
         """Replace the limits of a subject.
 
         Workers apply them once their cached identity of a caller has expired, within
@@ -76,7 +76,7 @@ class LimitRepository:
 
 async def read_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_id: str
-) -> Limits | None:
+) -> UsageLimits | None:
     """Return the limits of a subject, or None when nothing of it is limited."""
     query = select(table).where(
         table.c.subject_kind == kind.value, table.c.subject_id == subject_id
@@ -86,7 +86,11 @@ async def read_limits(
 
 
 async def write_limits(
-    connection: AsyncConnection, kind: SubjectKind, subject_id: str, limits: Limits, now_ms: int
+    connection: AsyncConnection,
+    kind: SubjectKind,
+    subject_id: str,
+    limits: UsageLimits,
+    now_ms: int,
 ) -> None:
     """Replace the limits of a subject, in a transaction that others have begun."""
     key = {"subject_kind": kind.value, "subject_id": subject_id}
@@ -103,9 +107,9 @@ async def write_limits(
     await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
-def _limits(row: Row[tuple[object, ...]]) -> Limits:
+def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:
     models = row.allowed_models
-    return Limits(
+    return UsageLimits(
         **{name: getattr(row, name) for name in AMOUNTS},
         allowed_models=None if models is None else tuple(orjson.loads(models)),
     )

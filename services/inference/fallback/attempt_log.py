@@ -193,7 +193,7 @@ class DeploymentRecord(AttemptRecord):
         self._load.calls += 1
         log.loads.metrics.deployment_began(step.key)
 
-    def heard(self, headers: Mapping[str, str] | None) -> None:
+    def set_headers(self, headers: Mapping[str, str] | None) -> None:
         """Note the headers of the provider's response; of a failed one before the failure."""
         if headers is not None:
             self._headers = headers

@@ -65,7 +65,7 @@ async def start_attempt(
             except UpstreamError as error:
                 attempt.add_head(error)
                 if isinstance(record, DeploymentRecord):
-                    record.heard(attempt.answer_headers)
+                    record.set_headers(attempt.answer_headers)
                 raise
             if isinstance(record, DeploymentRecord):
                 record.answers(attempt.answer_headers)

@@ -80,7 +80,7 @@ class Deployments:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Transcript:
     """The transcript of a recording.
 
     Attributes:
@@ -152,7 +152,7 @@ class Call:
         if path not in self.dropped:
             self.dropped.append(path)
 
-    def heard(self, headers: Mapping[str, str]) -> None:
+    def set_answer_headers(self, headers: Mapping[str, str]) -> None:
         """Set the headers of the provider's response, whatever its status."""
         self.answer_headers = headers
 
@@ -289,7 +289,7 @@ class Provider(Protocol):
         """
         ...
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Return the transcript of a recording; `language` is a BCP 47 tag, or "".
 
         Raises:

@@ -44,8 +44,12 @@ def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> No
 
 def _head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
     """Return the response headers of the caller's dialect, and the provider's request id or ""."""
-    heard = call.answer_headers
-    if heard is None:
+    answer_headers = call.answer_headers
+    if answer_headers is None:
         return {}, ""
-    headers = dialect_headers.of_answer(dialect, heard) if call.request.dialect == dialect else {}
-    return headers, dialect_headers.request_id_of(dialect, heard)
+    headers = (
+        dialect_headers.of_answer(dialect, answer_headers)
+        if call.request.dialect == dialect
+        else {}
+    )
+    return headers, dialect_headers.request_id_of(dialect, answer_headers)

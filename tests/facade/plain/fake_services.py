@@ -55,7 +55,7 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
 
 async def start() -> Server:
     """Start them."""
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, FakeInference(), "i")
     await server.start()

@@ -208,11 +208,11 @@ class EditorServices:
             self.groups if self.settings.require_grant else None,
             self.disk.reserve,
         )
-        server = Server(self.users.identify, max_message=MAX_MESSAGE)
+        server = Server(self.users.identify, max_message_bytes=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)
         port = server.listen("127.0.0.1:0")
         await server.start()
-        channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
+        channel = open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE)
         await channel.channel_ready()
         stub = ArticleEditorServiceStub(channel)
         self.processes.append(EditorProcess(server, channel, stub, committer, cache, registry))

@@ -62,7 +62,7 @@ async def work_until_killed(
 ) -> None:
     """Edit from several callers, and kill the process once some more edits were answered."""
     metadata = call_metadata(key, "req_kill")
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         callers = [
             asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
@@ -84,7 +84,7 @@ async def work_until_killed(
 
 async def make_article(address: str, key: str) -> str:
     """Make a document; return its id."""
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         made = await stub.CreateArticle(
             wire.CreateArticleRequest(), metadata=call_metadata(key, "req_kill")

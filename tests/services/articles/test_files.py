@@ -39,7 +39,9 @@ async def test_a_file_of_the_callers_is_taken_and_anothers_is_not(tmp_path: Path
         ["accounts", "articles", "files"], "127.0.0.1:0", settings, Clock()
     )
     try:
-        async with open_channel(f"127.0.0.1:{services.port}", max_message=MAX_MESSAGE) as channel:
+        async with open_channel(
+            f"127.0.0.1:{services.port}", max_message_bytes=MAX_MESSAGE
+        ) as channel:
             assert [await insert(channel, keys[0], key) for key in keys] == [None, 40003]
     finally:
         await services.stop()

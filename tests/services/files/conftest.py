@@ -77,11 +77,11 @@ async def file_store(
     disk = Disk()
     uploads = Uploads(repository, blobs, limits, clock, metrics, disk.reserve)
     servicer = FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics)
-    server = Server(users.identify, max_message=MAX_MESSAGE)
+    server = Server(users.identify, max_message_bytes=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
         yield RunningFileStore(users, stub, engine, repository, blobs, uploads, limits, clock, disk)
     await server.stop(0)

@@ -216,7 +216,7 @@ async def fake_inference(
     async def nobody(key: str) -> Caller:
         raise invalid_api_key()
 
-    server = Server(nobody, max_message=4 << 20, service_credential=CREDENTIAL)
+    server = Server(nobody, max_message_bytes=4 << 20, service_credential=CREDENTIAL)
     server.add(
         inference_pb2_grpc.add_InferenceServiceServicer_to_server,
         fake,
@@ -224,7 +224,7 @@ async def fake_inference(
     )
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=4 << 20) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=4 << 20) as channel:
         yield fake, TaskClient(channel, CREDENTIAL, Roles(**chosen), timeout_s)
     await server.stop(0)
 

@@ -157,9 +157,9 @@ async def memory_server(
 
     inference = FakeInference()
     disk = Disk()
-    server = Server(identify, max_message=MAX_MESSAGE, service_credential=CREDENTIAL)
+    server = Server(identify, max_message_bytes=MAX_MESSAGE, service_credential=CREDENTIAL)
     port = server.listen("127.0.0.1:0")
-    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         memories = MemoryService.start(
             chosen,
             engine,

@@ -81,7 +81,7 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
 
 
 async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random.Random) -> None:
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = memory_pb2_grpc.MemoryServiceStub(channel)
         while True:
             known.number += 1

@@ -99,7 +99,9 @@ class ResponsesProvider(OpenAIProvider):
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
-        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
+        answer = await self._upstream.post_unbounded(
+            _PATH, body, headers=headers, on_headers=call.set_answer_headers
+        )
         parsed = self._upstream.json_object(answer)
         event = passthrough(parsed) if call.takes_passthrough else None
         if event is not None:
@@ -113,5 +115,5 @@ class ResponsesProvider(OpenAIProvider):
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=request_headers(call, self.dialect),
-            heard=call.heard,
+            on_headers=call.set_answer_headers,
         )

@@ -56,13 +56,13 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
         return {}
 
     door = AdminAuthenticator(configured, none, ttl_s=30)
-    server = Server(repository.identify, max_message=1 << 20, identify_admin=door)
+    server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=door)
     administration = Administration.start(Settings(), engine, Clock(), door)
     server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=1 << 20) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
         key = await repository.create_key("ada")
         yield Services(AdminServiceStub(channel), AccountsServiceStub(channel), key)
     await server.stop(0)

@@ -19,7 +19,7 @@ from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common import logs
 from services.common.authentication import ADMINISTRATOR, Caller, caller
@@ -143,7 +143,7 @@ async def test_a_change_without_its_entry_is_not_made(
     rpc: str,
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
-    await limits.set(SubjectKind.USER, subjects.user_id, Limits(requests_per_minute=1))
+    await limits.set(SubjectKind.USER, subjects.user_id, UsageLimits(requests_per_minute=1))
     before = await contents(engine)
     async with writing(engine) as connection:
         await connection.execute(text("ALTER TABLE audit_log RENAME TO elsewhere"))

@@ -10,7 +10,7 @@ from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import MAX_GRACE_S, KeyAdministration, KeyChanges
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.keys import hash_key
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
 from tests.manual_clock import ManualClock
@@ -147,7 +147,7 @@ async def test_a_new_key_has_the_limits_of_the_old_one(
     keys: KeyAdministration, limits: LimitAdministration
 ) -> None:
     old = await keys.create(NewKey("ada"))
-    wanted = Limits(requests_per_minute=7, allowed_models=("gpt-*",))
+    wanted = UsageLimits(requests_per_minute=7, allowed_models=("gpt-*",))
     await limits.set(SubjectKind.KEY, old.info.id, wanted)
     new = await keys.rotate(old.info.id)
     for key_id in (old.info.id, new.info.id):

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.limits.arithmetic import UNLIMITED, Granted
 from services.accounts.limits.leases import Claim, Lease, LeaseRepository
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
 from services.common.database import reading
 from tests.manual_clock import ManualClock
@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def leases(engine: AsyncEngine, clock: ManualClock) -> LeaseRepository:
     """A team of 100 requests a minute, three at once."""
-    limits = Limits(requests_per_minute=100, concurrent_requests=3)
+    limits = UsageLimits(requests_per_minute=100, concurrent_requests=3)
     await LimitRepository(engine, clock).set(SubjectKind.TEAM, "team_1", limits)
     return LeaseRepository(engine, clock)
 
@@ -72,7 +72,7 @@ async def test_windows_subjects_and_measures_are_apart(
     leases: LeaseRepository, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     await LimitRepository(engine, clock).set(
-        SubjectKind.USER, "team_1", Limits(requests_per_minute=5)
+        SubjectKind.USER, "team_1", UsageLimits(requests_per_minute=5)
     )
     await _lease(leases, "a", TEAM._replace(amount=100, least=1))
     after = TEAM._replace(window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, least=1)

@@ -165,7 +165,7 @@ async def response_process(
     conversations = ConversationReader(engine, clock, repository.limits)
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)
-    server = Server(_identify, max_message=16 << 20)
+    server = Server(_identify, max_message_bytes=16 << 20)
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
         ResponseServicer(repository, runs, conversations, storage, disk.reserve),
