@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.inference.attempt import Attempt, Batches
-from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Step
 from services.inference.stream.delivered import DeliveredPrefix

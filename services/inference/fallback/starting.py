@@ -4,7 +4,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.attempt import Attempt, Batches
-from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
+from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
