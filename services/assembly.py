@@ -46,7 +46,7 @@ from services.common.telemetry.spans import Telemetry
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
-from services.inference.assembly import ANSWERS, Inference
+from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
 from services.inference.files import FileStore
 from services.inference.limits.assembly import Limiting
 from services.inference.memory.turn_client import TurnClient
@@ -202,19 +202,22 @@ class Services:
                 responses.SERVICE_NAME,
             )
         if "inference" in names:
+            every_s = ROUNDS * settings.limits.sweep_every_s
             services._inference = await Inference.start(
                 settings,
                 secrets,
                 clock,
                 CollectorRegistry(),
-                FileStore(channel),
-                TurnClient(channel),
-                sweeper_lease(
-                    database, "conversions", ROUNDS * settings.limits.sweep_every_s, clock
+                OtherServices(
+                    FileStore(channel),
+                    TurnClient(channel),
+                    UsageClient(channel, secrets.service_credential).send,
                 ),
-                sweeper_lease(database, ANSWERS, ROUNDS * settings.limits.sweep_every_s, clock),
-                for_blobs,
-                UsageClient(channel, secrets.service_credential).send,
+                SharedStores(
+                    sweeper_lease(database, "conversions", every_s, clock),
+                    sweeper_lease(database, ANSWERS, every_s, clock),
+                    for_blobs,
+                ),
                 telemetry=telemetry,
             )
             services._limiting = Limiting(

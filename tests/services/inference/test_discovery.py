@@ -11,7 +11,7 @@ from services.common.disk import DiskReserve
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
 from services.inference import discovery
-from services.inference.assembly import Inference
+from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
@@ -176,12 +176,8 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
             SECRETS,
             Clock(),
             CollectorRegistry(),
-            FakeFiles({}),
-            FakeMemories(),
-            FreeLease(),
-            FreeLease(),
-            DiskReserve(Path(), 0),
-            no_usage,
+            OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+            SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
             {},
         )
 
@@ -249,12 +245,8 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             SECRETS,
             Clock(),
             CollectorRegistry(),
-            FakeFiles({}),
-            FakeMemories(),
-            FreeLease(),
-            FreeLease(),
-            DiskReserve(Path(), 0),
-            no_usage,
+            OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+            SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
             {},
         )
         try:
@@ -272,12 +264,8 @@ async def test_settings_read_again_take_effect():
         SECRETS,
         Clock(),
         CollectorRegistry(),
-        FakeFiles({}),
-        FakeMemories(),
-        FreeLease(),
-        FreeLease(),
-        DiskReserve(Path(), 0),
-        no_usage,
+        OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+        SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
         {},
     )
     try:
