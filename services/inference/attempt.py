@@ -50,9 +50,9 @@ class Attempt:
         return self._call.stream
 
     @property
-    def without(self) -> frozenset[str]:
+    def refused_fields(self) -> frozenset[str]:
         """What the model is known to refuse, names of `services.inference.refusals`."""
-        return self._call.without
+        return self._call.refused_fields
 
     @property
     def answer_headers(self) -> Mapping[str, str] | None:

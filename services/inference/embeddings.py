@@ -186,7 +186,11 @@ class EmbeddingAttempts:
         """Return a first attempt, which needs no preparation."""
         provider = self._providers[step.target.provider]
         call = EmbeddingCall(
-            self._routed, step.target, False, without=self.refused(step), inputs=self._request
+            self._routed,
+            step.target,
+            False,
+            refused_fields=self.refused(step),
+            inputs=self._request,
         )
         return _EmbeddingAttempt(call, provider, self)
 

@@ -281,7 +281,9 @@ class Engine:
             await prepared.attempts.adapt(step)
         seen = await offload(prepared.attempts.complete, step)
         request = await offload(prepared.attempts.seen_by, provider, seen.request)
-        call = Call(request, step.target, stream=False, without=prepared.attempts.refused(step))
+        call = Call(
+            request, step.target, stream=False, refused_fields=prepared.attempts.refused(step)
+        )
         try:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:

@@ -75,7 +75,7 @@ class EmbeddedProvider:
         self.name = name
         self._embedder = embedder
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 

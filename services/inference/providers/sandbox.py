@@ -112,7 +112,7 @@ class SandboxProvider:
         self._sleep = sleep
         self._new_id = new_id
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 

@@ -85,18 +85,18 @@ class AnthropicProvider:
             "official": official,
         }
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             # How much the model may think depends on the canonical messages.
-            return not (changes_messages(without) or lazy.request.HasField("thinking"))
+            return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
         if not self.checks_signatures:
             system = lazy.json_of("system")
             if lazy.only_maker or BILLING.encode() in system:
                 return False
         if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
             return False  # a name of something kept at the provider, if it is no text
-        return not without or not changes_messages(without)
+        return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""

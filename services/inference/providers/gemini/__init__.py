@@ -81,7 +81,7 @@ class GeminiProvider:
         self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
         self._new_id = new_id
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: callers do not use this dialect."""
         return False
 

@@ -65,12 +65,12 @@ class OpenAIProvider:
         # Of files it knows ids and bytes alone.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         is_own = lazy.request.dialect == self.dialect
         if is_own and lazy.only_maker and not self._server.newest:
             return False
-        return not without or not changes_messages(without)
+        return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""

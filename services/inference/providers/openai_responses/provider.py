@@ -79,13 +79,13 @@ class ResponsesProvider(OpenAIProvider):
         """Whether the server has said that it has no such endpoint."""
         return self._endpoint.is_missing
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             return False
-        if without and (
-            changes_messages(without)
-            or any(name in without and field in lazy.fields for name, field in _HOLDERS)
+        if refused_fields and (
+            changes_messages(refused_fields)
+            or any(name in refused_fields and field in lazy.fields for name, field in _HOLDERS)
         ):
             return False
         if self.pass_stateful:

@@ -61,7 +61,7 @@ class ScriptedProvider:
         self.open = 0
         self.sources = True
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         return self.sources
 
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
