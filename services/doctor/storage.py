@@ -10,7 +10,7 @@ from sqlalchemy import text
 from services.common.database import SQLITE_FILE, is_sqlite, open_engine, reading
 from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
-from services.common.ids import Source
+from services.common.ids import new_id
 from services.common.migrations import HEAD
 from services.common.migrations.record import Record, read_record
 from services.common.settings import SettingsError, Storage
@@ -113,7 +113,7 @@ async def blobs(storage: Storage) -> Finding:
     where = storage.blob_url or str(storage.data_dir / "files")
     if not storage.blob_url and not storage.data_dir.exists():
         return ok("blobs", f"{where} will be made at the first start")
-    key = Source().new_id("file-")
+    key = new_id("file-")
     try:
         store = open_blobs(storage)
         async with store.writing(key) as writing:

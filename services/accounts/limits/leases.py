@@ -15,8 +15,8 @@ from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
+from services.common.clock import Clock
 from services.common.database import execute_many, insert_into, writing
-from services.common.ids import Source
 
 # Rows of nobody in particular: what workers that forgot an allowance have used of it.
 SHARED = ""
@@ -117,10 +117,10 @@ class _Upserts:
 class LeaseRepository:
     """What workers hold, in the database."""
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
-        self._purged_at = source.monotonic()
+        self._clock = clock
+        self._purged_at = clock.monotonic()
         self._upserts: _Upserts | None = None
 
     async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
@@ -153,7 +153,7 @@ class LeaseRepository:
         values = {
             "claims": [claim.key for claim in claims],
             "claimant": holder,
-            "now_ms": self._source.now_ms(),
+            "now_ms": self._clock.now_ms(),
         }
         rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
@@ -162,12 +162,12 @@ class LeaseRepository:
 
     async def _purge(self) -> None:
         """Delete the rows of windows that ended long ago, now and then."""
-        now = self._source.monotonic()
+        now = self._clock.monotonic()
         if now < self._purged_at + _PURGE_EVERY_S:
             return
         self._purged_at = now
         async with writing(self._engine, is_lasting=False) as connection:
-            old = table.c.ends_at_ms < self._source.now_ms() - _KEPT_MS
+            old = table.c.ends_at_ms < self._clock.now_ms() - _KEPT_MS
             await connection.execute(delete(table).where(old))
 
 

@@ -70,7 +70,7 @@ class Limiter:
         try:
             answer = await answers.generate(request)
             meter.add_answer(answer)
-            permit.put_headers(answer.served.headers)
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:
@@ -98,7 +98,7 @@ class Limiter:
                 async for batch in batches:
                     start = meter.add_events(batch)
                     if start is not None:
-                        permit.put_headers(start.served.headers)
+                        permit.put_headers(start.route.headers)
                     yield batch
             end = End.COMPLETE
         except GatewayError:
@@ -121,8 +121,8 @@ class Limiter:
         end = End.LEFT
         try:
             answer = await embeddings.embed(self._engine, request)
-            meter.add_answer(GenerateResponse(served=answer.served))
-            permit.put_headers(answer.served.headers)
+            meter.add_answer(GenerateResponse(route=answer.route))
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:

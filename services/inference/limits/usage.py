@@ -12,7 +12,7 @@ from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_HIT,
     Event,
     GenerateResponse,
-    Served,
+    RouteInfo,
     Start,
 )
 from services.common.tokens import estimate_tokens
@@ -53,7 +53,7 @@ class AnswerMeter:
 
     def add_answer(self, answer: GenerateResponse) -> None:
         """Take a whole answer."""
-        self._note_served(answer.served)
+        self._note_route(answer.route)
         self._answer = answer
 
     def add_events(self, events: Iterable[Event]) -> Start | None:
@@ -69,17 +69,17 @@ class AnswerMeter:
                     self._written += estimate_tokens(event.input)
                 case "start":
                     start = event.start
-                    self._note_served(start.served)
+                    self._note_route(start.route)
                 case _:
                     continue
         return start
 
-    def _note_served(self, served: Served) -> None:
-        if served.cache == CACHE_STATUS_HIT:
+    def _note_route(self, route: RouteInfo) -> None:
+        if route.cache == CACHE_STATUS_HIT:
             # Nobody was asked, whatever the answer says of what it took.
             self._is_cached = True
         else:
-            self.provider, self.model = served.provider, served.model
+            self.provider, self.model = route.provider, route.model
 
     def used(self, spent: Spent, input_tokens: int, end: End) -> Sequence[UsedModel]:
         """Return what each model used for the request.

@@ -9,7 +9,7 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import logs
 from services.common.authentication import Caller, caller
-from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target

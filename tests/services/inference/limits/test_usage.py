@@ -4,14 +4,14 @@ from gateway.inference.v1.inference_pb2 import (
     Choice,
     Event,
     GenerateResponse,
-    Served,
+    RouteInfo,
     Start,
 )
 from services.inference.limits.usage import AnswerMeter, End, tokens_of
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent
 
-START = Event(start=Start(served=Served(provider="openai", model="gpt")))
+START = Event(start=Start(route=RouteInfo(provider="openai", model="gpt")))
 TEXT = Event(text="a" * 100)  # about 36 tokens
 HELPER = UsedModel("eyes", "openai", "eyes", 100, 1_000)
 ESTIMATED = UsedModel("gpt", "openai", "", 50, 36)
@@ -46,7 +46,7 @@ def test_what_is_recorded_counts() -> None:
     spent = _spent(_model(7, 3), broken, parts=(HELPER,))
     assert _meter(START, TEXT).used(spent, 50, End.COMPLETE) == [_model(7, 3), broken, HELPER]
     whole = AnswerMeter()
-    whole.add_answer(GenerateResponse(served=START.start.served))
+    whole.add_answer(GenerateResponse(route=START.start.route))
     assert whole.used(spent, 50, End.COMPLETE) == [_model(7, 3), broken, HELPER]
 
 
@@ -82,7 +82,7 @@ def test_an_attempt_that_failed_and_was_billed_counts() -> None:
 
 
 def test_an_answer_from_the_cache_counts_nothing() -> None:
-    served = Served(provider="openai", model="gpt", cache=CACHE_STATUS_HIT)
-    meter = _meter(Event(start=Start(served=served)), TEXT)
+    route = RouteInfo(provider="openai", model="gpt", cache=CACHE_STATUS_HIT)
+    meter = _meter(Event(start=Start(route=route)), TEXT)
     for end in End:
         assert meter.used(_spent(), 50, end) == []
