@@ -61,7 +61,7 @@ def test_an_answer_without_usage_is_estimated() -> None:
     assert meter.used(_spent(_model(None)), 50, End.COMPLETE) == [_model(50, 108)]
     whole = AnswerMeter()
     choices = [Choice(blocks=[Block(text="a" * 100)]), Choice(blocks=[Block(text="b" * 100)])]
-    whole.add_answer(GenerateResponse(served=START.start.served, choices=choices))
+    whole.add_answer(GenerateResponse(route=START.start.route, choices=choices))
     assert whole.used(_spent(_model(None)), 50, End.COMPLETE) == [_model(50, 72)]
 
 
