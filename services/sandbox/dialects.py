@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.ids import IdGenerator
 from services.sandbox import (
     anthropic_rules,
     anthropic_wire,
@@ -120,7 +121,7 @@ class OpenAI:
     def __init__(
         self,
         check: Check,
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
         now: Callable[[], float],
         find_problem: Check,
         personality: Personality = USUAL,
@@ -226,7 +227,7 @@ class Anthropic:
         check: Check,
         beta_check: Check,
         betas: frozenset[str],
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
         personality: Personality = USUAL,
     ) -> None:
         self._check = check

@@ -1,11 +1,12 @@
 """The API of Gemini; see `dialects.Dialect`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.ids import IdGenerator
 from services.sandbox import gemini_rules, gemini_wire
 from services.sandbox.checks import Body, Check, Problem
 from services.sandbox.model.answers import Answer
@@ -33,7 +34,7 @@ class Gemini:
     waits_in_header = False
 
     def __init__(
-        self, new_id: Callable[[str], str], find_problem: Check = gemini_rules.generate_problem
+        self, new_id: IdGenerator, find_problem: Check = gemini_rules.generate_problem
     ) -> None:
         self._new_id = new_id
         self._find_problem = find_problem

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from services.common.ids import IdGenerator
 from services.sandbox import gemini_wire, openai_embeddings
 from services.sandbox.checks import Body
 from services.sandbox.dialects import Dialect
@@ -65,7 +66,7 @@ class Exchange:
 class Server:
     """The handlers of the sandbox, with what they share."""
 
-    def __init__(self, log: RequestLog, sleep: Sleep, new_id: Callable[[str], str]) -> None:
+    def __init__(self, log: RequestLog, sleep: Sleep, new_id: IdGenerator) -> None:
         self._log = log
         self._sleep = sleep
         self._new_id = new_id

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.ids import IdGenerator
 from services.sandbox import responses_rules
 from services.sandbox.bodies import server_sent
 from services.sandbox.checks import Body, Check, Problem
@@ -30,7 +31,7 @@ class Responses(OpenAI):
     def __init__(
         self,
         check: Check,
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
         now: Callable[[], float],
         personality: Personality = USUAL,
     ) -> None:

@@ -3,7 +3,7 @@
 Source: the types of the official SDK, `openai.types.responses`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
+from services.common.ids import IdGenerator
 from services.sandbox.model.answers import Answer, prompt_tokens
 from services.sandbox.model.openai_shapes import token_logprobs
 from services.sandbox.model.requests import tokens
@@ -79,7 +80,7 @@ def kind_of(block: Block) -> ItemKind:
     return "message"
 
 
-def items_of(answer: Answer, new_id: Callable[[str], str]) -> Iterator[Item]:
+def items_of(answer: Answer, new_id: IdGenerator) -> Iterator[Item]:
     """Return the items of an answer, neighbouring texts and refusals in one message."""
     said: list[Block] = []
     for block in answer.choices[0].blocks:

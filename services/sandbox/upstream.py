@@ -61,7 +61,7 @@ def create_app(
     log: RequestLog | None = None,
     *,
     sleep: Sleep = asyncio.sleep,
-    new_id: Callable[[str], str] = ids.new_id,
+    new_id: ids.IdGenerator = ids.new_id,
     now: Callable[[], float] = time.time,
     personalities: Sequence[Personality] = PERSONALITIES,
 ) -> web.Application:
@@ -142,7 +142,7 @@ class _Made:
     """Makes the dialects of the sandbox."""
 
     checks: Checks
-    new_id: Callable[[str], str]
+    new_id: ids.IdGenerator
     now: Callable[[], float]
 
     def chat(self, personality: Personality) -> OpenAI:
@@ -202,7 +202,7 @@ def _add_models(
         router.add_get(f"{prefix}/models/{{name:.+}}", server.models(usual, anthropic))
 
 
-def _add_gemini(router: web.UrlDispatcher, server: Server, new_id: Callable[[str], str]) -> None:
+def _add_gemini(router: web.UrlDispatcher, server: Server, new_id: ids.IdGenerator) -> None:
     gemini = Gemini(new_id)
     methods = {
         "generateContent": server.handler(gemini, server.generate),

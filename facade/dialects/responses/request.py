@@ -77,7 +77,7 @@ class ParsedRequest:
 
 
 def parse_request(
-    body: bytes, *, lazily: bool = False, new_id: Callable[[str], str] = ids.new_id
+    body: bytes, *, lazily: bool = False, new_id: ids.IdGenerator = ids.new_id
 ) -> ParsedRequest:
     """Read the body of `POST /beta/v1/responses`.
 
@@ -189,7 +189,7 @@ def _dump(value: object) -> bytes:
 
 
 def _state(
-    wire: ResponseRequest, new_id: Callable[[str], str], dump: Callable[[object], bytes]
+    wire: ResponseRequest, new_id: ids.IdGenerator, dump: Callable[[object], bytes]
 ) -> ResponseState:
     # Attributes of the wire type are looked up slowly.
     held = wire.__dict__
@@ -225,7 +225,7 @@ def _kind(item: Mapping[str, Any]) -> str:
     return item.get("type") or ("message" if "role" in item else _REFERENCE)
 
 
-def _with_id(item: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:
+def _with_id(item: dict[str, Any], new_id: ids.IdGenerator) -> dict[str, Any]:
     if isinstance(item.get("id"), str) and item["id"]:
         return item
     return {**item, "id": new_id(f"{_PREFIXES.get(item['type'], 'item')}_")}

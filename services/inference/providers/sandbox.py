@@ -6,7 +6,7 @@ same steps, and failures have the words that a provider behind HTTP would use.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 import orjson
@@ -106,7 +106,7 @@ class SandboxProvider:
         name: str,
         *,
         sleep: Sleep = asyncio.sleep,
-        new_id: Callable[[str], str] = ids.new_id,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self.name = name
         self._sleep = sleep

@@ -4,13 +4,13 @@
 parses responses; both are pure. This module does the I/O.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
-from services.common.ids import new_id
+from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
@@ -72,7 +72,7 @@ class GeminiProvider:
         *,
         pass_stateful: bool,
         fetches_urls: bool,
-        new_id: Callable[[str], str] = new_id,
+        new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream

@@ -1,7 +1,7 @@
 """Translate one candidate of an answer, part by part, to canonical blocks."""
 
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
@@ -20,6 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     ThinkingConfig,
 )
+from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.logprobs import read_logprobs
@@ -76,7 +77,7 @@ class Candidate:
         number: int,
         request: GenerateRequest,
         names: Mapping[str, str],
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
         bounds: Bounds,
     ) -> None:
         self.reason = ""

@@ -4,13 +4,14 @@ Each event of a stream is a `GenerateContentResponse` like a whole response, wit
 Only the end of the stream marks the end of the answer: several events may have a finish reason.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, Start
 from services.common.errors import UpstreamError
+from services.common.ids import IdGenerator
 from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
@@ -58,7 +59,7 @@ class AnswerReader:
         call: Call,
         upstream: Failures,
         names: Mapping[str, str],
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
     ) -> None:
         self._call = call
         self._upstream = upstream
@@ -174,7 +175,7 @@ def events_from_whole(
     call: Call,
     upstream: Failures,
     names: Mapping[str, str],
-    new_id: Callable[[str], str],
+    new_id: IdGenerator,
 ) -> list[Event]:
     """Return a whole answer as one batch of events.
 

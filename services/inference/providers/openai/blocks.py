@@ -8,7 +8,7 @@ are a whole JSON value, else at the end of the choice.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
+from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump
 from services.inference.providers.delta_templates import delta_of
 from services.inference.providers.gemini import signatures
@@ -116,7 +117,7 @@ class Blocks:
             who do not see a call's further fields.
     """
 
-    def __init__(self, choice: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
+    def __init__(self, choice: int, new_id: IdGenerator, bounds: Bounds) -> None:
         self.kinds: set[TextKind | Literal["tool", "part"]] = set()
         self.thoughts_field = ""
         self.tells_signatures = False

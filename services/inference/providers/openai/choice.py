@@ -1,10 +1,11 @@
 """One of the answers to one request, read a delta at a time. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
+from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
@@ -39,7 +40,7 @@ class Choice:
     def __init__(
         self,
         number: int,
-        new_id: Callable[[str], str],
+        new_id: IdGenerator,
         bounds: Bounds,
         names: Mapping[str, str],
         *,

@@ -4,13 +4,13 @@ A whole answer goes through the same reader as a stream: its messages are read a
 deltas that hold everything.
 """
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import FinishReason
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.ids import IdGenerator
 from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
@@ -63,7 +63,7 @@ class StreamReader:
         has_content: whether some of the answer has come.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
+    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         self._call = call
         self._upstream = upstream
         self._new_id = new_id
@@ -268,7 +268,7 @@ def events_from_whole(
     answer: Json,
     call: Call,
     upstream: Failures,
-    new_id: Callable[[str], str],
+    new_id: IdGenerator,
 ) -> list[Event]:
     """Return a whole answer as one batch of events.
 

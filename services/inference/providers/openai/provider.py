@@ -1,11 +1,11 @@
 """Sends chat completions, texts for vectors, and recordings."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
-from services.common.ids import new_id
+from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
@@ -55,7 +55,7 @@ class OpenAIProvider:
         pass_stateful: bool,
         newest: bool,
         fetches_urls: bool,
-        new_id: Callable[[str], str] = new_id,
+        new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream

@@ -5,7 +5,6 @@ just ended. Where the caller takes them, the events of a stream carry the provid
 (`Event.native`).
 """
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import orjson
@@ -13,6 +12,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
 from services.common.errors import UpstreamError
+from services.common.ids import IdGenerator
 from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
@@ -75,7 +75,7 @@ class StreamReader:
         has_content: whether some of the answer has come.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
+    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         self.ended = self.has_content = False
         self._call = call
         self._upstream = upstream
@@ -274,7 +274,7 @@ def _said(event: Any) -> str | None:
 
 
 def events_from_whole(
-    response: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
+    response: Json, call: Call, upstream: Failures, new_id: IdGenerator
 ) -> list[Event]:
     """Return a whole answer as one batch of events; see `StreamReader.read_whole`."""
     reader = StreamReader(call, upstream, new_id)

@@ -1,11 +1,11 @@
 """Sends requests to OpenAI's responses."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.ids import new_id
+from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.offload import offload
 from services.inference.providers.base import Call
@@ -60,7 +60,7 @@ class ResponsesProvider(OpenAIProvider):
         pass_stateful: bool,
         newest: bool,
         fetches_urls: bool,
-        new_id: Callable[[str], str] = new_id,
+        new_id: IdGenerator = new_id,
     ) -> None:
         super().__init__(
             name,
