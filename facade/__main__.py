@@ -4,7 +4,7 @@ import argparse
 import os
 
 from services.common import process, settings
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.imports import import_without_tls
 
 
@@ -38,7 +38,7 @@ def main() -> None:
         server = loaded.server
         channel = open_channel(
             arguments.services,
-            max_message=loaded.limits.max_message,
+            max_message_bytes=loaded.limits.max_message_bytes,
             credentials=channel_credentials(loaded.grpc),
         )
         facade = await Facade.start(
@@ -46,7 +46,7 @@ def main() -> None:
             server.host if arguments.host is None else arguments.host,
             server.port if arguments.port is None else arguments.port,
             loaded,
-            Source(),
+            Clock(),
             metrics_port=(
                 server.metrics_port if arguments.metrics_port is None else arguments.metrics_port
             ),

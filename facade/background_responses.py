@@ -68,8 +68,8 @@ class BackgroundResponse:
         self._is_streamed = parsed.stream
         self._state = state
         self._id = response_id
-        self._created = int(context.source.now())
-        now = context.source.now
+        self._created = int(context.clock.now())
+        now = context.clock.now
         self._encoder = ResponseStream(response_id, self._created, state.echo, now)
         self._call: Any = None
         self._held = ExitStack()

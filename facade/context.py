@@ -19,10 +19,10 @@ from gateway.articles.v1 import articles_pb2_grpc
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
-from gateway.inference.v1.inference_pb2 import Served
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -47,7 +47,7 @@ class Context:
         access_log: the access log of this process.
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
-        source: identifiers and clocks.
+        clock: the clock.
         drain: the requests in progress.
         background: what goes on after its request has been answered.
         cors: CORS headers; None if no origin is allowed.
@@ -71,7 +71,7 @@ class Context:
     access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry
-    source: Source
+    clock: Clock
     drain: Drain
     background: BackgroundTasks
     cors: Cors | None
@@ -79,7 +79,7 @@ class Context:
     has_response_cache: bool = False
 
 
-class ServedAnswer(NamedTuple):
+class AnswerSummary(NamedTuple):
     """The model and provider that served an answer, and the token counts.
 
     Plain values: a reference to a part of a message would keep all of it, which may be megabytes.
@@ -91,11 +91,11 @@ class ServedAnswer(NamedTuple):
     output_tokens: int
 
     @classmethod
-    def of(cls, served: Served, usage: Usage) -> Self:
+    def of(cls, route: RouteInfo, usage: Usage) -> Self:
         """Create it from both messages; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-        return cls(served.model, served.provider, read, usage.output_tokens)
+        return cls(route.model, route.provider, read, usage.output_tokens)
 
 
 CONTEXT = web.AppKey("context", Context)

@@ -9,7 +9,7 @@ from aiohttp import web
 from facade import credentials, dialects, http_errors
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse
-from facade.served_headers import UPSTREAM_REQUEST_ID
+from facade.route_headers import UPSTREAM_REQUEST_ID
 from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.errors import GatewayError

@@ -44,7 +44,7 @@ async def request_context(
         asyncio.CancelledError: the client has left, or the facade stops after the response began.
     """
     context = exchange.context
-    began = exchange.began = context.source.monotonic()
+    began = exchange.began = context.clock.monotonic()
     if context.cors is not None:
         exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
     given = exchange.headers.get("x-request-id")
@@ -82,7 +82,7 @@ async def request_context(
         return response
     finally:
         context.drain.leave(task)
-        seconds = context.source.monotonic() - began
+        seconds = context.clock.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
         if exchange.first_content_s is not None:
@@ -97,8 +97,8 @@ async def request_context(
 def _count_stream(exchange: Exchange, seconds: float) -> None:
     """Count how fast a streamed answer came."""
     timing = stream_timing(exchange, seconds)
-    if timing is not None and exchange.served is not None:
-        exchange.context.metrics.streamed(exchange.served.provider, *timing)
+    if timing is not None and exchange.answer_summary is not None:
+        exchange.context.metrics.streamed(exchange.answer_summary.provider, *timing)
 
 
 async def authenticate(exchange: Exchange) -> None:
@@ -146,11 +146,11 @@ def _details_of(exchange: Exchange, status: int) -> dict[str, object]:
         details["key_id"] = caller.key_id
     if exchange.model is not None:
         details["model"] = exchange.model
-    if (served := exchange.served) is not None and served.model:
-        details["served_model"] = served.model
-        details["provider"] = served.provider
-        details["input_tokens"] = served.input_tokens
-        details["output_tokens"] = served.output_tokens
+    if (summary := exchange.answer_summary) is not None and summary.model:
+        details["served_model"] = summary.model
+        details["provider"] = summary.provider
+        details["input_tokens"] = summary.input_tokens
+        details["output_tokens"] = summary.output_tokens
     if exchange.failure is not None:
         details["error"] = exchange.failure
     if status == 404:

@@ -34,8 +34,8 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachingAuthenticator, Caller, Identify
 from services.common.channels import call_metadata
+from services.common.clock import Clock
 from services.common.errors import from_rpc_error
-from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -85,7 +85,7 @@ class Facade:
         host: str,
         port: int,
         settings: Settings,
-        source: Source,
+        clock: Clock,
         *,
         metrics_port: int = 0,
         identify: Identify | None = None,
@@ -104,7 +104,7 @@ class Facade:
         registry = CollectorRegistry()
         counted = Metrics(registry)
         later = asyncio.get_running_loop().call_later
-        access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
+        access_log = AccessLog(settings.server.access_log_per_s, clock.monotonic, later)
         limits = settings.limits
         context = Context(
             settings=settings,
@@ -116,13 +116,13 @@ class Facade:
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),
-            identify=identify or _identify(channel, settings, source),
+            identify=identify or _identify(channel, settings, clock),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
             access_log=access_log,
             metrics=counted,
             registry=metrics.shown(registry),
-            source=source,
+            clock=clock,
             drain=Drain(),
             background=BackgroundTasks(
                 limits.max_background_responses,
@@ -196,7 +196,7 @@ class Facade:
         self._context.access_log.write()
 
 
-def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> Identify:
+def _identify(channel: grpc.aio.Channel, settings: Settings, clock: Clock) -> Identify:
     accounts = accounts_pb2_grpc.AccountsServiceStub(channel)
 
     async def ask(key: str) -> Caller:
@@ -210,7 +210,7 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
         return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id, tuple(owner.limits))
 
     return CachingAuthenticator(
-        ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic
+        ask, ttl_s=settings.limits.identify_cache_s, monotonic=clock.monotonic
     )
 
 

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import grpc
 
-from facade.context import ServedAnswer
+from facade.context import AnswerSummary
 from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import StreamedResponse
-from facade.served_headers import served_headers
+from facade.route_headers import route_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import Event, Served
+from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
 from services.common.inprocess.delivery import deliver
@@ -31,11 +31,11 @@ class Encoder(Protocol):
     """Encodes events as the stream of a dialect.
 
     Attributes:
-        served: the model that serves the answer, once known.
+        route: the model that serves the answer, once known.
         usage: token usage so far.
     """
 
-    served: Served
+    route: RouteInfo
     usage: Usage
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -117,7 +117,7 @@ async def relay(
             return await stream.end(encoder.finish())
         return await stream.end(await _finished(exchange, encoder, observer))
     finally:
-        exchange.served = ServedAnswer.of(encoder.served, encoder.usage)
+        exchange.answer_summary = AnswerSummary.of(encoder.route, encoder.usage)
         call.cancel()
         stream.stop()
 
@@ -182,7 +182,7 @@ class _EventStream:
         if not self._has_content and self._have_content(events):
             self._has_content = True
             exchange = self._exchange
-            exchange.first_content_s = exchange.context.source.monotonic() - exchange.began
+            exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
         response = self._response
         if response is None:
             self._held.append(data)
@@ -219,7 +219,7 @@ class _EventStream:
         """Return whether content has arrived; store the headers that name the serving model."""
         for event in events:
             if event.WhichOneof("kind") == "start":
-                self._headers |= served_headers(event.start.served, self._exchange.caller_paths)
+                self._headers |= route_headers(event.start.route, self._exchange.caller_paths)
             elif _is_content(event):
                 return True
         return False

@@ -52,17 +52,17 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
     if exchange.failure is not None:
         details["gateway.error"] = exchange.failure
     names: dict[str, str] = {}
-    served = exchange.served
-    if served is not None and served.model:
+    summary = exchange.answer_summary
+    if summary is not None and summary.model:
         names = {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": served.provider,
-            "gen_ai.request.model": exchange.model or served.model,
-            "gen_ai.response.model": served.model,
+            "gen_ai.provider.name": summary.provider,
+            "gen_ai.request.model": exchange.model or summary.model,
+            "gen_ai.response.model": summary.model,
         }
         details |= names
-        details["gen_ai.usage.input_tokens"] = served.input_tokens
-        details["gen_ai.usage.output_tokens"] = served.output_tokens
+        details["gen_ai.usage.input_tokens"] = summary.input_tokens
+        details["gen_ai.usage.output_tokens"] = summary.output_tokens
     span.end(details, error)
     telemetry.record(
         "http.server.request.duration",
@@ -73,9 +73,9 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
             "http.response.status_code": status,
         },
     )
-    if served is None or not names:
+    if summary is None or not names:
         return
-    for kind, tokens in (("input", served.input_tokens), ("output", served.output_tokens)):
+    for kind, tokens in (("input", summary.input_tokens), ("output", summary.output_tokens)):
         telemetry.record("gen_ai.client.token.usage", tokens, {**names, "gen_ai.token.type": kind})
     if (timing := stream_timing(exchange, seconds)) is not None:
         first, each = timing
@@ -89,8 +89,8 @@ def stream_timing(exchange: Exchange, seconds: float) -> tuple[float, float | No
 
     None without a stream that had content; a stream of one token has no second figure.
     """
-    first, served = exchange.first_content_s, exchange.served
-    if first is None or served is None:
+    first, summary = exchange.first_content_s, exchange.answer_summary
+    if first is None or summary is None:
         return None
-    more = served.output_tokens - 1
+    more = summary.output_tokens - 1
     return first, (seconds - first) / more if more > 0 else None

@@ -5,7 +5,7 @@ import os
 
 from services import SERVICES
 from services.common import process, settings
-from services.common.ids import Source
+from services.common.clock import Clock
 
 
 def _known(name: str) -> str:
@@ -41,7 +41,7 @@ def main() -> None:
         loaded = settings.load()
         telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
         services = await Services.start(
-            names, arguments.listen, loaded, Source(), telemetry=telemetry
+            names, arguments.listen, loaded, Clock(), telemetry=telemetry
         )
         lifecycle.on_reload = services.reload
         lifecycle.ready()

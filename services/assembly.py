@@ -34,9 +34,9 @@ from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
 from services.common.authentication import CachingAuthenticator, Identify
+from services.common.clock import Clock
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
@@ -46,7 +46,7 @@ from services.common.telemetry.spans import Telemetry
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
-from services.inference.assembly import ANSWERS, Inference
+from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
 from services.inference.files import FileStore
 from services.inference.limits.assembly import Limiting
 from services.inference.memory.turn_client import TurnClient
@@ -98,7 +98,7 @@ class Services:
         names: Sequence[str],
         address: str,
         settings: Settings,
-        source: Source,
+        clock: Clock,
         *,
         is_shared: bool = False,
         telemetry: Telemetry | None = None,
@@ -109,25 +109,25 @@ class Services:
             names: some of `services.SERVICES`.
             address: where other processes call them; "" for calls over `channel` alone.
             settings: all settings of the gateway.
-            source: clock and ids.
+            clock: the clock.
             is_shared: whether other processes may listen on the same port.
             telemetry: records spans, where there is a collector.
         """
         # The database, and what all services get from it.
         database = open_engine(settings.storage)
         await migrate(database)
-        secrets = await load_secrets(database, source)
+        secrets = await load_secrets(database, clock)
         identify = CachingAuthenticator(
-            AccountRepository(database, source).identify,
+            AccountRepository(database, clock).identify,
             ttl_s=settings.limits.identify_cache_s,
-            monotonic=source.monotonic,
+            monotonic=clock.monotonic,
         )
-        identify_admin = admin_authenticator(settings, database, source)
+        identify_admin = admin_authenticator(settings, database, clock)
 
         # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
             identify,
-            max_message=settings.limits.max_message,
+            max_message_bytes=settings.limits.max_message_bytes,
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
@@ -146,7 +146,7 @@ class Services:
         # Whose keys are and what they may use is read by every process, from the database.
         server.add(
             limits_pb2_grpc.add_LimitServiceServicer_to_server,
-            limits.LimitServicer(LeaseRepository(database, source)),
+            limits.LimitServicer(LeaseRepository(database, clock)),
             limits.SERVICE_NAME,
         )
 
@@ -157,14 +157,14 @@ class Services:
                 accounts.AccountsServicer(),
                 accounts.SERVICE_NAME,
             )
-            services._usage = UsageRecords.start(settings, database, source)
+            services._usage = UsageRecords.start(settings, database, clock)
             server.add(
                 usage_pb2_grpc.add_UsageServiceServicer_to_server,
                 services._usage.servicer,
                 usage.SERVICE_NAME,
             )
             services._administration = Administration.start(
-                settings, database, source, identify_admin
+                settings, database, clock, identify_admin
             )
             server.add(
                 admin_pb2_grpc.add_AdminServiceServicer_to_server,
@@ -172,9 +172,7 @@ class Services:
                 admin.SERVICE_NAME,
             )
         if "files" in names:
-            services._files = Files.start(
-                settings, database, source, CollectorRegistry(), for_blobs
-            )
+            services._files = Files.start(settings, database, clock, CollectorRegistry(), for_blobs)
             server.add(
                 files_pb2_grpc.add_FileStoreServiceServicer_to_server,
                 services._files.servicer,
@@ -182,7 +180,7 @@ class Services:
             )
         if "articles" in names:
             services._articles = Articles.start(
-                settings, database, source, CollectorRegistry(), channel, for_rows
+                settings, database, clock, CollectorRegistry(), channel, for_rows
             )
             server.add(
                 articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
@@ -191,7 +189,7 @@ class Services:
             )
         if "memory" in names:
             services._memory = MemoryService.start(
-                settings, database, secrets, source, CollectorRegistry(), channel, for_rows
+                settings, database, secrets, clock, CollectorRegistry(), channel, for_rows
             )
             server.add(
                 memory_pb2_grpc.add_MemoryServiceServicer_to_server,
@@ -204,19 +202,22 @@ class Services:
                 responses.SERVICE_NAME,
             )
         if "inference" in names:
+            every_s = ROUNDS * settings.limits.sweep_every_s
             services._inference = await Inference.start(
                 settings,
                 secrets,
-                source,
+                clock,
                 CollectorRegistry(),
-                FileStore(channel),
-                TurnClient(channel),
-                sweeper_lease(
-                    database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
+                OtherServices(
+                    FileStore(channel),
+                    TurnClient(channel),
+                    UsageClient(channel, secrets.service_credential).send,
                 ),
-                sweeper_lease(database, ANSWERS, ROUNDS * settings.limits.sweep_every_s, source),
-                for_blobs,
-                UsageClient(channel, secrets.service_credential).send,
+                SharedStores(
+                    sweeper_lease(database, "conversions", every_s, clock),
+                    sweeper_lease(database, ANSWERS, every_s, clock),
+                    for_blobs,
+                ),
                 telemetry=telemetry,
             )
             services._limiting = Limiting(
@@ -224,7 +225,7 @@ class Services:
                 channel,
                 settings,
                 secrets,
-                source,
+                clock,
                 CollectorRegistry(),
                 services._inference.cost_of,
             )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from services.accounts.admin.limits import LimitAdministration
-    from services.accounts.limits.rules import Limits, SubjectKind
+    from services.accounts.limits.rules import SubjectKind, UsageLimits
     from services.common.settings import Settings
 
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ class _Subject(NamedTuple):
 def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
     """Show the limits of a key, a user or a team."""
 
-    async def work(limits: "LimitAdministration", subject: _Subject) -> "Limits":
+    async def work(limits: "LimitAdministration", subject: _Subject) -> "UsageLimits":
         return await limits.get(*subject)
 
     found = _on_subject(work, key, user, team)
@@ -86,9 +86,9 @@ def set_limits(
     """
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
-        from services.accounts.limits.rules import Limits
+        from services.accounts.limits.rules import UsageLimits
 
-        wanted = Limits(
+        wanted = UsageLimits(
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
             concurrent_requests=concurrent_requests,
@@ -108,9 +108,9 @@ def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption
     """Remove all limits of a key, a user or a team, everywhere within 30 seconds."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
-        from services.accounts.limits.rules import Limits
+        from services.accounts.limits.rules import UsageLimits
 
-        await limits.set(*subject, Limits())
+        await limits.set(*subject, UsageLimits())
 
     _on_subject(work, key, user, team)
 

@@ -155,14 +155,14 @@ def _print_json(value: dict[str, Any]) -> None:
 def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> "Result":
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository
-        from services.common.ids import Source
+        from services.common.clock import Clock
         from services.memory.assembly import open_locks, open_stores
         from services.memory.management import MemoryManagement
 
         owner = await AccountRepository(engine).caller_named(user)
-        source = Source()
-        locks = open_locks(engine, source, settings.memory)
-        management = MemoryManagement(engine, open_stores(engine, source), locks, _no_vector)
+        clock = Clock()
+        locks = open_locks(engine, clock, settings.memory)
+        management = MemoryManagement(engine, open_stores(engine, clock), locks, _no_vector)
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:

@@ -2,6 +2,7 @@
 
 import gc
 
+import grpc.aio
 import hypothesis
 import pytest
 from xdist.remote import Producer
@@ -14,15 +15,17 @@ hypothesis.settings.register_profile("gateway", deadline=None)
 hypothesis.settings.register_profile(SOAK, deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("gateway")
 
+# When the last channel or server of grpc.aio is collected, the library ends, and waits for its
+# thread; inside a garbage collection that can be for ever. With this it does not end.
+grpc.aio.init_grpc_aio()
 
 # Folders whose tests share processes of a session, by what those are. Each group of tests is
 # run by one worker, so that its processes are started once. The groups take longest, and begin
 # first: what is left to the end are short modules, so that no worker is the last by much.
 SHARED_PROCESSES = {
     "gateways": ("tests/e2e/",),
-    "PostgreSQL": tuple(
-        f"tests/services/{name}/" for name in ("accounts", "articles", "common", "files", "memory")
-    ),
+    "PostgreSQL": tuple(f"tests/services/{name}/" for name in ("accounts", "common", "files")),
+    "PostgreSQL of documents and memories": ("tests/services/articles/", "tests/services/memory/"),
     "attacked gateway": ("tests/attacks/",),
     "hosts": ("tests/hosts/",),
 }

@@ -21,8 +21,8 @@ from facade.server import Facade
 from services import SERVICES
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine
-from services.common.ids import Source
 from services.common.settings import parse
 from services.common.telemetry.opening import open_telemetry
 from services.sandbox.upstream import create_app
@@ -77,7 +77,7 @@ async def running_gateway(
     folder: Path,
     upstream: web.Application | str | None = None,
     *,
-    source: Source | None = None,
+    clock: Clock | None = None,
     services: Sequence[str] = SERVICES,
     environ: Mapping[str, str] = MappingProxyType({}),
     **sections: Mapping[str, Any] | list[Any],
@@ -88,7 +88,7 @@ async def running_gateway(
     of a server, the sandbox's own when none is given; `services` are those that run; `sections`
     of the settings go over the defaults; telemetry is opened with `environ`.
     """
-    source = source or Source()
+    clock = clock or Clock()
     counters = CollectorRegistry()
     async with (
         _reached(upstream) as provider,
@@ -122,13 +122,13 @@ async def running_gateway(
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
             telemetry = open_telemetry(settings.telemetry, "test", environ)
-            started = await Services.start(services, grpc, settings, source, telemetry=telemetry)
+            started = await Services.start(services, grpc, settings, clock, telemetry=telemetry)
             facade = await Facade.start(
                 started.channel,
                 "127.0.0.1",
                 0,
                 settings,
-                source,
+                clock,
                 identify=started.identify,
                 telemetry=telemetry,
             )

@@ -9,12 +9,13 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.database import open_engine
-from services.common.ids import Source
 from services.common.settings import Storage
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.manual_clock import ManualClock
 
 HELLO = [{"role": "user", "content": "Hello"}]
 CHAT = {"model": "sandbox/echo", "messages": HELLO}
@@ -23,15 +24,6 @@ MINUTE_S = 1_700_000_040.0  # the beginning of a minute
 
 
 @dataclass
-class Clock:
-    """A clock that stands still, 20 s before the end of a minute, until it is told to go on."""
-
-    now_s: float = MINUTE_S + 40
-
-    def now(self) -> float:
-        return self.now_s
-
-
 @dataclass(frozen=True)
 class LimitedGateways:
     """Gateways over one database.
@@ -43,12 +35,12 @@ class LimitedGateways:
     """
 
     gateways: Sequence[Gateway]
-    clock: Clock
+    clock: ManualClock
     engine: AsyncEngine
     _names: list[str] = field(default_factory=list)
 
     async def caller(
-        self, kind: SubjectKind, limits: Limits, *, team: str | None = None
+        self, kind: SubjectKind, limits: UsageLimits, *, team: str | None = None
     ) -> dict[str, str]:
         """Return the headers of a new caller, whose key, user or team has limits."""
         self._names.append(f"caller{len(self._names)}")
@@ -60,7 +52,7 @@ class LimitedGateways:
             SubjectKind.USER: owner.user_id,
             SubjectKind.TEAM: owner.team_id,
         }
-        await LimitRepository(self.engine, Source()).set(kind, ids[kind], limits)
+        await LimitRepository(self.engine, Clock()).set(kind, ids[kind], limits)
         return {"Authorization": f"Bearer {key}"}
 
 
@@ -69,12 +61,12 @@ async def limited_gateways(
     folder: Path, storage: Storage, count: int = 1, **arguments: Any
 ) -> AsyncIterator[LimitedGateways]:
     """Run so many gateways over one database; `arguments` are those of `running_gateway`."""
-    clock = Clock()
+    clock = ManualClock(MINUTE_S + 40)  # 20 s before the end of a minute
     places = {"data_dir": str(storage.data_dir), "database_url": storage.database_url}
     async with AsyncExitStack() as stack:
         gateways = [
             await stack.enter_async_context(
-                running_gateway(folder, source=Source(now=clock.now), storage=places, **arguments)
+                running_gateway(folder, clock=Clock(now=clock.now), storage=places, **arguments)
             )
             for _ in range(count)
         ]

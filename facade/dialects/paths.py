@@ -192,7 +192,7 @@ class CallerPaths:
         return dict.fromkeys(map(self.path, paths))
 
     def adapted(self, adapted: Iterable[str]) -> Iterator[str]:
-        """Return the entries of `Served.adapted` with the caller's paths."""
+        """Return the entries of `RouteInfo.adapted` with the caller's paths."""
         for one in adapted:
             path, _, what = one.rpartition(":")
             yield f"{self.path(path)}:{what}"

@@ -390,7 +390,7 @@ class Connection(web.RequestHandler):
         self._context.metrics.answered("unknown", failure.http_status, 0.0)
         if failure.limit:
             self._count(failure.limit)
-        return refusals.response_to(failure, path, request_id, self._context.source.now())
+        return refusals.response_to(failure, path, request_id, self._context.clock.now())
 
     def _count(self, limit: str) -> None:
         self._context.metrics.limits_reached.labels(limit).inc()

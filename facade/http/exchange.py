@@ -7,7 +7,7 @@ from aiohttp.helpers import parse_content_type
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDictProxy
 
-from facade.context import Context, ServedAnswer
+from facade.context import AnswerSummary, Context
 from facade.dialects.paths import CallerPaths
 from services.common.authentication import Caller
 from services.common.telemetry.trace_context import TraceContext
@@ -84,7 +84,7 @@ class Exchange:
         model: the model that the request names.
         caller_paths: translates canonical field paths into the caller's; None until the body is
             parsed.
-        served: the model that served the answer, with token counts.
+        answer_summary: the model that served the answer, with token counts.
         failure: the error code of the response.
         began: when it arrived, by the monotonic clock.
         first_content_s: seconds until the first content of a streamed answer; None before.
@@ -92,6 +92,7 @@ class Exchange:
     """
 
     __slots__ = (
+        "answer_summary",
         "api_key",
         "began",
         "body",
@@ -114,7 +115,6 @@ class Exchange:
         "path",
         "request_id",
         "route",
-        "served",
         "trace",
     )
 
@@ -154,7 +154,7 @@ class Exchange:
         self.first_content_s: float | None = None
         self.trace: TraceContext | None = None
         self.model: str | None = None
-        self.served: ServedAnswer | None = None
+        self.answer_summary: AnswerSummary | None = None
         self.failure: str | None = None
         self.caller: Caller | None = None
         self.caller_paths: CallerPaths | None = None

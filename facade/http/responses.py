@@ -109,7 +109,7 @@ def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, st
     request_id = exchange.request_id
     return (
         f"{status_line(status)}\r\n{fields}"
-        f"Date: {_date(int(exchange.context.source.now()))}\r\n"
+        f"Date: {_date(int(exchange.context.clock.now()))}\r\n"
         f"{own}x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
         f"{last}\r\n"
     ).encode()

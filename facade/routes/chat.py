@@ -16,7 +16,7 @@ async def create(exchange: Exchange) -> Response:
 
 
 def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
-    created = int(exchange.context.source.now())
+    created = int(exchange.context.clock.now())
     if parsed.stream:
         encoder = openai.ChatStream(created=created, include_usage=parsed.include_usage)
         return stream(exchange, parsed, encoder)

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from facade.context import ServedAnswer
+from facade.context import AnswerSummary
 from facade.dialects import openai
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
+from facade.route_headers import route_headers
 from facade.routes.generation import parse, rpc_metadata
-from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import EmbedResponse
 
@@ -32,8 +32,10 @@ def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
 
 async def _answer(exchange: Exchange, call: Any, *, base64: bool) -> Response:
     response = await call
-    exchange.served = ServedAnswer.of(response.served, Usage(input_tokens=response.input_tokens))
-    headers = served_headers(response.served, exchange.caller_paths)
+    exchange.answer_summary = AnswerSummary.of(
+        response.route, Usage(input_tokens=response.input_tokens)
+    )
+    headers = route_headers(response.route, exchange.caller_paths)
     if response.estimated:
         headers["x-gateway-estimate"] = "true"
     return JsonResponse(response.passthrough or await _render(response, base64=base64), headers)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from facade.bodies import ReceivedBody, complete_body
 from facade.context import (
-    ServedAnswer,
+    AnswerSummary,
 )
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import Exchange
@@ -19,7 +19,7 @@ from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
 from facade.parsing import FIELD_NAMES, Kind, Option, Parsed
-from facade.served_headers import served_headers
+from facade.route_headers import route_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -143,9 +143,9 @@ async def _whole(
 ) -> Response:
     response = await call
     passed = response.passthrough
-    served = response.served
-    exchange.served = ServedAnswer.of(served, response.usage)
+    route = response.route
+    exchange.answer_summary = AnswerSummary.of(route, response.usage)
     return JsonResponse(
         pass_on(passed) if passed else render(response),
-        served_headers(served, exchange.caller_paths),
+        route_headers(route, exchange.caller_paths),
     )

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable
 
-from facade.context import ServedAnswer
+from facade.context import AnswerSummary
 from facade.dialects import anthropic
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
+from facade.route_headers import route_headers
 from facade.routes.generation import generate, parse, rpc_metadata, stream
-from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import invalid
 
@@ -51,8 +51,10 @@ async def _count_tokens(exchange: Exchange, *, coding: bool) -> Response:
     parsed = await parse(exchange, "count_tokens", betas=betas, coding=coding)
     inference = exchange.context.inference
     counted = await inference.CountTokens(parsed.request, metadata=rpc_metadata(exchange))
-    exchange.served = ServedAnswer.of(counted.served, Usage(input_tokens=counted.input_tokens))
-    headers = served_headers(counted.served, exchange.caller_paths)
+    exchange.answer_summary = AnswerSummary.of(
+        counted.route, Usage(input_tokens=counted.input_tokens)
+    )
+    headers = route_headers(counted.route, exchange.caller_paths)
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"
     return JsonResponse(anthropic.render_count(counted), headers)

@@ -43,7 +43,7 @@ async def _generate_in_background(
 async def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Response:
     """Respond with the response, or its events; it is stored before its end is sent."""
     response_id = new_response_id()
-    now = exchange.context.source.now
+    now = exchange.context.clock.now
     created = int(now())
     echo = state.echo
     store = None

@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.accounts.names import check_name, check_plan
 from services.accounts.plans import DEFAULT
 from services.accounts.tables import plan_in_force, teams, users
+from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid
-from services.common.ids import Source
+from services.common.ids import IdGenerator
 
 
 class KnownUser(NamedTuple):
@@ -38,13 +39,19 @@ async def find_user(connection: AsyncConnection, name: str) -> KnownUser | None:
 
 
 async def ensure_user(
-    connection: AsyncConnection, source: Source, user: str, team: str | None, plan: str | None
+    connection: AsyncConnection,
+    clock: Clock,
+    new_id: IdGenerator,
+    user: str,
+    team: str | None,
+    plan: str | None,
 ) -> str:
     """Return the id of a user, created if new.
 
     Args:
         connection: in a transaction that runs alone.
-        source: clock and ids.
+        clock: the clock.
+        new_id: makes the ids of users and teams.
         user: name of the user.
         team: name of the user's team; None for none, or for the one a known user is in.
         plan: name of the plan of a new team or, without one, a new user; None for
@@ -57,7 +64,7 @@ async def ensure_user(
     check_name("user", user)
     known = await find_user(connection, user)
     if known is None:
-        return await add_user(connection, source, user, team, plan)
+        return await add_user(connection, clock, new_id, user, team, plan)
     _check_names(team, plan)
     if team is not None and team != known.team:
         where = f"in team {known.team!r}" if known.team else "in no team"
@@ -68,26 +75,35 @@ async def ensure_user(
 
 
 async def add_user(
-    connection: AsyncConnection, source: Source, user: str, team: str | None, plan: str | None
+    connection: AsyncConnection,
+    clock: Clock,
+    new_id: IdGenerator,
+    user: str,
+    team: str | None,
+    plan: str | None,
 ) -> str:
     """Create a user whose name is free, as `ensure_user` does; return the id."""
     _check_names(team, plan)
-    team_id = await ensure_team(connection, source, team, plan) if team else None
-    user_id = source.new_id("user_")
+    team_id = await ensure_team(connection, clock, new_id, team, plan) if team else None
+    user_id = new_id("user_")
     await connection.execute(
         insert(users).values(
             id=user_id,
             name=user,
             team_id=team_id,
             plan=DEFAULT if team_id else plan or DEFAULT,
-            created_at_ms=source.now_ms(),
+            created_at_ms=clock.now_ms(),
         )
     )
     return user_id
 
 
 async def ensure_team(
-    connection: AsyncConnection, source: Source, team: str, plan: str | None = None
+    connection: AsyncConnection,
+    clock: Clock,
+    new_id: IdGenerator,
+    team: str,
+    plan: str | None = None,
 ) -> str:
     """Return the id of a team, created if new; a known one must have `plan`, if given.
 
@@ -101,10 +117,10 @@ async def ensure_team(
         if plan not in (None, known.plan):
             raise _other("plan", f"team {team!r} has the plan {known.plan}")
         return str(known.id)
-    team_id = source.new_id("team_")
+    team_id = new_id("team_")
     await connection.execute(
         insert(teams).values(
-            id=team_id, name=team, plan=plan or DEFAULT, created_at_ms=source.now_ms()
+            id=team_id, name=team, plan=plan or DEFAULT, created_at_ms=clock.now_ms()
         )
     )
     return team_id

@@ -19,10 +19,11 @@ from services.accounts.membership import find_user
 from services.accounts.names import unknown_user
 from services.accounts.plans import PLANS
 from services.accounts.tables import api_keys, plan_in_force, teams, users
+from services.common import ids
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.database import reading, reading_once, writing_alone
 from services.common.errors import invalid_api_key
-from services.common.ids import Source
 
 
 class AccountRepository:
@@ -31,13 +32,16 @@ class AccountRepository:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
         self._random_bytes = random_bytes
-        self._limits = LimitRepository(engine, self._source)
+        self._limits = LimitRepository(engine, self._clock)
 
     async def identify(self, key: str) -> Caller:
         """Return the owner of `key` with the limits; this is the `Identify` behind every other.
@@ -70,7 +74,7 @@ class AccountRepository:
                 api_keys.c.disabled.is_(False),
                 or_(
                     api_keys.c.expires_at_ms.is_(None),
-                    api_keys.c.expires_at_ms > self._source.now_ms(),
+                    api_keys.c.expires_at_ms > self._clock.now_ms(),
                 ),
             )
         )
@@ -98,7 +102,7 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_request, as `KeyAdministration.create`.
         """
-        keys = KeyAdministration(self._engine, self._source, self._random_bytes)
+        keys = KeyAdministration(self._engine, self._clock, self._random_bytes, new_id=self._new_id)
         return (await keys.create(NewKey(user, team, plan))).key
 
     async def create_first_key(
@@ -112,6 +116,8 @@ class AccountRepository:
         async with writing_alone(self._engine) as connection:
             if await connection.scalar(select(users.c.id).limit(1)) is not None:
                 return None
-            await insert_key(connection, self._source, key, NewKey(user, plan=plan), FIRST_START)
+            await insert_key(
+                connection, self._clock, self._new_id, key, NewKey(user, plan=plan), FIRST_START
+            )
             await keep(key)
         return key

@@ -19,8 +19,8 @@ from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import ArticleSweeper
 from services.articles.usage import Usage
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 
@@ -45,7 +45,7 @@ class Articles:
         cls,
         settings: Settings,
         database: AsyncEngine,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
@@ -54,26 +54,26 @@ class Articles:
         chosen = settings.articles
         metrics = Metrics(counters)
         owner_usage = Usage(chosen)
-        articles = ArticleRepository(database, source, owner_usage=owner_usage)
-        sessions = SessionRepository(database, source, chosen)
+        articles = ArticleRepository(database, clock, owner_usage=owner_usage)
+        sessions = SessionRepository(database, clock, chosen)
         committer = DocumentCommitter(
             database,
             sessions,
-            OperationLog(database, source),
+            OperationLog(database, clock),
             DocumentCache(chosen.cache_bytes),
             metrics,
             owner_usage,
         )
-        groups = GroupRepository(database, source) if chosen.require_grant else None
+        groups = GroupRepository(database, clock) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
-        lease = sweeper_lease(database, "articles", every_s, source)
+        lease = sweeper_lease(database, "articles", every_s, clock)
         return cls(
             ArticleEditorServicer(
-                articles, sessions, committer, FileStore(channel), groups, source, reserve
+                articles, sessions, committer, FileStore(channel), groups, reserve
             ),
             committer,
             ArticleSweeper(
-                Retention(database, source, owner_usage), sessions, lease, chosen, every_s, metrics
+                Retention(database, clock, owner_usage), sessions, lease, chosen, every_s, metrics
             ),
         )
 

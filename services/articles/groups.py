@@ -13,9 +13,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import MAX_NAME, articles, grants, groups, members
+from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import invalid
-from services.common.ids import Source
 
 # The one grant there is: to edit documents, where `articles.require_grant` asks for it.
 EDIT_ARTICLES = "articles"
@@ -53,11 +53,11 @@ class GroupRepository:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         random_bits: Callable[[int], int] = randomness.randbits,
     ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
         self._random_bits = random_bits
 
     async def create(self, name: str, creator_id: str) -> int:
@@ -151,7 +151,7 @@ class GroupRepository:
             return await connection.scalar(query) is not None
 
     def _now_ms(self) -> int:
-        return int(self._source.now() * 1000)
+        return int(self._clock.now() * 1000)
 
 
 async def _must_exist(connection: AsyncConnection, group_id: int) -> None:

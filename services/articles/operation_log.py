@@ -18,8 +18,8 @@ from services.articles.cache import DocumentState
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
+from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
-from services.common.ids import Source
 
 # Bytes of operations from which on they are applied in a thread, as a document is loaded.
 _LARGE_TAIL = 32 << 10
@@ -49,9 +49,9 @@ class OperationLog:
     answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
 
     async def load(self, article_id: str) -> DocumentState:
         """Return a document as it is now."""
@@ -98,7 +98,7 @@ class OperationLog:
         Raises:
             IntegrityError: another process was first with one of the revisions.
         """
-        now_ms = int(self._source.now() * 1000)
+        now_ms = int(self._clock.now() * 1000)
         # In one order everywhere, so that two of these never wait for each other.
         rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
         await connection.execute(insert(operations), rows)

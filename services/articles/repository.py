@@ -27,9 +27,9 @@ from services.articles.tables import (
     members,
 )
 from services.articles.usage import DOCUMENT_BYTES, Usage, lock
+from services.common.clock import Clock
 from services.common.database import reading, writing
 from services.common.errors import invalid
-from services.common.ids import Source
 from services.common.settings import Articles
 
 PRIVATE_GROUP = 0
@@ -121,13 +121,13 @@ class ArticleRepository:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         random_bits: Callable[[int], int] = randomness.randbits,
         owner_usage: Usage | None = None,
     ) -> None:
         self._usage = owner_usage or Usage(Articles())
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
         self._random_bits = random_bits
 
     async def create(self, user_id: str, plan: str, group_id: int, name: str) -> Article:
@@ -258,7 +258,7 @@ class ArticleRepository:
         ]
 
     def _now_ms(self) -> int:
-        return int(self._source.now() * 1000)
+        return int(self._clock.now() * 1000)
 
 
 async def find(connection: AsyncConnection, user_id: str, article_id: str) -> AccessRights:

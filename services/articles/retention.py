@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import articles, operations, sessions, snapshots, usage
 from services.articles.usage import OPERATION_BYTES, Usage, length_of, lock
+from services.common.clock import Clock
 from services.common.database import reading, writing
-from services.common.ids import Source
 
 # `deleted_at_ms` of a document that is being purged, of which parts may be gone already.
 PURGING_MS = 0
@@ -33,9 +33,9 @@ class Retention:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, owner_usage: Usage) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, owner_usage: Usage) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
         self._usage = owner_usage
 
     async def purge(self, older_than_s: float) -> AsyncGenerator[str, None]:
@@ -44,7 +44,7 @@ class Retention:
         Args:
             older_than_s: how long ago they were deleted, at least, where their owner has room.
         """
-        until_ms = int((self._source.now() - older_than_s) * 1000)
+        until_ms = int((self._clock.now() - older_than_s) * 1000)
         while ids := await self._over(articles.c.deleted_at_ms <= until_ms):
             for article_id in ids:
                 await self._purge(article_id)

@@ -16,10 +16,10 @@ from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository, is_session_id
 from services.articles.tree.operations import Operation
+from services.common import ids
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.plans import plan_name
 
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
@@ -41,8 +41,9 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         committer: DocumentCommitter,
         files: Files,
         grants: GroupRepository | None,
-        source: Source,
         reserve: DiskReserve,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         """Initialize the servicer; without `grants` every user may edit documents."""
         self._reserve = reserve
@@ -51,7 +52,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self._committer = committer
         self._files = files
         self._grants = grants
-        self._new_id = lambda: source.new_id("")
+        self._new_id = lambda: new_id("")
 
     async def CreateSession(
         self, request: wire.CreateSessionRequest, context: "Context[Any, Any]"

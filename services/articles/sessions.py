@@ -22,9 +22,10 @@ from services.articles.errors import (
 from services.articles.repository import access_rights_of, find, with_access_columns
 from services.articles.tables import articles, operations, sessions
 from services.articles.usage import Usage
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import Articles
 
 PREFIX = "session_"
@@ -68,9 +69,17 @@ class SessionRepository:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, settings: Articles) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        settings: Articles,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
+        self._new_id = new_id
         self._length_ms = int(settings.session_ttl_s * 1000)
         self._most = settings.max_sessions
         self._usage = Usage(settings)
@@ -179,7 +188,7 @@ class SessionRepository:
             update(sessions).where(*latest, sessions.c.expires_at_ms <= now_ms).values(latest=False)
         )
         await self._make_room(connection, user_id, now_ms)
-        session_id = self._source.new_id(PREFIX)
+        session_id = self._new_id(PREFIX)
         await connection.execute(
             insert(sessions).values(
                 id=session_id,
@@ -214,7 +223,7 @@ class SessionRepository:
             raise too_many_sessions(self._most, max(1, (first_end_ms - now_ms) // 1000))
 
     def _now_ms(self) -> int:
-        return int(self._source.now() * 1000)
+        return int(self._clock.now() * 1000)
 
 
 def _session_query(session_ids: Iterable[str]) -> Any:

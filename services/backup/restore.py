@@ -54,7 +54,7 @@ def _read_manifest(source: Path) -> Manifest:
     if manifest.migration > HEAD:
         raise BackupError(
             f"{source}: is at step {manifest.migration}, which this version of the gateway does "
-            f"not know (it knows steps up to {HEAD}): restore it with the version that made it"
+            f"not know (it knows steps up to {HEAD}): restore it with a version that does"
         )
     return manifest
 

@@ -26,30 +26,32 @@ def is_private(address: str) -> bool:
     return address.startswith("unix:")
 
 
-def size_options(max_message: int, *, lookahead: int = _LOOKAHEAD) -> Sequence[tuple[str, int]]:
+def size_options(
+    max_message_bytes: int, *, lookahead: int = _LOOKAHEAD
+) -> Sequence[tuple[str, int]]:
     """Return the gRPC options that bound what either end of a connection holds.
 
-    A message has at most `max_message` bytes. What a stream holds for a reader that has stopped
+    A message has at most `max_message_bytes`. What a stream holds for a reader that has stopped
     reading is bounded too: left to itself, gRPC raises it with the speed of the connection to
     many times that.
     """
     return (
-        ("grpc.max_receive_message_length", max_message),
-        ("grpc.max_send_message_length", max_message),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.max_send_message_length", max_message_bytes),
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", lookahead),
     )
 
 
 def open_channel(
-    target: str, *, max_message: int, credentials: grpc.ChannelCredentials | None = None
+    target: str, *, max_message_bytes: int, credentials: grpc.ChannelCredentials | None = None
 ) -> grpc.aio.Channel:
     """Open a channel to `host:port` or `unix:/path`; with `credentials` over TLS.
 
     It connects by itself, and again after its peer restarts, within a second.
     """
     options = [
-        *size_options(max_message),
+        *size_options(max_message_bytes),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
         # In spite of its name: how long a try may take. A busy peer is slow to answer.
@@ -61,10 +63,10 @@ def open_channel(
     return grpc.aio.secure_channel(target, credentials, options=options)
 
 
-def tcp_server_options(max_message: int, bounds: Grpc) -> Sequence[tuple[str, int]]:
+def tcp_server_options(max_message_bytes: int, bounds: Grpc) -> Sequence[tuple[str, int]]:
     """Return the options of a server that strangers can connect to."""
     return (
-        *size_options(max_message, lookahead=_TCP_LOOKAHEAD),
+        *size_options(max_message_bytes, lookahead=_TCP_LOOKAHEAD),
         ("grpc.max_allowed_incoming_connections", bounds.max_connections),
         ("grpc.max_concurrent_streams", bounds.max_calls_per_connection),
         ("grpc.max_metadata_size", bounds.max_metadata_bytes),

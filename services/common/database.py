@@ -38,6 +38,7 @@ from services.common import migrations
 from services.common.database_errors import SILENCE, translated
 from services.common.errors import unavailable
 from services.common.migrations import HEAD
+from services.common.migrations.record import Record, insert_record, read_record, write_oldest
 from services.common.private import make_private
 from services.common.settings import SettingsError, Storage
 
@@ -58,7 +59,6 @@ _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
 _SNAPSHOT = _MIGRATIONS / "sqlite.sql"
-_REVISION_TABLE = "alembic_version"
 # Which of a PostgreSQL server's advisory locks is ours: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
@@ -190,12 +190,14 @@ async def execute_many(
 async def migrate(engine: AsyncEngine) -> None:
     """Bring the tables to what this version needs; any number of processes may do so at once.
 
+    Tables that a newer version has taken further are left as they are.
+
     Raises:
-        GatewayError: unavailable, when the database does not answer, or was brought
-            further by a newer version.
+        GatewayError: unavailable, when the database does not answer, or a newer version has
+            taken away what this one needs.
     """
     async with reading(engine) as connection:
-        if await connection.run_sync(find_revision) == HEAD:
+        if _is_usable(await connection.run_sync(read_record)):
             return
     async with writing_alone(engine) as connection:
         await connection.run_sync(_migrate)
@@ -226,12 +228,22 @@ async def _connect(engine: AsyncEngine) -> AsyncConnection:
         return await engine.connect()
 
 
-def find_revision(connection: Connection) -> str | None:
-    """Return the migration that the tables are at; None where there are none."""
-    if not inspect(connection).has_table(_REVISION_TABLE):
-        return None
-    revision: str | None = connection.scalar(text(f"SELECT version_num FROM {_REVISION_TABLE}"))
-    return revision
+def _is_usable(record: Record) -> bool:
+    """Return whether the tables can be used as they are; a newer version's are logged.
+
+    Raises:
+        GatewayError: unavailable, when they are too new.
+    """
+    if record.is_newer:
+        steps = {"step": record.step, "known": HEAD, "oldest": record.oldest}
+        if not record.is_usable:
+            log.error("the database is too new for this version", extra=steps)
+            raise unavailable(
+                f"the database is at step {record.step}, which this version of the gateway cannot "
+                f"use (it knows steps up to {HEAD}): {record.advice()}"
+            )
+        log.warning("the database is of a newer version, which this one works with", extra=steps)
+    return record.is_usable
 
 
 def _migrate(connection: Connection) -> None:
@@ -239,7 +251,7 @@ def _migrate(connection: Connection) -> None:
     if is_new and connection.dialect.name == "sqlite":
         _make(connection)
     # Another process may have been here since; then there is no need for Alembic.
-    elif find_revision(connection) != HEAD:
+    elif not _is_usable(read_record(connection)):
         upgrade(connection)
 
 
@@ -247,7 +259,7 @@ def _make(connection: Connection) -> None:
     """Create the tables of a new SQLite file at once, as all migrations together do."""
     for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
         connection.exec_driver_sql(statement)
-    connection.execute(text(f"INSERT INTO {_REVISION_TABLE} VALUES (:step)"), {"step": HEAD})
+    insert_record(connection)
     log.info("the database was made", extra={"step": HEAD})
 
 
@@ -255,7 +267,7 @@ def upgrade(connection: Connection) -> None:
     """Apply the migrations that are missing, in the transaction that has begun.
 
     Raises:
-        GatewayError: unavailable, when a newer version has taken others.
+        GatewayError: unavailable, when they do not follow on the step that the tables are at.
     """
     # It tells every step of its own; one line of ours says the same.
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -270,9 +282,10 @@ def upgrade(connection: Connection) -> None:
     except CommandError as error:
         log.error("no way to migrate the database", exc_info=error)
         raise unavailable(
-            f"the database is at step {find_revision(connection)}, which this version of the "
+            f"the database is at step {read_record(connection).step}, which this version of the "
             f"gateway does not know (it knows steps up to {HEAD}): run the version that made it"
         ) from error
+    write_oldest(connection)
     log.info("the database was migrated", extra={"step": HEAD})
 
 

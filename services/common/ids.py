@@ -1,15 +1,17 @@
-"""Source of identifiers, time and random numbers.
+"""Generators of identifiers and random numbers.
 
 Both are handed in, so that a test decides them.
 """
 
 import os
 import random
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from ulid import ULID
+
+# Returns a new identifier that begins with the prefix it is given.
+IdGenerator: TypeAlias = Callable[[str], str]
 
 MAX_REQUEST_ID = 128  # characters of an id that a caller gives a request
 
@@ -67,22 +69,3 @@ SERVER_CALL = "srvtoolu_gw"
 def new_server_call_id() -> str:
     """Return an id for a call of one of the gateway's own tools."""
     return f"{SERVER_CALL}{_random_bytes.take(10).hex()}"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Identifiers and both clocks, as one thing to hand in.
-
-    Attributes:
-        new_id: makes an identifier with the prefix it is given.
-        now: Unix seconds.
-        monotonic: seconds of a clock that never goes back.
-    """
-
-    new_id: Callable[[str], str] = new_id
-    now: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
-
-    def now_ms(self) -> int:
-        """Return the time in Unix milliseconds."""
-        return int(self.now() * 1000)

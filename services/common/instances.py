@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from services.common import ids
 from services.common.file_locks import is_at, try_lock
-from services.common.ids import Source
 from services.common.settings import SettingsError
 
 FOLDER = "instances"
@@ -33,7 +33,7 @@ class Instances:
         self.on_death: list[Callable[[str], Awaitable[None]]] = []
 
     @classmethod
-    def enter(cls, data_dir: Path, source: Source) -> Self:
+    def enter(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
         """Return this process, alive from now on to the others.
 
         Raises:
@@ -43,7 +43,7 @@ class Instances:
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             while True:
-                name = source.new_id("")
+                name = new_id("")
                 descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
                 # Another process may have taken the file for a dead one's before it was locked.
                 if try_lock(descriptor) and is_at(descriptor, folder / name):

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, Row, Table, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 
 # The part of a lease after which it is renewed, so that several renewals may fail.
 _RENEWED_AFTER = 0.2
@@ -55,21 +55,21 @@ class LeasedRows:
 
     Args:
         table: has a primary key of one column, and `ends_at_ms`.
-        source: the clock.
+        clock: the clock.
         length_s: seconds for which a row is held.
 
     Attributes:
         length_s: the same.
     """
 
-    def __init__(self, table: Table, source: Source, length_s: float) -> None:
+    def __init__(self, table: Table, clock: Clock, length_s: float) -> None:
         self._table = table
-        self._source = source
+        self._clock = clock
         self.length_s = length_s
 
     def now_ms(self) -> int:
         """Return the time in Unix milliseconds."""
-        return self._source.now_ms()
+        return self._clock.now_ms()
 
     def ends_at_ms(self) -> int:
         """Return when a lease ends that begins now, in Unix milliseconds."""

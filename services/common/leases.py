@@ -7,8 +7,9 @@ from sqlalchemy import BigInteger, Column, String, Table, and_, delete, insert, 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import metadata, writing
-from services.common.ids import Source
 from services.common.leased_rows import LeasedRows
 
 table = Table(
@@ -23,11 +24,19 @@ table = Table(
 class Lease:
     """The lease of one name, as this process sees it."""
 
-    def __init__(self, engine: AsyncEngine, name: str, length_s: float, source: Source) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        name: str,
+        length_s: float,
+        clock: Clock,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
         self._name = name
-        self._rows = LeasedRows(table, source, length_s)
-        self._holder = source.new_id("holder_")
+        self._rows = LeasedRows(table, clock, length_s)
+        self._holder = new_id("holder_")
 
     async def take(self) -> bool:
         """Take or renew the lease for its whole length; return whether this process holds it.

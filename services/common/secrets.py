@@ -20,8 +20,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import metadata, reading, writing_alone
-from services.common.ids import Source
 
 # Signs thinking of providers that sign none: HMAC key, 32 bytes.
 SIGNING = "thinking_signature"
@@ -59,8 +60,10 @@ class Secrets:
 
 async def load_secrets(
     engine: AsyncEngine,
-    source: Source | None = None,
+    clock: Clock | None = None,
     random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+    *,
+    new_id: ids.IdGenerator = ids.new_id,
 ) -> Secrets:
     """Read the secrets of a migrated database; those that are missing are made first.
 
@@ -69,7 +72,7 @@ async def load_secrets(
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    source = source or Source()
+    clock = clock or Clock()
     async with reading(engine) as connection:
         found = await _read(connection)
     if any(not found[name] for name in NAMES):
@@ -77,8 +80,8 @@ async def load_secrets(
             found = await _read(connection)
             for name in NAMES:
                 if not found[name]:
-                    found[name] = {source.new_id("key_"): random_bytes(_SIZE)}
-                    await _write(connection, name, found[name], int(source.now() * 1000))
+                    found[name] = {new_id("key_"): random_bytes(_SIZE)}
+                    await _write(connection, name, found[name], int(clock.now() * 1000))
     return Secrets(
         signing_keys=found[SIGNING],
         current_signing_key=next(reversed(found[SIGNING])),

@@ -31,14 +31,14 @@ class Server:
     Every service can be called by gRPC calls to an address, and from this process without
     any, over `channel`. Services are added by the functions that protoc generates::
 
-        server = Server(identify, max_message=80 << 20)
+        server = Server(identify, max_message_bytes=80 << 20)
         server.add(add_InferenceServiceServicer_to_server, servicer, "gateway.inference.v1…")
         port = server.listen("127.0.0.1:0")
         await server.start()
 
     Args:
         identify: finds the owner of a key.
-        max_message: bytes of a message.
+        max_message_bytes: bytes of a message.
         bounds: what a TCP port bounds beside messages; the defaults when left out.
         registry: where the limits that calls reach are counted; by default nobody reads them.
         service_credential: opens the calls that the gateway makes by itself; without it
@@ -50,7 +50,7 @@ class Server:
         self,
         identify: Identify,
         *,
-        max_message: int,
+        max_message_bytes: int,
         bounds: Grpc | None = None,
         registry: CollectorRegistry | None = None,
         service_credential: bytes | None = None,
@@ -70,8 +70,8 @@ class Server:
         self._interceptor = CallInterceptor(identify, door, count_limit, identify_admin)
         # A method has a handler of each server, which an interceptor wraps once.
         inside = CallInterceptor(identify, door, count_limit, identify_admin)
-        self._inside = InProcessServer([inside], max_message=max_message)
-        self._max_message = max_message
+        self._inside = InProcessServer([inside], max_message_bytes=max_message_bytes)
+        self._max_message = max_message_bytes
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
         self._intake: IntakeInterceptor | None = None

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.leases import Lease
 
 # How many periods between sweeps a lease lasts: its holder renews it in each.
@@ -16,9 +16,9 @@ _LEASE_PERIODS = 3
 log = logging.getLogger(__name__)
 
 
-def sweeper_lease(engine: AsyncEngine, name: str, every_s: float, source: Source) -> Lease:
+def sweeper_lease(engine: AsyncEngine, name: str, every_s: float, clock: Clock) -> Lease:
     """Return the lease by which one of the sweepers called `name` works at a time."""
-    return Lease(engine, f"{name}_sweeper", _LEASE_PERIODS * every_s, source)
+    return Lease(engine, f"{name}_sweeper", _LEASE_PERIODS * every_s, clock)
 
 
 class Sweeper(ABC):

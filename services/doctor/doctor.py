@@ -5,17 +5,18 @@ import os
 from collections.abc import Mapping, Sequence
 
 from services.common.settings import Settings
-from services.doctor import machine, providers, storage
+from services.doctor import machine, operations, providers, storage
 from services.doctor.findings import Finding, ok, warning
 from services.inference import diagnostics
 
 
 async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -> Sequence[Finding]:
     """Run every check; those that wait for others run at the same time."""
-    (found, ahead_s), blobs, answers = await asyncio.gather(
+    (found, ahead_s), blobs, answers, telemetry = await asyncio.gather(
         storage.database(settings.storage),
         storage.blobs(settings.storage),
         providers.ask_all(settings, environ),
+        operations.telemetry(settings.telemetry, environ),
     )
     compared = {
         answer.finding.check: answer.ahead_s for answer in answers if answer.ahead_s is not None
@@ -28,6 +29,10 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
         *found,
         blobs,
         *(answer.finding for answer in answers),
+        operations.admin_key(settings.admin, environ),
+        operations.limits(settings.limits),
+        operations.usage(settings),
+        telemetry,
         providers.clock(compared),
         machine.descriptors(),
         machine.cores(),

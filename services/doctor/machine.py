@@ -22,6 +22,7 @@ _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", 
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "media": ("pypdfium2", "PDF and office documents, images and web pages are not converted"),
     "video": ("av", "films and most recordings are refused"),
+    "telemetry": ("opentelemetry", "no traces are sent to a collector (telemetry.otlp_endpoint)"),
     "speech": ("moonshine_voice", "recordings need a model of a provider (roles.transcribe_audio)"),
 }
 

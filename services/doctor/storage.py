@@ -7,17 +7,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import text
 
-from services.common.database import (
-    SQLITE_FILE,
-    find_revision,
-    is_sqlite,
-    open_engine,
-    reading,
-)
+from services.common.database import SQLITE_FILE, is_sqlite, open_engine, reading
 from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
-from services.common.ids import Source
+from services.common.ids import new_id
 from services.common.migrations import HEAD
+from services.common.migrations.record import Record, read_record
 from services.common.settings import SettingsError, Storage
 from services.doctor.findings import Finding, failure, ok, warning
 from services.files.blobs import open_blobs
@@ -45,7 +40,7 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
             version = await connection.scalar(text("SHOW server_version"))
             now = float(await connection.scalar(text("SELECT extract(epoch FROM now())")))
             ahead_s = now - (before + time.time()) / 2
-            revision = await connection.run_sync(find_revision)
+            record = await connection.run_sync(read_record)
             creates = await connection.scalar(
                 text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
             )
@@ -53,8 +48,8 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
         return [failure("database", error.advice, _REACH)], None
     finally:
         await engine.dispose()
-    found = [ok("database", f"PostgreSQL {version}"), _migrations(revision)]
-    if revision != HEAD and not creates:
+    found = [ok("database", f"PostgreSQL {version}"), _migrations(record)]
+    if not (record.is_usable or record.is_newer or creates):
         found.append(
             failure(
                 "privileges",
@@ -76,32 +71,41 @@ def _sqlite(storage: Storage) -> Sequence[Finding]:
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
             ).fetchall()
-            rows = connection.execute("SELECT version_num FROM alembic_version") if tables else ()
-            revision = next((str(row[0]) for row in rows), None)
+            connection.row_factory = sqlite3.Row
+            rows = connection.execute("SELECT * FROM alembic_version") if tables else ()
+            row = next((dict(row) for row in rows), {})
+            record = Record(row.get("version_num"), row.get("oldest_step"))
         finally:
             connection.close()
     except sqlite3.Error as error:
         advice = "check that this user may read it; if it is damaged, `gateway restore` a backup"
         return [failure("database", f"{file}: {error}", advice)]
-    return [ok("database", f"SQLite {version}, {file}"), _migrations(revision)]
+    return [ok("database", f"SQLite {version}, {file}"), _migrations(record)]
 
 
-def _migrations(revision: str | None) -> Finding:
-    if revision == HEAD:
-        return ok("migrations", f"at step {HEAD}, as this version needs")
-    if revision is None:
+def _migrations(record: Record) -> Finding:
+    if record.step is None:
         return ok("migrations", "none yet: the first start makes the tables")
-    if revision < HEAD:
+    if record.is_newer and record.is_usable:
         return warning(
             "migrations",
-            f"at step {revision}; this version needs {HEAD}",
+            f"at step {record.step} of a newer version, with which this one works (it knows steps "
+            f"up to {HEAD})",
+            "run one version everywhere when you are done with updating or going back",
+        )
+    if record.is_newer:
+        return failure(
+            "migrations",
+            f"at step {record.step}, which this version cannot use (it knows steps up to {HEAD})",
+            record.advice(),
+        )
+    if not record.is_usable:
+        return warning(
+            "migrations",
+            f"at step {record.step}; this version needs {HEAD}",
             "make a backup; the next start migrates, while workers of the version before serve on",
         )
-    return failure(
-        "migrations",
-        f"at step {revision}, which this version does not know (it knows steps up to {HEAD})",
-        "run the version of the gateway that made it, or a newer one",
-    )
+    return ok("migrations", f"at step {HEAD}, as this version needs")
 
 
 async def blobs(storage: Storage) -> Finding:
@@ -109,7 +113,7 @@ async def blobs(storage: Storage) -> Finding:
     where = storage.blob_url or str(storage.data_dir / "files")
     if not storage.blob_url and not storage.data_dir.exists():
         return ok("blobs", f"{where} will be made at the first start")
-    key = Source().new_id("file-")
+    key = new_id("file-")
     try:
         store = open_blobs(storage)
         async with store.writing(key) as writing:

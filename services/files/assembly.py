@@ -6,8 +6,8 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 from services.files.blobs import open_blobs
@@ -36,7 +36,7 @@ class Files:
         cls,
         settings: Settings,
         database: AsyncEngine,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         reserve: DiskReserve,
     ) -> Self:
@@ -48,12 +48,12 @@ class Files:
         limits = settings.limits
         blobs = open_blobs(settings.storage)
         metrics = Metrics(counters)
-        repository = FileRepository(database, source)
-        uploads = Uploads(repository, blobs, limits, source, metrics, reserve)
-        lease = sweeper_lease(database, "files", limits.sweep_every_s, source)
+        repository = FileRepository(database, clock)
+        uploads = Uploads(repository, blobs, limits, clock, metrics, reserve)
+        lease = sweeper_lease(database, "files", limits.sweep_every_s, clock)
         return cls(
             FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics),
-            FileSweeper(repository, blobs, lease, limits, source, metrics),
+            FileSweeper(repository, blobs, lease, limits, clock, metrics),
         )
 
     async def stop(self) -> None:

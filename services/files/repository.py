@@ -33,9 +33,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
+from services.common.clock import Clock
 from services.common.database import insert_into, metadata, reading, reading_once, writing
 from services.common.errors import GatewayError, invalid
-from services.common.ids import Source
 from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"
@@ -105,9 +105,9 @@ class FileRepository:
     Every method raises `storage_unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock | None = None) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
 
     async def add(self, owner_id: str, file: File, quota: int, in_time: Callable[[], bool]) -> None:
         """Insert a file whose bytes are in the store, if its owner's quota allows it.
@@ -249,7 +249,7 @@ class FileRepository:
         )
 
     def _now_s(self) -> int:
-        return int(self._source.now())
+        return int(self._clock.now())
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[AsyncConnection]:

@@ -8,7 +8,7 @@ gives up.
 
 import logging
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.leases import Lease
 from services.common.settings import Limits
 from services.common.sweeping import Sweeper
@@ -30,23 +30,23 @@ class FileSweeper(Sweeper):
         blobs: Blobs,
         lease: Lease,
         limits: Limits,
-        source: Source,
+        clock: Clock,
         metrics: Metrics,
     ) -> None:
         super().__init__(lease, limits.sweep_every_s)
         self._repository = repository
         self._blobs = blobs
         self._limits = limits
-        self._source = source
+        self._clock = clock
         self._metrics = metrics
-        self._orphans_due_at = source.monotonic()
+        self._orphans_due_at = clock.monotonic()
 
     async def clear(self) -> None:
         """Clear away expired files, and orphans when it is time for them."""
         await self._sweep_expired()
-        if self._source.monotonic() >= self._orphans_due_at:
+        if self._clock.monotonic() >= self._orphans_due_at:
             await self._sweep_orphans()
-            self._orphans_due_at = self._source.monotonic() + self._limits.orphan_grace_s
+            self._orphans_due_at = self._clock.monotonic() + self._limits.orphan_grace_s
         total = await self._repository.total()
         self._metrics.stored_files.set(total.files)
         self._metrics.stored_bytes.set(total.size_bytes)
@@ -61,7 +61,7 @@ class FileSweeper(Sweeper):
                 return
 
     async def _sweep_orphans(self) -> None:
-        oldest_s = self._source.now() - self._limits.orphan_grace_s
+        oldest_s = self._clock.now() - self._limits.orphan_grace_s
         async for batch in self._blobs.entries():
             # A part of a blob has a number behind the id, and no row ever.
             old = {entry.key for entry in batch if entry.modified_s < oldest_s}

@@ -13,10 +13,11 @@ from gateway.files.v1.files_pb2 import (
     FileTrailer,
     Purpose,
 )
+from services.common import ids
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
-from services.common.ids import Source
 from services.common.mime import HEAD_SIZE, detect_type
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
 from services.files.blobs import PIECE, Blobs, Writing
@@ -34,14 +35,17 @@ class Uploads:
         repository: FileRepository,
         blobs: Blobs,
         limits: Limits,
-        source: Source,
+        clock: Clock,
         metrics: Metrics,
         reserve: DiskReserve,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._repository = repository
         self._blobs = blobs
         self._limits = limits
-        self._source = source
+        self._clock = clock
+        self._new_id = new_id
         self._metrics = metrics
         self._reserve = reserve
 
@@ -56,13 +60,13 @@ class Uploads:
         self._reserve.check()
         owner_id, quota = owner_of(caller), quota_of(caller, self._limits.storage)
         room = quota - (await self._repository.usage(owner_id)).size_bytes
-        file_id = self._source.new_id(PREFIX)
+        file_id = self._new_id(PREFIX)
         async with self._blobs.writing(file_id) as writing:
             arrival = _Arrival(writing, self._limits.max_file_bytes, room, quota, self._reserve)
             trailer = await self._copy(messages, arrival)
             lifetime_s = self._lifetime_s(trailer)
             await writing.finish()
-        now_s = int(self._source.now())
+        now_s = int(self._clock.now())
         file = File(
             id=file_id,
             filename=filename,
@@ -124,11 +128,11 @@ class Uploads:
         return trailer.expires_after_s
 
     async def _keep(self, owner_id: str, file: File, quota: int) -> None:
-        written_at = self._source.monotonic()
+        written_at = self._clock.monotonic()
 
         def in_time() -> bool:
             # Half of what the sweeper waits; the other half is left for the commit.
-            return self._source.monotonic() - written_at < self._limits.orphan_grace_s / 2
+            return self._clock.monotonic() - written_at < self._limits.orphan_grace_s / 2
 
         adding = asyncio.ensure_future(self._repository.add(owner_id, file, quota, in_time))
         try:

@@ -5,14 +5,14 @@ import itertools
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.authentication import caller
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Adaptation as AdaptationSettings
@@ -42,9 +42,11 @@ from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
+from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import Send, UsageRecorder
+from services.inference.usage.records import cost_of_used
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,36 @@ _LEARN_ALL_EVERY_ROUNDS = 20
 _CONVERSIONS = "conversions"
 # The same of cached answers, and of the lease of their sweeper.
 ANSWERS = "answers"
+
+
+@dataclass(frozen=True)
+class OtherServices:
+    """The other services, as this one reaches them.
+
+    Attributes:
+        files: reads the files that requests name.
+        memories: opens turns of memories.
+        send_usage: stores usage records.
+    """
+
+    files: Files
+    memories: TurnOpener
+    send_usage: Send
+
+
+@dataclass(frozen=True)
+class SharedStores:
+    """What processes that share stored conversions and answers agree by.
+
+    Attributes:
+        conversions_lease: held by the process that deletes old conversions.
+        answers_lease: held by the process that deletes old answers.
+        reserve: the free disk space that both stores leave.
+    """
+
+    conversions_lease: Lease
+    answers_lease: Lease
+    reserve: DiskReserve
 
 
 class Inference:
@@ -69,15 +101,11 @@ class Inference:
         self,
         settings: Settings,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         client: Client,
-        files: Files,
-        memories: TurnOpener,
-        lease: Lease,
-        cache_lease: Lease,
-        reserve: DiskReserve,
-        send_usage: Send,
+        others: OtherServices,
+        stores: SharedStores,
         environ: Mapping[str, str],
         telemetry: Telemetry | None,
     ) -> None:
@@ -85,7 +113,7 @@ class Inference:
         self._telemetry = telemetry
         self._client = client
         self._environ = environ
-        self._now_ms = source.now_ms
+        self._now_ms = clock.now_ms
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
@@ -94,13 +122,13 @@ class Inference:
         self._recorder = UsageRecorder(
             settings.storage.data_dir,
             settings.usage,
-            source,
+            clock,
             lambda: self.engine.routes.costs,
-            send_usage,
+            others.send_usage,
             UsageMetrics(counters),
         )
         self._metering = Metering(self._recorder if settings.usage.enabled else None)
-        self._conversions = open_store(settings.storage, reserve, _CONVERSIONS)
+        self._conversions = open_store(settings.storage, stores.reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter = PooledConverter(self._pool, _user)
         self._resolver = Resolver()
@@ -109,12 +137,12 @@ class Inference:
         self.engine = Engine(
             self._routes(),
             signer,
-            files,
-            memories,
+            others.files,
+            others.memories,
             settings.limits,
             settings.memory,
             self._metrics,
-            source.monotonic,
+            clock.monotonic,
             self._adaptation(),
             telemetry=telemetry,
             metering=self._metering,
@@ -124,38 +152,32 @@ class Inference:
         self._sweeper = StoreSweeper(
             _CONVERSIONS,
             self._conversions,
-            lease,
+            stores.conversions_lease,
             ROUNDS * settings.limits.sweep_every_s,
             _conversion_bounds(settings.adaptation),
-            source,
+            clock,
         )
         self._sweeping = [asyncio.create_task(self._sweeper.run())]
         self.cache: CachedAnswers | None = None
         self._cache_sweeper: StoreSweeper | None = None
         if settings.response_cache.enabled:
-            self._open_cache(settings, cache_lease, reserve, source)
+            self._open_cache(settings, stores, clock)
 
     @classmethod
     async def start(
         cls,
         settings: Settings,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
-        files: Files,
-        memories: TurnOpener,
-        lease: Lease,
-        cache_lease: Lease,
-        reserve: DiskReserve,
-        send_usage: Send,
+        others: OtherServices,
+        stores: SharedStores,
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
     ) -> Self:
         """Build the service; this does not wait for providers.
 
-        `lease` is held by the process that deletes old conversions, `cache_lease` by the one that
-        deletes old answers; `reserve` is the free disk space that both must leave; `send_usage`
-        stores usage records. `telemetry` records spans, where there is a collector.
+        `telemetry` records spans, where there is a collector.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -163,7 +185,7 @@ class Inference:
         limits = settings.limits
         client = Client(
             limits.connect_timeout_s,
-            monotonic=source.monotonic,
+            monotonic=clock.monotonic,
             max_answer=limits.max_answer,
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
@@ -171,15 +193,11 @@ class Inference:
         return cls(
             settings,
             secrets,
-            source,
+            clock,
             counters,
             client,
-            files,
-            memories,
-            lease,
-            cache_lease,
-            reserve,
-            send_usage,
+            others,
+            stores,
             environ,
             telemetry,
         )
@@ -225,16 +243,9 @@ class Inference:
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
 
-    def cost_of(self, usage: Usage, provider: str, model: str) -> int | None:
-        """Return the cost of an answer by the settings in force; see `Costs.cost_of`.
-
-        What models cost that described media for it is included.
-        """
-        costs = self.engine.routes.costs
-        cost = costs.cost_of(usage, provider, model)
-        if cost is None:
-            return None
-        return cost + sum(costs.cost_of_helper(helper) or 0 for helper in usage.helpers)
+    def cost_of(self, used: UsedModel) -> int | None:
+        """Return the cost of what a model used, by the settings in force; see `cost_of_used`."""
+        return cost_of_used(used, self.engine.routes.costs)
 
     async def record_usage(self) -> None:
         """Have the usage of all requests that have ended recorded, in some seconds at most."""
@@ -261,16 +272,16 @@ class Inference:
         self._resolver.close()
         await self._client.close()
 
-    def _open_cache(
-        self, settings: Settings, lease: Lease, reserve: DiskReserve, source: Source
-    ) -> None:
+    def _open_cache(self, settings: Settings, stores: SharedStores, clock: Clock) -> None:
         """Open the cache of answers, and begin to sweep it."""
         bounds = settings.response_cache
-        store = open_store(settings.storage, reserve, ANSWERS)
+        store = open_store(settings.storage, stores.reserve, ANSWERS)
         every_s = ROUNDS * settings.limits.sweep_every_s
-        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, source)
+        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, clock)
         kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
-        self._cache_sweeper = StoreSweeper(ANSWERS, store, lease, every_s, kept, source)
+        self._cache_sweeper = StoreSweeper(
+            ANSWERS, store, stores.answers_lease, every_s, kept, clock
+        )
         self._sweeping.append(asyncio.create_task(self._cache_sweeper.run()))
 
     def _adaptation(self) -> Adaptation:

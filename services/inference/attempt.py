@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import Served
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, set_served_head
+from services.inference.providers.heads import add_head, set_route_head
 from services.inference.stream.filters import Batch, StreamFilter
 
 Batches = AsyncGenerator[Batch, None]
@@ -50,9 +50,9 @@ class Attempt:
         return self._call.stream
 
     @property
-    def without(self) -> frozenset[str]:
+    def refused_fields(self) -> frozenset[str]:
         """What the model is known to refuse, names of `services.inference.refusals`."""
-        return self._call.without
+        return self._call.refused_fields
 
     @property
     def answer_headers(self) -> Mapping[str, str] | None:
@@ -100,24 +100,24 @@ class Attempt:
         """Add to a failure what a caller is told of the head of the answer it came with."""
         add_head(error, self._call, self._provider.dialect)
 
-    def describe(self, served: Served, step_id: str, attempts: int) -> None:
+    def describe(self, route: RouteInfo, step_id: str, attempts: int) -> None:
         """Write down what serves the attempt, and what of the request could not be used."""
         call = self._call
         target = call.target
-        served.CopyFrom(_served(target.name, target.provider, step_id, attempts))
+        route.CopyFrom(_route(target.name, target.provider, step_id, attempts))
         # Setting an empty value takes as long as any other.
         if call.dropped:
-            served.dropped.extend(call.dropped)
+            route.dropped.extend(call.dropped)
         if self._left_out:
-            served.memory_truncated = self._left_out
+            route.memory_truncated = self._left_out
         if self._adapted:
-            served.adapted.extend(self._adapted)
+            route.adapted.extend(self._adapted)
         if target.is_deployment:
-            served.deployment = f"{target.provider}/{target.upstream}"
-        set_served_head(served, call, self._provider.dialect)
+            route.deployment = f"{target.provider}/{target.upstream}"
+        set_route_head(route, call, self._provider.dialect)
 
 
 # To be copied, never changed: few differ.
 @lru_cache(maxsize=1024)
-def _served(model: str, provider: str, step: str, attempts: int) -> Served:
-    return Served(model=model, provider=provider, step=step, attempts=attempts)
+def _route(model: str, provider: str, step: str, attempts: int) -> RouteInfo:
+    return RouteInfo(model=model, provider=provider, step=step, attempts=attempts)

@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
         dropped: paths of fields.
         left_out: how many remembered turns.
         media: those in it.
-        adapted: what was converted, as `Served.adapted` tells it.
+        adapted: what was converted, as `RouteInfo.adapted` tells it.
     """
 
     request: GenerateRequest
@@ -248,7 +248,7 @@ class RequestAttempts:
                 text is not None
                 and bool(text.strip())
                 and provider.prefills
-                and PREFILL not in options.without
+                and PREFILL not in options.refused_fields
                 and can_prefill(request)
             )
             if continues:
@@ -287,7 +287,7 @@ class RequestAttempts:
         """Return an attempt whose answer passes what it needs, and `last` the filters given."""
         stream = options.stream
         filters: list[StreamFilter] = []
-        if not (provider.prefills and PREFILL not in options.without) and (
+        if not (provider.prefills and PREFILL not in options.refused_fields) and (
             prefill := prefill_of(request)
         ):
             filters.append(EchoFilter(prefill, request.n or 1))
@@ -310,7 +310,7 @@ class RequestAttempts:
             stream,
             list(prepared.dropped),
             as_it_is,
-            options.without,
+            options.refused_fields,
             lazy,
             takes_whole=takes_whole,
         )
@@ -322,15 +322,15 @@ class RequestAttempts:
         if lazy is None:
             return None
         provider = self._providers[target.provider]
-        without = self.refused(step)
+        refused_fields = self.refused(step)
         is_own = provider.dialect == request.dialect
         if (
             step.parameters is not None
             or (not is_own and lazy.plain is None)
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or _needs_stop_filter(request, provider)
-            or not provider.takes_lazy(lazy, without)
-            or (is_own and lazy.is_whole and not without.isdisjoint(lazy.fields))
+            or not provider.takes_lazy(lazy, refused_fields)
+            or (is_own and lazy.is_whole and not refused_fields.isdisjoint(lazy.fields))
         ):
             return None
         as_it_is = self._takes_passthrough(request, provider, stream=stream)
@@ -340,7 +340,7 @@ class RequestAttempts:
             stream,
             [],
             as_it_is,
-            without,
+            refused_fields,
             lazy,
             takes_whole=not stream,
         )
@@ -373,7 +373,7 @@ class RequestAttempts:
             and step.parameters is None
             and options.delivered is None
             and not options.discards_thinking
-            and provider.takes_lazy(lazy, all_refused(step.target.refuses, options.without))
+            and provider.takes_lazy(lazy, all_refused(step.target.refuses, options.refused_fields))
         ):
             return True
         kinds = validation.check(lazy.complete())

@@ -60,7 +60,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     meter = engine.metering.begin(routed, endpoint="embeddings")
     [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
     response = attempts.response
-    response.served.CopyFrom(batch[0].whole.served)
+    response.route.CopyFrom(batch[0].whole.route)
     return response
 
 
@@ -186,7 +186,11 @@ class EmbeddingAttempts:
         """Return a first attempt, which needs no preparation."""
         provider = self._providers[step.target.provider]
         call = EmbeddingCall(
-            self._routed, step.target, False, without=self.refused(step), inputs=self._request
+            self._routed,
+            step.target,
+            False,
+            refused_fields=self.refused(step),
+            inputs=self._request,
         )
         return _EmbeddingAttempt(call, provider, self)
 

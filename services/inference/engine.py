@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
     CountTokensResponse,
     GenerateRequest,
     GenerateResponse,
-    Served,
+    RouteInfo,
 )
 from services.common import ids
 from services.common.errors import UpstreamError, unsupported
@@ -52,7 +52,7 @@ from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.prepared_request import CheckedRequest, PreparedRequest
 from services.inference.providers.base import Call
-from services.inference.providers.heads import add_head, set_served_head
+from services.inference.providers.heads import add_head, set_route_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
@@ -281,7 +281,9 @@ class Engine:
             await prepared.attempts.adapt(step)
         seen = await offload(prepared.attempts.complete, step)
         request = await offload(prepared.attempts.seen_by, provider, seen.request)
-        call = Call(request, step.target, stream=False, without=prepared.attempts.refused(step))
+        call = Call(
+            request, step.target, stream=False, refused_fields=prepared.attempts.refused(step)
+        )
         try:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:
@@ -294,7 +296,7 @@ class Engine:
         input_tokens = counted
         if input_tokens is None:
             input_tokens = await offload(estimate.estimate_input_tokens, request)
-        served = Served(
+        route = RouteInfo(
             model=step.target.name,
             provider=step.target.provider,
             step=step.step_id,
@@ -303,11 +305,11 @@ class Engine:
             memory_truncated=seen.left_out,
             adapted=seen.adapted,
         )
-        set_served_head(served, call, provider.dialect)
+        set_route_head(route, call, provider.dialect)
         return CountTokensResponse(
             input_tokens=input_tokens,
             estimated=counted is None or prepared.attempts.guesses,
-            served=served,
+            route=route,
         )
 
     async def _checked(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:

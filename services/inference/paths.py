@@ -1,4 +1,4 @@
-"""Field paths of a request, as used in errors and `Served.dropped`. Pure.
+"""Field paths of a request, as used in errors and `RouteInfo.dropped`. Pure.
 
 They are paths of the request message: `messages[3].blocks[1].media`. A facade translates them into
 those of the caller's body.

@@ -232,10 +232,10 @@ class Refusals:
             self._by_model.popitem(last=False)
 
 
-def changes_messages(without: frozenset[str]) -> bool:
+def changes_messages(refused_fields: frozenset[str]) -> bool:
     """Return whether messages are serialized differently without these fields."""
-    return not _OF_CONVERSATIONS.isdisjoint(without) or any(
-        name.startswith(OF_MESSAGES) for name in without
+    return not _OF_CONVERSATIONS.isdisjoint(refused_fields) or any(
+        name.startswith(OF_MESSAGES) for name in refused_fields
     )
 
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.leases import Lease
 from services.common.sweeping import Sweeper
 from services.inference.byte_store import Bounds, ByteStore, overdue
@@ -22,7 +22,7 @@ class StoreSweeper(Sweeper):
         lease: see `services.common.sweeping.sweeper_lease`.
         every_s: seconds between two sweeps.
         bounds: those of the store.
-        source: the clock.
+        clock: the clock.
     """
 
     def __init__(
@@ -32,17 +32,17 @@ class StoreSweeper(Sweeper):
         lease: Lease,
         every_s: float,
         bounds: Bounds,
-        source: Source,
+        clock: Clock,
     ) -> None:
         super().__init__(lease, every_s)
         self._name = name
         self._store = store
         self._bounds = bounds
-        self._source = source
+        self._clock = clock
 
     async def clear(self) -> None:
         """Delete the entries that exceed the bounds."""
         entries = await self._store.entries()
-        if going := overdue(entries, self._source.now(), self._bounds):
+        if going := overdue(entries, self._clock.now(), self._bounds):
             await self._store.delete(going)
             log.info("entries swept", extra={"store": self._name, "entries": len(going)})

@@ -95,9 +95,9 @@ async def _write(engine: Engine, name: str, prompt: Prompt) -> RunTaskResponse:
     if not text:
         raise UpstreamError(
             errors_pb2.REASON_UPSTREAM_ERROR,
-            f"the provider {answer.served.provider} answered no text",
+            f"the provider {answer.route.provider} answered no text",
         )
-    return RunTaskResponse(model=f"{answer.served.provider}/{answer.model}", text=text)
+    return RunTaskResponse(model=f"{answer.route.provider}/{answer.model}", text=text)
 
 
 async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskResponse:

@@ -7,9 +7,9 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.database import is_sqlite
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
@@ -76,7 +76,7 @@ class MemoryService:
         settings: Settings,
         database: AsyncEngine,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
@@ -88,18 +88,18 @@ class MemoryService:
         # The death of a process on another machine cannot be detected.
         instances = None
         if is_sqlite(settings.storage):
-            instances = Instances.enter(settings.storage.data_dir, source)
-        stores = open_stores(database, source, instances)
-        locks = open_locks(database, source, limits, instances)
+            instances = Instances.enter(settings.storage.data_dir)
+        stores = open_stores(database, clock, instances)
+        locks = open_locks(database, clock, limits, instances)
         contexts = ContextReader(stores, tasks, limits, metrics)
         jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
-        turns = TurnService(stores, locks, contexts, jobs, limits, source, metrics, reserve)
+        turns = TurnService(stores, locks, contexts, jobs, limits, clock, metrics, reserve)
         management = MemoryManagement(database, stores, locks, contexts.embed_question)
-        responses = open_responses(database, source, settings, instances)
+        responses = open_responses(database, clock, settings, instances)
         runs = ResponseRuns(responses)
-        conversations = ConversationReader(database, source, responses.limits)
+        conversations = ConversationReader(database, clock, responses.limits)
         every_s = settings.limits.sweep_every_s
-        lease = sweeper_lease(database, "memory", every_s, source)
+        lease = sweeper_lease(database, "memory", every_s, clock)
         return cls(
             MemoryServicer(turns, management),
             ResponseServicer(responses, runs, conversations, limits.storage, reserve),
@@ -128,29 +128,27 @@ class MemoryService:
             self._instances.leave()
 
 
-def open_stores(
-    database: AsyncEngine, source: Source, instances: Instances | None = None
-) -> Stores:
+def open_stores(database: AsyncEngine, clock: Clock, instances: Instances | None = None) -> Stores:
     """Return the stores of a migrated database."""
     return Stores(
-        MemoryRepository(database, source),
-        SummaryStore(database, source),
-        Archive(database, source),
-        FactStore(database, source),
-        JobQueue(database, source, _JOB_LEASE_S, instances),
+        MemoryRepository(database, clock),
+        SummaryStore(database, clock),
+        Archive(database, clock),
+        FactStore(database),
+        JobQueue(database, clock, _JOB_LEASE_S, instances),
     )
 
 
 def open_locks(
-    database: AsyncEngine, source: Source, settings: Memory, instances: Instances | None = None
+    database: AsyncEngine, clock: Clock, settings: Memory, instances: Instances | None = None
 ) -> MemoryLocks:
     """Return this process's locks on memories."""
     limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
-    return MemoryLocks(database, source, limits, instances)
+    return MemoryLocks(database, clock, limits, instances)
 
 
 def open_responses(
-    database: AsyncEngine, source: Source, settings: Settings, instances: Instances | None = None
+    database: AsyncEngine, clock: Clock, settings: Settings, instances: Instances | None = None
 ) -> ResponseRepository:
     """Return the stored responses of a migrated database."""
     memory = settings.memory
@@ -162,4 +160,4 @@ def open_responses(
         # As many as a request that sends the conversation itself may have.
         max_conversation_bytes=settings.limits.max_body_bytes,
     )
-    return ResponseRepository(database, source, limits, instances)
+    return ResponseRepository(database, clock, limits, instances)

@@ -7,7 +7,7 @@ from facade.server import Facade
 from services import SERVICES
 from services.assembly import Services
 from services.common import settings
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.process import Lifecycle
 from services.common.telemetry.opening import open_telemetry
 from services.worker.prepare import NotPreparedError, prepare
@@ -35,7 +35,7 @@ async def run_worker(
     except (settings.SettingsError, NotPreparedError) as error:
         lifecycle.fail(str(error))
 
-    clock = Source()
+    clock = Clock()
     services = await Services.start(
         SERVICES, grpc, loaded, clock, is_shared=True, telemetry=telemetry
     )

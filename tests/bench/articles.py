@@ -181,7 +181,7 @@ async def _prepared(folder: Path) -> str:
 async def _editor(folder: Path) -> AsyncIterator[ArticleEditorServiceStub]:
     async with (
         editor_process(folder, "s") as (_, address),
-        open_channel(address, max_message=_MAX_MESSAGE) as channel,
+        open_channel(address, max_message_bytes=_MAX_MESSAGE) as channel,
     ):
         await channel.channel_ready()
         yield ArticleEditorServiceStub(channel)

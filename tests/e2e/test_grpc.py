@@ -36,7 +36,7 @@ async def test_each_worker_has_a_socket_that_is_its_users_own(tmp_path: Path) ->
         assert [one.name for one in sockets] == ["0.sock", "1.sock"]
         for one in sockets:
             assert stat.S_IMODE(one.stat().st_mode) & 0o077 == 0
-            async with open_channel(f"unix:{one}", max_message=MAX_MESSAGE) as channel:
+            async with open_channel(f"unix:{one}", max_message_bytes=MAX_MESSAGE) as channel:
                 assert await identify(channel, at.key)
 
 
@@ -97,11 +97,11 @@ async def test_with_certificates_only_those_who_show_one_are_served(
 ) -> None:
     address = f"127.0.0.1:{encrypted.services_port}"
     shown = channel_credentials(certificates)
-    async with open_channel(address, max_message=MAX_MESSAGE, credentials=shown) as channel:
+    async with open_channel(address, max_message_bytes=MAX_MESSAGE, credentials=shown) as channel:
         assert await identify(channel, encrypted.key)
     for credentials in (showing_nothing(certificates), None):
         async with open_channel(
-            address, max_message=MAX_MESSAGE, credentials=credentials
+            address, max_message_bytes=MAX_MESSAGE, credentials=credentials
         ) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await identify(channel, encrypted.key)

@@ -98,7 +98,7 @@ async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) 
         os.kill(started.process.pid, signal.SIGKILL)
 
         address = f"127.0.0.1:{started.services_port}"
-        async with open_channel(address, max_message=1 << 20) as channel:
+        async with open_channel(address, max_message_bytes=1 << 20) as channel:
             service = ResponseServiceStub(channel)
             metadata = call_metadata(started.key, "req_1")
 

@@ -14,8 +14,8 @@ from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import articles_pb2_grpc
 from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid_api_key
-from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import parse
 
@@ -116,12 +116,12 @@ async def _identify(key: str) -> Caller:
 async def article_facade() -> AsyncIterator[ArticleFacade]:
     """Run both on free ports."""
     service = FakeArticleService()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, service, "e")
     await server.start()
     settings = parse({}, "the test")
-    facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
+    facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Clock())
     try:
         async with aiohttp.ClientSession() as http:
             yield ArticleFacade(f"http://127.0.0.1:{facade.port}", server, service, http)

@@ -16,8 +16,8 @@ from gateway.files.v1 import files_pb2 as files
 from gateway.files.v1 import files_pb2_grpc
 from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, invalid_api_key
-from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import parse
 
@@ -195,12 +195,12 @@ async def _identify(key: str) -> Caller:
 async def file_facade(limits: Mapping[str, Any]) -> AsyncIterator[FileFacade]:
     """Run both on free ports."""
     store = MemoryFileStore()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(files_pb2_grpc.add_FileStoreServiceServicer_to_server, store, "f")
     await server.start()
     settings = parse({"limits": dict(limits)}, "the test")
-    facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
+    facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Clock())
     try:
         async with aiohttp.ClientSession() as http:
             yield FileFacade(f"http://127.0.0.1:{facade.port}", facade.port, server, store, http)

@@ -15,8 +15,8 @@ from gateway.memory.v1 import memory_pb2 as pb
 from gateway.memory.v1 import memory_pb2_grpc
 from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.errors import invalid_api_key
-from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import parse
 
@@ -95,11 +95,11 @@ async def _identify(key: str) -> Caller:
 async def memory_facade() -> AsyncIterator[MemoryFacade]:
     """Run both on free ports."""
     service = FakeMemoryService()
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(memory_pb2_grpc.add_MemoryServiceServicer_to_server, service, "m")
     await server.start()
-    facade = await Facade.start(server.channel(), "127.0.0.1", 0, parse({}, "test"), Source())
+    facade = await Facade.start(server.channel(), "127.0.0.1", 0, parse({}, "test"), Clock())
     try:
         async with aiohttp.ClientSession() as http:
             yield MemoryFacade(f"http://127.0.0.1:{facade.port}", service, http)

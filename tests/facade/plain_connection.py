@@ -17,7 +17,7 @@ from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.metrics import Metrics
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.settings import Limits
 
 NOW = 1_795_000_000.9
@@ -81,7 +81,7 @@ class PlainServer:
             settings=SimpleNamespace(limits=self._limits),
             metrics=metrics,
             access_log=SimpleNamespace(answered=lambda *_: None),
-            source=Source(now=lambda: NOW),
+            clock=Clock(now=lambda: NOW),
             drain=Drain(),
             cors=None,
         )

@@ -15,10 +15,11 @@ from services.accounts.admin.audit import SUBJECT_KINDS
 from services.accounts.admin.keys import MAX_GRACE_S
 from services.accounts.limits.rules import MAX_AMOUNT
 from services.accounts.plans import PLANS
+from services.common.clock import Clock
 from services.common.database import open_engine
-from services.common.ids import Source
 from services.common.settings import Storage
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.manual_clock import ManualClock
 
 KEY = make_admin_key(bytes(32))
 OTHER = make_admin_key(b"\xff" * 32)
@@ -297,10 +298,11 @@ async def test_the_audit_log_tells_who_changed_what(gateway: Gateway) -> None:
 
 
 async def test_changes_count_once_the_identity_is_forgotten(tmp_path: Path) -> None:
-    clock = [0.0]
-    source = Source(monotonic=lambda: clock[0])
+    clock = ManualClock()
     chat = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
-    async with running_gateway(tmp_path, source=source, **ADMIN) as gateway:
+    async with running_gateway(
+        tmp_path, clock=Clock(monotonic=clock.monotonic), **ADMIN
+    ) as gateway:
         made = await done(gateway, "POST", "/keys", {"user": "ada"})
         path = f"/keys/{made['id']}"
         headers = {"Authorization": f"Bearer {made['key']}"}
@@ -319,7 +321,7 @@ async def test_changes_count_once_the_identity_is_forgotten(tmp_path: Path) -> N
         ):
             before = await status()
             await done(gateway, method, where, body)
-            clock[0] += 29.9
+            clock.now_s += 29.9
             assert await status() == before
-            clock[0] += 0.1
+            clock.now_s += 0.1
             assert await status() == expected

@@ -8,25 +8,16 @@ import pytest
 import pytest_asyncio
 
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.database import open_engine
-from services.common.ids import Source
 from services.common.settings import parse
 from tests.gateway_in_process import running_gateway
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PREFIX = "/article/v1/"
 NOWHERE = "nowhere"
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self):
-        self.seconds = 1_790_000_000.0
-
-    def now(self):
-        return self.seconds
 
 
 class Editor:
@@ -83,8 +74,8 @@ BLOCKS = [
 async def editors(tmp_path_factory):
     """Return an editor with an open document, and a stranger with another."""
     folder = tmp_path_factory.mktemp("gateway")
-    clock = Clock()
-    async with running_gateway(folder, source=Source(now=clock.now)) as gateway:
+    clock = ManualClock(1_790_000_000)
+    async with running_gateway(folder, clock=Clock(now=clock.now)) as gateway:
         database = open_engine(parse({"storage": {"data_dir": str(folder)}}, "the test").storage)
         stranger = Editor(gateway, await AccountRepository(database).create_key("stranger"))
         await database.dispose()
@@ -318,9 +309,9 @@ async def test_every_call_that_names_a_session_keeps_it_alive(editors, path, bod
     document = (await editor.done("doc/create"))["article"]["outer_id"]
     session = {"sessionId": (await editor.done("session/create", docId=document))["sessionId"]}
     for _ in range(2):
-        editor.clock.seconds += 599
+        editor.clock.now_s += 599
         assert (await editor.call(path, {**session, **body}))["code"] == code
-    editor.clock.seconds += 601
+    editor.clock.now_s += 601
     assert (await editor.call(path, {**session, **body}))["code"] == 41001
     for one in editors:
         one.session = (await one.done("session/create", docId=one.document))["sessionId"]

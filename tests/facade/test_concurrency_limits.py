@@ -16,7 +16,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.channels import call_metadata
 from services.common.settings import Storage
 from tests.limited_callers import HELLO, LimitedGateways, limited_gateways, post
@@ -90,7 +90,7 @@ async def _status(limited: LimitedGateways, caller: dict[str, str], body: Any = 
 async def test_a_stream_is_under_way_until_its_end(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(concurrent_requests=1))
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(concurrent_requests=1))
     answer = await _begun(limited, caller)
     assert await _status(limited, caller) == 429
     provider.may_end.set()
@@ -102,7 +102,7 @@ async def test_a_stream_is_under_way_until_its_end(
 async def test_a_stream_that_its_caller_leaves_is_no_longer_under_way(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(concurrent_requests=1))
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(concurrent_requests=1))
     answer = await _begun(limited, caller)
     assert await _status(limited, caller) == 429
     answer.close()
@@ -117,7 +117,7 @@ async def test_a_stream_that_its_caller_leaves_is_no_longer_under_way(
 async def test_a_whole_answer_is_under_way_until_it_is_there(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    caller = await limited.caller(SubjectKind.TEAM, Limits(concurrent_requests=2))
+    caller = await limited.caller(SubjectKind.TEAM, UsageLimits(concurrent_requests=2))
     waiting = [asyncio.create_task(_status(limited, caller)) for _ in range(3)]
     done, waiting_on = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     assert [task.result() for task in done] == [429]
@@ -128,7 +128,7 @@ async def test_a_whole_answer_is_under_way_until_it_is_there(
 async def test_a_request_that_fails_is_no_longer_under_way(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    caller = await limited.caller(SubjectKind.USER, Limits(concurrent_requests=1))
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(concurrent_requests=1))
     provider.fails = True
     disabled = {**CHAT, "fallback": "disabled"}
     for body in (disabled, {**disabled, "stream": True}) * 2:
@@ -138,7 +138,7 @@ async def test_a_request_that_fails_is_no_longer_under_way(
 async def test_what_a_caller_read_before_it_left_is_counted(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    limits = Limits(tokens_per_minute=10_000, concurrent_requests=1)
+    limits = UsageLimits(tokens_per_minute=10_000, concurrent_requests=1)
     caller = await limited.caller(SubjectKind.USER, limits)
     (await _begun(limited, caller)).close()
     provider.may_end.set()
@@ -154,7 +154,7 @@ async def test_what_a_caller_read_before_it_left_is_counted(
 async def test_grpc_callers_are_bounded_too(
     limited: LimitedGateways, provider: SlowProvider
 ) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(concurrent_requests=1))
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(concurrent_requests=1))
     key = caller["Authorization"].removeprefix("Bearer ")
     hello = Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="Hello")])
     request = GenerateRequest(model="openai/slow", messages=[hello])

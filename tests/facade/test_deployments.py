@@ -7,9 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from tests.facade.deployment_upstream import DeploymentUpstream, failing
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.manual_clock import ManualClock
 
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 NAMES = ("east", "west", "south")
@@ -20,18 +21,8 @@ every_way = pytest.mark.parametrize(
 )
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @asynccontextmanager
-async def deployed(tmp_path, *, source: Source | None = None, **model: Any):
+async def deployed(tmp_path, *, clock: Clock | None = None, **model: Any):
     """Run a gateway whose model `m` has deployments of weights that nobody reaches by chance."""
     upstream = DeploymentUpstream()
     weights = (1000, 1e-30, 1e-60)
@@ -43,7 +34,7 @@ async def deployed(tmp_path, *, source: Source | None = None, **model: Any):
     async with serving(upstream.app) as address:
         providers = upstream.providers(address, *NAMES)
         async with running_gateway(
-            tmp_path, address, providers=providers, models=[settings], source=source
+            tmp_path, address, providers=providers, models=[settings], clock=clock
         ) as gateway:
             yield gateway, upstream
 
@@ -123,15 +114,15 @@ async def test_a_silent_deployment_takes_the_time_of_its_step(tmp_path):
     ],
 )
 async def test_a_rate_limit_is_kept_for_as_long_as_asked(tmp_path, headers, seconds):
-    clock = Clock()
-    async with deployed(tmp_path, source=Source(monotonic=clock)) as (gateway, upstream):
+    clock = ManualClock(1000)
+    async with deployed(tmp_path, clock=Clock(monotonic=clock.monotonic)) as (gateway, upstream):
         upstream.scripts["east"] = failing(429, headers)
         assert [(await ask(gateway))[2] for _ in range(3)] == ["west"] * 3
         assert upstream.asked == ["east", "west", "west", "west"]
         del upstream.scripts["east"]
-        clock.seconds += seconds - 0.1
+        clock.now_s += seconds - 0.1
         assert (await ask(gateway))[2] == "west"
-        clock.seconds += 0.2
+        clock.now_s += 0.2
         assert (await ask(gateway))[2] == "east"
         labels = {"provider": "east", "model": "m", "reason": "rate_limited"}
         counted = gateway.counters.get_sample_value("gateway_deployment_cooldowns_total", labels)
@@ -140,15 +131,15 @@ async def test_a_rate_limit_is_kept_for_as_long_as_asked(tmp_path, headers, seco
 
 @every_way
 async def test_one_with_nothing_left_is_spared_before_it_fails(tmp_path, path, stream):
-    clock = Clock()
-    async with deployed(tmp_path, source=Source(monotonic=clock)) as (gateway, upstream):
+    clock = ManualClock(1000)
+    async with deployed(tmp_path, clock=Clock(monotonic=clock.monotonic)) as (gateway, upstream):
         upstream.headers["east"] = {
             "x-ratelimit-remaining-requests": "0",
             "x-ratelimit-reset-requests": "30s",
         }
         told = [(await ask(gateway, path, stream=stream))[2] for _ in range(3)]
         assert told == ["east", "west", "west"]
-        clock.seconds += 31
+        clock.now_s += 31
         assert (await ask(gateway, path, stream=stream))[2] == "east"
 
 

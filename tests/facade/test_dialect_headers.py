@@ -369,8 +369,8 @@ async def test_grpc_callers_send_and_receive_them(relay: Relay):
     async with grpc.aio.insecure_channel(relay.gateway.grpc) as channel:
         stub = InferenceServiceStub(channel)
         answer = await stub.Generate(request, metadata=metadata)
-        assert dict(answer.served.headers) == FROM_ANTHROPIC
-        assert answer.served.upstream_request_id == "req_1"
+        assert dict(answer.route.headers) == FROM_ANTHROPIC
+        assert answer.route.upstream_request_id == "req_1"
         assert relay.upstream.sent[-1]["anthropic-client-platform"] == "cli"
         assert "theirs" not in str(relay.upstream.sent)
         request.model, request.headers["openai-beta"] = "openai/m", "theirs"

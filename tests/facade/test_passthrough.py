@@ -53,7 +53,7 @@ def cases(endpoint: str) -> list[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def inference(gateway: Gateway) -> AsyncIterator[InferenceServiceStub]:
-    async with open_channel(gateway.grpc, max_message=Limits().max_message) as channel:
+    async with open_channel(gateway.grpc, max_message_bytes=Limits().max_message_bytes) as channel:
         yield InferenceServiceStub(channel)
 
 
@@ -77,9 +77,9 @@ def check_rest(passthrough: GenerateResponse, translated: GenerateResponse) -> N
     """Check what callers are told beside the answer."""
     assert not translated.passthrough
     for response in (passthrough, translated):
-        response.served.ClearField("upstream_request_id")  # one for each request
+        response.route.ClearField("upstream_request_id")  # one for each request
         response.usage.ClearField("extra")  # callers of what goes passthrough read it there
-    assert passthrough.served == translated.served
+    assert passthrough.route == translated.route
     assert passthrough.usage == translated.usage
 
 

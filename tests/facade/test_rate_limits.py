@@ -11,10 +11,10 @@ import openai
 import pytest
 import pytest_asyncio
 
-from gateway.conversation.v1.conversation_pb2 import Usage
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
 from services.inference.assembly import Inference
+from services.inference.usage.lines import UsedModel
 from tests.limited_callers import (
     CHAT,
     HELLO,
@@ -35,10 +35,10 @@ VERSION = {"compat-version": "2023-06-01"}
 PRICE = 1_000_000
 
 
-def _price(inference: Inference, usage: Usage, provider: str, model: str) -> int | None:
-    if (provider, model) != ("sandbox", "sandbox/echo"):
+def _price(inference: Inference, used: UsedModel) -> int | None:
+    if (used.provider, used.model) != ("sandbox", "sandbox/echo"):
         return None
-    return PRICE * (usage.input_tokens + usage.output_tokens)
+    return PRICE * ((used.read or 0) + used.wrote)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,7 +63,7 @@ async def _ask(
 async def test_openais_headers_tell_the_limits(
     limited: LimitedGateways, path: str, body: dict[str, Any], stream: bool
 ) -> None:
-    limits = Limits(requests_per_minute=2, tokens_per_minute=500)
+    limits = UsageLimits(requests_per_minute=2, tokens_per_minute=500)
     caller = await limited.caller(SubjectKind.USER, limits)
     seen = []
     for _ in range(3):
@@ -78,7 +78,7 @@ async def test_openais_headers_tell_the_limits(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_anthropics_headers_tell_the_limits(limited: LimitedGateways, stream: bool) -> None:
-    caller = await limited.caller(SubjectKind.USER, Limits(requests_per_minute=1))
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(requests_per_minute=1))
     seen = []
     for _ in range(2):
         status, _, headers = await _ask(limited, MESSAGES, {**MESSAGE, "stream": stream}, caller)
@@ -90,7 +90,7 @@ async def test_anthropics_headers_tell_the_limits(limited: LimitedGateways, stre
 
 
 async def test_embeddings_are_limited_too(limited: LimitedGateways) -> None:
-    limits = Limits(requests_per_minute=2, tokens_per_minute=100_000)
+    limits = UsageLimits(requests_per_minute=2, tokens_per_minute=100_000)
     caller = await limited.caller(SubjectKind.KEY, limits)
     for left in "10":
         status, _, headers = await _ask(limited, EMBEDDINGS, EMBEDDING, caller)
@@ -100,7 +100,7 @@ async def test_embeddings_are_limited_too(limited: LimitedGateways) -> None:
 
 
 async def test_a_refusal_names_the_limit_in_openais_shape(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.TEAM, Limits(requests_per_minute=0))
+    caller = await limited.caller(SubjectKind.TEAM, UsageLimits(requests_per_minute=0))
     status, error, headers = await _ask(limited, CHATS, CHAT, caller)
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error == {
@@ -112,7 +112,7 @@ async def test_a_refusal_names_the_limit_in_openais_shape(limited: LimitedGatewa
 
 
 async def test_a_refusal_names_the_limit_in_anthropics_shape(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(tokens_per_minute=3))
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(tokens_per_minute=3))
     status, error, headers = await _ask(limited, MESSAGES, MESSAGE, caller)
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error["type"] == "rate_limit_error"
@@ -122,7 +122,7 @@ async def test_a_refusal_names_the_limit_in_anthropics_shape(limited: LimitedGat
 
 
 async def test_tokens_are_settled_by_the_usage_of_answers(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.USER, Limits(tokens_per_minute=10_000))
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(tokens_per_minute=10_000))
     used = 0
     for number in range(4):
         body = {**CHAT, "stream": number % 2 == 1, "stream_options": {"include_usage": True}}
@@ -150,17 +150,18 @@ def _tokens(data: bytes) -> int:
 async def test_a_request_that_fails_gives_its_tokens_back(
     limited: LimitedGateways, body: Any
 ) -> None:
-    caller = await limited.caller(SubjectKind.USER, Limits(tokens_per_minute=100))
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(tokens_per_minute=100))
     for _ in range(20):
         assert (await _ask(limited, CHATS, body, caller))[0] == 404
     assert (await _ask(limited, CHATS, CHAT, caller))[0] == 200
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(spend_per_day_pusd=60 * PRICE), Limits(spend_per_month_pusd=60 * PRICE)]
+    "limits",
+    [UsageLimits(spend_per_day_pusd=60 * PRICE), UsageLimits(spend_per_month_pusd=60 * PRICE)],
 )
 async def test_a_spent_budget_is_refused_in_each_shape(
-    limited: LimitedGateways, limits: Limits
+    limited: LimitedGateways, limits: UsageLimits
 ) -> None:
     caller = await limited.caller(SubjectKind.TEAM, limits)
     spent = 0
@@ -187,7 +188,7 @@ async def test_a_spent_budget_is_refused_in_each_shape(
 
 async def test_the_sdks_know_the_refusals(limited: LimitedGateways) -> None:
     caller = await limited.caller(
-        SubjectKind.USER, Limits(requests_per_minute=0, allowed_models=("sandbox/*",))
+        SubjectKind.USER, UsageLimits(requests_per_minute=0, allowed_models=("sandbox/*",))
     )
     key, url = caller["Authorization"].removeprefix("Bearer "), limited.gateways[0].url
     async with openai.AsyncOpenAI(api_key=key, base_url=f"{url}/beta/v1", max_retries=0) as client:
@@ -237,7 +238,9 @@ async def test_the_sdks_know_the_refusals(limited: LimitedGateways) -> None:
 async def test_a_model_that_is_not_allowed_is_refused(
     limited: LimitedGateways, path: str, body: Any, param: str
 ) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(allowed_models=("sandbox/ec*", "auto")))
+    caller = await limited.caller(
+        SubjectKind.KEY, UsageLimits(allowed_models=("sandbox/ec*", "auto"))
+    )
     status, error, _ = await _ask(limited, path, body, caller)
     assert (status, error["type"], error["code"]) == (403, "permission_error", "permission_denied")
     assert error["param"] == param
@@ -245,9 +248,9 @@ async def test_a_model_that_is_not_allowed_is_refused(
 
 
 async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.KEY, Limits(allowed_models=("sandbox/ec*",)))
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("sandbox/ec*",)))
     assert (await _ask(limited, CHATS, CHAT, caller))[0] == 200
-    nothing = await limited.caller(SubjectKind.TEAM, Limits(allowed_models=()))
+    nothing = await limited.caller(SubjectKind.TEAM, UsageLimits(allowed_models=()))
     assert (await _ask(limited, CHATS, CHAT, nothing))[0] == 403
     models = f"{limited.gateways[0].url}/beta/v1/models"
     async with limited.gateways[0].http.get(models, headers=nothing) as answer:
@@ -255,7 +258,7 @@ async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) ->
 
 
 async def test_a_failed_background_response_tells_of_the_limit(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.USER, Limits(requests_per_minute=0))
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(requests_per_minute=0))
     body = {**RESPONSE, "background": True}
     status, data, _ = await post(limited.gateways[0], RESPONSES, body, caller)
     assert status == 200
@@ -271,7 +274,7 @@ async def test_a_failed_background_response_tells_of_the_limit(limited: LimitedG
 
 
 async def test_limits_that_are_reached_are_counted(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.TEAM, Limits(concurrent_requests=0))
+    caller = await limited.caller(SubjectKind.TEAM, UsageLimits(concurrent_requests=0))
     counters = limited.gateways[0].counters
     name, labels = "gateway_limits_reached_total", {"limit": "team.concurrent_requests"}
     status, error, headers = await _ask(limited, CHATS, CHAT, caller)

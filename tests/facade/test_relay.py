@@ -16,7 +16,7 @@ from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
-from gateway.inference.v1.inference_pb2 import Event, Served, Start, StreamGenerateResponse
+from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start, StreamGenerateResponse
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 from tests.facade.plain_connection import PlainServer
@@ -31,12 +31,12 @@ class TextEncoder:
     """Writes the words of an answer as they are, and a sign where it starts.
 
     Attributes:
-        served: nobody.
+        route: an empty one.
         usage: none.
     """
 
     def __init__(self) -> None:
-        self.served = Served()
+        self.route = RouteInfo()
         self.usage = Usage()
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -82,7 +82,7 @@ def message(*events: Event) -> StreamGenerateResponse:
     return StreamGenerateResponse(events=events)
 
 
-STARTS = message(Event(start=Start(served=Served(model="m"))), Event(block_start=Block(text="")))
+STARTS = message(Event(start=Start(route=RouteInfo(model="m"))), Event(block_start=Block(text="")))
 
 
 def failure() -> Exception:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.database import open_engine
-from services.common.ids import Source
 from services.common.settings import Storage
 from tests.facade.deployment_upstream import DeploymentUpstream, failing
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
@@ -22,16 +23,6 @@ every_way = pytest.mark.parametrize(
     ("path", "stream"),
     [(CHAT, False), (CHAT, True), (MESSAGES, False), (MESSAGES, True)],
 )
-
-
-class Clock:
-    """Unix seconds that are set by hand."""
-
-    def __init__(self) -> None:
-        self.seconds = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 class Cached:
@@ -83,7 +74,7 @@ class Cached:
 
 
 @asynccontextmanager
-async def cached(tmp_path, *, source: Source | None = None, **fields: Any):
+async def cached(tmp_path, *, clock: Clock | None = None, **fields: Any):
     upstream = DeploymentUpstream()
     async with serving(upstream.app) as address:
         providers = upstream.providers(address, "east", "west")
@@ -98,7 +89,7 @@ async def cached(tmp_path, *, source: Source | None = None, **fields: Any):
             address,
             providers=providers,
             models=models,
-            source=source,
+            clock=clock,
             response_cache={"enabled": True, **fields},
         ) as gateway:
             yield Cached(gateway, upstream, tmp_path)
@@ -113,11 +104,11 @@ async def test_without_a_cache_nothing_is_said_of_it(tmp_path):
 
 @every_way
 async def test_an_equal_request_is_answered_from_the_cache(tmp_path, path, stream):
-    clock = Clock()
-    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+    clock = ManualClock(1_800_000_000)
+    async with cached(tmp_path, clock=Clock(now=clock.now)) as gateway:
         missed = await gateway.ask(path, stream=stream)
         await gateway.kept(1)
-        clock.seconds += 7
+        clock.now_s += 7
         hit = await gateway.ask(path, stream=stream)
         count = gateway.gateway.counters.get_sample_value
         assert count("gateway_response_cache_total", {"result": "hit"}) == 1
@@ -129,9 +120,9 @@ async def test_an_equal_request_is_answered_from_the_cache(tmp_path, path, strea
     assert len(gateway.upstream.asked) == 1
 
 
-def _timeless(body: bytes, clock: Clock) -> bytes:
+def _timeless(body: bytes, clock: ManualClock) -> bytes:
     """Return a body without the time at which it was written."""
-    for seconds in (clock.seconds, clock.seconds - 7):
+    for seconds in (clock.now_s, clock.now_s - 7):
         body = body.replace(b"%d" % seconds, b"")
     return body
 
@@ -156,8 +147,8 @@ async def test_other_words_models_dialects_and_streams_are_others(tmp_path):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_callers_direct_the_cache(tmp_path, stream):
-    clock = Clock()
-    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+    clock = ManualClock(1_800_000_000)
+    async with cached(tmp_path, clock=Clock(now=clock.now)) as gateway:
 
         async def ask(cache_control: str = "") -> str:
             return (await gateway.ask(stream=stream, cache_control=cache_control))[0]
@@ -166,7 +157,7 @@ async def test_callers_direct_the_cache(tmp_path, stream):
         assert gateway.files() == []
         assert await ask() == "miss"
         await gateway.kept(1)
-        clock.seconds += 30
+        clock.now_s += 30
         assert await ask("no-store") == "bypass"
         assert await ask("max-age=30") == "hit"
         assert await ask("max-age=29") == "miss"
@@ -175,25 +166,25 @@ async def test_callers_direct_the_cache(tmp_path, stream):
 
 
 async def test_a_new_answer_replaces_the_old_one(tmp_path):
-    clock = Clock()
-    async with cached(tmp_path, source=Source(now=clock)) as gateway:
+    clock = ManualClock(1_800_000_000)
+    async with cached(tmp_path, clock=Clock(now=clock.now)) as gateway:
         await gateway.ask()
         await gateway.kept(1)
         before = gateway.files()[0].read_bytes()
-        clock.seconds += 30
+        clock.now_s += 30
         assert (await gateway.ask(cache_control="no-cache"))[0] == "miss"
         await until(lambda: gateway.files()[0].read_bytes() != before)
         assert (await gateway.ask())[:2] == ("hit", "0")
 
 
 async def test_an_old_answer_is_not_given_and_is_swept(tmp_path):
-    clock = Clock()
-    async with cached(tmp_path, source=Source(now=clock), ttl_s=60) as gateway:
+    clock = ManualClock(1_800_000_000)
+    async with cached(tmp_path, clock=Clock(now=clock.now), ttl_s=60) as gateway:
         await gateway.ask()
         await gateway.kept(1)
-        clock.seconds += 59
+        clock.now_s += 59
         assert (await gateway.ask())[0] == "hit"
-        clock.seconds += 1
+        clock.now_s += 1
         assert (await gateway.ask())[0] == "miss"
 
 

@@ -15,7 +15,7 @@ from facade.draining import Drain
 from facade.http.exchange import Exchange
 from facade.metrics import Metrics
 from facade.request_context import request_context
-from services.common.ids import Source
+from services.common.clock import Clock
 from tests.facade.sockets import port_of
 from tests.gateway_in_process import running_gateway
 from tests.waiting import until
@@ -149,7 +149,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
     """The write fails before the request's task is cancelled."""
     lines = []
     context = SimpleNamespace(
-        source=Source(),
+        clock=Clock(),
         metrics=Metrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
         drain=Drain(),

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from services import SERVICES
-from services.common.ids import Source
+from services.common.clock import Clock
 from tests.facade.response_clients import ECHO, Gate, ResponseGateway, response_gateway
 from tests.faults import actions
 from tests.waiting import until
@@ -305,9 +305,9 @@ async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
 
 async def test_a_response_expires(tmp_path: Path) -> None:
     late = asyncio.Event()
-    now = Source().now
-    source = Source(now=lambda: now() + (100 if late.is_set() else 0))
-    async with response_gateway(tmp_path, source=source, memory={"response_ttl_s": 90}) as at:
+    now = Clock().now
+    clock = Clock(now=lambda: now() + (100 if late.is_set() else 0))
+    async with response_gateway(tmp_path, clock=clock, memory={"response_ttl_s": 90}) as at:
         made = await at.ada.responses.create(model=ECHO, input="Hi")
         assert (await at.ada.responses.retrieve(made.id)).id == made.id
         late.set()

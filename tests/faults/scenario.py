@@ -14,7 +14,7 @@ from unittest.mock import patch
 import aiohttp
 import orjson
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.faults.wire import Dialect
 from tests.gateway_in_process import Gateway, running_gateway
@@ -217,7 +217,7 @@ async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
             running_gateway(
                 folder,
                 upstream.url,
-                source=Source(monotonic=clock),
+                clock=Clock(monotonic=clock),
                 services=["accounts", "inference"],
                 models=models,
                 limits={"step_timeout_s": 60, "stream_idle_s": STREAM_IDLE_S, **limits},

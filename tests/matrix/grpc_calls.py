@@ -155,7 +155,7 @@ async def ask(
         told = from_rpc_error(error)
         return Failure(told.http_status, told.param, told.message), []
     choice = whole.choices[0]
-    return _answer(choice.blocks, choice.finish, whole.usage), list(whole.served.dropped)
+    return _answer(choice.blocks, choice.finish, whole.usage), list(whole.route.dropped)
 
 
 def _streamed(events: Sequence[inference_pb2.Event]) -> tuple[Answer, list[str]]:
@@ -190,7 +190,7 @@ def _streamed(events: Sequence[inference_pb2.Event]) -> tuple[Answer, list[str]]
                 finish = event.finish
             case "usage":
                 usage = event.usage
-    return _answer(blocks, finish, usage), list(events[0].start.served.dropped)
+    return _answer(blocks, finish, usage), list(events[0].start.route.dropped)
 
 
 def _answer(blocks: Iterable[pb.Block], finish: inference_pb2.Finish, usage: pb.Usage) -> Answer:

@@ -17,8 +17,8 @@ from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common import settings as settings_module
 from services.common.channels import call_metadata, open_channel
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine
-from services.common.ids import Source
 
 CLOSED = "[discovery]\nenabled = false\n"
 MINE = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'
@@ -37,9 +37,9 @@ async def test_settings_are_read_again_and_wrong_ones_change_nothing(
     key = await AccountRepository(engine).create_key("ada")
     await engine.dispose()
     names = ["accounts", "inference", "memory"]
-    services = await Services.start(names, "127.0.0.1:0", settings, Source())
+    services = await Services.start(names, "127.0.0.1:0", settings, Clock())
     try:
-        async with open_channel(f"127.0.0.1:{services.port}", max_message=1 << 20) as channel:
+        async with open_channel(f"127.0.0.1:{services.port}", max_message_bytes=1 << 20) as channel:
             stub = InferenceServiceStub(channel)
             metadata = call_metadata(key, "req_1")
 
@@ -71,7 +71,7 @@ async def test_a_changed_file_changes_the_admin_key(
     monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path))
     old, new = make_admin_key(bytes(32)), make_admin_key(b"x" * 32)
     file.write_text(old)
-    services = await Services.start(["accounts"], "", settings_module.load(), Source())
+    services = await Services.start(["accounts"], "", settings_module.load(), Clock())
     stub = AdminServiceStub(services.channel)
 
     async def is_valid(key: str) -> bool:
@@ -102,10 +102,10 @@ import asyncio, sys
 from services.__main__ import SERVICES
 from services.assembly import Services
 from services.common import settings
-from services.common.ids import Source
+from services.common.clock import Clock
 
 async def serve():
-    services = await Services.start(SERVICES, "127.0.0.1:0", settings.load(), Source())
+    services = await Services.start(SERVICES, "127.0.0.1:0", settings.load(), Clock())
     await services.stop()
 
 asyncio.run(serve())

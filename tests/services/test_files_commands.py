@@ -18,8 +18,8 @@ from gateway.files.v1.files_pb2 import (
 )
 from services import cli
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine
-from services.common.ids import Source
 from services.common.settings import Limits, Storage
 from services.files.blobs import FOLDER, open_blobs
 from services.files.metrics import Metrics
@@ -47,7 +47,7 @@ async def _fill(folder: Path, *filenames: str) -> list[File]:
         FileRepository(engine),
         open_blobs(storage),
         Limits(),
-        Source(),
+        Clock(),
         Metrics(CollectorRegistry()),
         Disk().reserve,
     )

@@ -12,8 +12,8 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services import cli
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine, writing
-from services.common.ids import Source
 from services.common.settings import Memory, Storage
 from services.memory.assembly import open_locks, open_stores
 from services.memory.profile.facts import ExtractedFact
@@ -32,8 +32,8 @@ async def _fill(folder: Path) -> None:
     engine = open_engine(Storage(data_dir=folder))
     await migrate(engine)
     accounts = AccountRepository(engine)
-    source = Source(now=lambda: AT_MS / 1000)
-    stores, locks = open_stores(engine, source), open_locks(engine, source, Memory())
+    clock = Clock(now=lambda: AT_MS / 1000)
+    stores, locks = open_stores(engine, clock), open_locks(engine, clock, Memory())
     for user, memory_id, count in (
         ("ada", "trip/oslo", 3),
         ("ada", "a\u202eb", 1),

@@ -15,7 +15,7 @@ from facade.dialects.anthropic.parts import (
     usage_json,
 )
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
+from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
 from services.common.errors import GatewayError, internal
 
 Json = dict[str, Any]
@@ -59,14 +59,14 @@ class MessageStream:
     then.
 
     Attributes:
-        served: the model that serves the answer, once known.
+        route: the model that serves the answer, once known.
         usage: token usage so far.
     """
 
     def __init__(self, request_id: str) -> None:
         self._request_id = request_id
         self._start: Start | None = None
-        self.served = Served()
+        self.route = RouteInfo()
         self.usage = conversation_pb2.Usage()
         self._finish: Finish | None = None
         self._refused = False
@@ -153,7 +153,7 @@ class MessageStream:
         match kind:
             case "start":
                 self._start = event.start
-                self.served = event.start.served
+                self.route = event.start.route
             case "block_start":
                 return self._block_start(event.block_start)
             case "block_stop":

@@ -14,7 +14,7 @@ from facade.dialects.openai.response import (
     usage_object,
 )
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import Event, Served, Start
+from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start
 from services.common.errors import GatewayError
 
 _DONE = b"data: [DONE]\n\n"
@@ -39,14 +39,14 @@ class ChatStream:
             others.
 
     Attributes:
-        served: the model that serves the answer, once known.
+        route: the model that serves the answer, once known.
         usage: token usage so far.
     """
 
     def __init__(self, created: int, include_usage: bool) -> None:
         self._created = created
         self._include_usage = include_usage
-        self.served = Served()
+        self.route = RouteInfo()
         self.usage = Usage()
         self._envelope: dict[str, Any] = {}
         self._head = b""
@@ -102,7 +102,7 @@ class ChatStream:
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
     def _start(self, start: Start, out: list[bytes]) -> None:
-        self.served = start.served
+        self.route = start.route
         envelope = {
             "id": completion_id(start.id),
             "object": "chat.completion.chunk",

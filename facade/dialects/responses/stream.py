@@ -26,7 +26,7 @@ from facade.dialects.responses.unnamed import own_fields
 from facade.dialects.responses.writer import EventWriter
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Opaque, Usage
-from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
+from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
 from services.common.errors import GatewayError, internal
 
 _KEEPALIVE = b": keep-alive\n\n"
@@ -46,7 +46,7 @@ class ResponseStream:
         now: Unix seconds.
 
     Attributes:
-        served: the model that serves the answer, once known.
+        route: the model that serves the answer, once known.
         usage: token usage so far.
         response: the response object, once the answer is queued or has ended.
     """
@@ -58,7 +58,7 @@ class ResponseStream:
         self._created = created
         self._echo = echo
         self._now = now
-        self.served = Served()
+        self.route = RouteInfo()
         self.usage = Usage()
         self.response = b""
         self._is_queued = False
@@ -185,7 +185,7 @@ class ResponseStream:
             if kind == "usage":
                 self.usage = event.usage
             elif kind == "start":
-                self._start, self.served = event.start, event.start.served
+                self._start, self.route = event.start, event.start.route
 
     def _add_further(self, event: Event) -> None:
         """Keep fields without a name, of the answer and of the open message."""
@@ -197,7 +197,7 @@ class ResponseStream:
 
     def _begin(self, start: Start) -> None:
         self._start = start
-        self.served = start.served
+        self.route = start.route
         self._extra = start.extra
         begun = self._begun(IN_PROGRESS)
         for kind in ("in_progress",) if self._is_queued else ("created", "in_progress"):

@@ -19,10 +19,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
 from services.accounts.names import check_label, is_id
 from services.accounts.tables import admin_keys
+from services.common import ids
 from services.common.authentication import is_admin_key
+from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
 from services.common.errors import invalid
-from services.common.ids import Source
 from services.common.settings import Admin, SettingsError
 
 PREFIX = "gwadmin-"
@@ -84,11 +85,14 @@ class AdminKeyRepository:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
         self._random_bytes = random_bytes
 
     async def create(self, name: str = "", actor: Actor = COMMAND_LINE) -> str:
@@ -99,7 +103,7 @@ class AdminKeyRepository:
         """
         check_label(name)
         key = make_admin_key(self._random_bytes(_RANDOM_BYTES))
-        key_id = self._source.new_id("admin_")
+        key_id = self._new_id("admin_")
         async with writing_alone(self._engine) as connection:
             valid = select(admin_keys.c.id).where(admin_keys.c.revoked_at_ms.is_(None))
             if len((await connection.execute(valid)).all()) >= MAX_KEYS:
@@ -110,7 +114,7 @@ class AdminKeyRepository:
                     hash=hash_admin_key(key),
                     prefix=key[: len(PREFIX) + _SHOWN],
                     name=name,
-                    created_at_ms=self._source.now_ms(),
+                    created_at_ms=self._clock.now_ms(),
                 )
             )
             await self._record(connection, actor, "admin_key.create", None, key_id)
@@ -132,7 +136,7 @@ class AdminKeyRepository:
             before = await _find(connection, key_id)
             if before is None:
                 raise invalid("key", "key: no admin key has that id; `admin-key list` shows all")
-            at_ms = before["revoked_at_ms"] or self._source.now_ms()
+            at_ms = before["revoked_at_ms"] or self._clock.now_ms()
             await connection.execute(
                 update(admin_keys).where(admin_keys.c.id == key_id).values(revoked_at_ms=at_ms)
             )
@@ -159,7 +163,8 @@ class AdminKeyRepository:
         assert after is not None, "its row was just written"
         await record(
             connection,
-            self._source,
+            self._clock,
+            self._new_id,
             actor,
             action,
             Subject("admin_key", key_id),

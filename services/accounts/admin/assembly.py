@@ -14,13 +14,13 @@ from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 
 
 def admin_authenticator(
-    settings: Settings, database: AsyncEngine, source: Source
+    settings: Settings, database: AsyncEngine, clock: Clock
 ) -> AdminAuthenticator:
     """Return what recognises admin keys: those of the settings, and those in the database.
 
@@ -29,9 +29,9 @@ def admin_authenticator(
     """
     return AdminAuthenticator(
         configured_hashes(settings.admin),
-        AdminKeyRepository(database, source).hashes,
+        AdminKeyRepository(database, clock).hashes,
         ttl_s=settings.limits.identify_cache_s,
-        monotonic=source.monotonic,
+        monotonic=clock.monotonic,
     )
 
 
@@ -55,23 +55,23 @@ class Administration:
         cls,
         settings: Settings,
         database: AsyncEngine,
-        source: Source,
+        clock: Clock,
         authenticator: AdminAuthenticator,
     ) -> Self:
         """Build it over a migrated database."""
-        log = AuditLog(database, source)
+        log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
             AdminServicer(
-                KeyAdministration(database, source),
-                UserAdministration(database, source),
-                TeamAdministration(database, source),
-                LimitAdministration(database, source),
+                KeyAdministration(database, clock),
+                UserAdministration(database, clock),
+                TeamAdministration(database, clock),
+                LimitAdministration(database, clock),
                 log,
             ),
             AuditSweeper(
                 log,
-                sweeper_lease(database, "audit", every_s, source),
+                sweeper_lease(database, "audit", every_s, clock),
                 every_s,
                 settings.admin.audit_retention_s,
             ),

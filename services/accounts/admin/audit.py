@@ -15,9 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.accounts.v1.admin_pb2 import AuditEntry
 from services.accounts.names import is_id
 from services.accounts.tables import audit_log
+from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import invalid
-from services.common.ids import Source
+from services.common.ids import IdGenerator
 
 SUBJECT_KINDS = ("key", "user", "team", "admin_key")
 
@@ -75,7 +76,8 @@ class AuditPage(NamedTuple):
 
 async def record(
     connection: AsyncConnection,
-    source: Source,
+    clock: Clock,
+    new_id: IdGenerator,
     actor: Actor,
     action: str,
     subject: Subject,
@@ -87,7 +89,8 @@ async def record(
 
     Args:
         connection: in the transaction of the change.
-        source: clock and ids.
+        clock: the clock.
+        new_id: makes the entry's id.
         actor: who makes the change.
         action: what is done, as `key.create`.
         subject: what is changed.
@@ -96,8 +99,8 @@ async def record(
     """
     await connection.execute(
         insert(audit_log).values(
-            id=source.new_id("audit_"),
-            at_ms=source.now_ms(),
+            id=new_id("audit_"),
+            at_ms=clock.now_ms(),
             actor=actor.name,
             action=action,
             subject_kind=subject.kind,
@@ -112,9 +115,9 @@ async def record(
 class AuditLog:
     """The entries in the database."""
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock | None = None) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
 
     async def page(self, wanted: AuditFilter, page_size: int, page_token: str = "") -> AuditPage:
         """Return the newest entries, or with the token of a page those after it.
@@ -150,7 +153,7 @@ class AuditLog:
 
     async def remove_older(self, than_s: float, at_most: int) -> int:
         """Remove entries older than `than_s` seconds, `at_most` of them; return how many."""
-        until_ms = self._source.now_ms() - int(1000 * than_s)
+        until_ms = self._clock.now_ms() - int(1000 * than_s)
         old = select(audit_log.c.id).where(audit_log.c.at_ms < until_ms).limit(at_most)
         async with writing(self._engine) as connection:
             removed = await connection.execute(delete(audit_log).where(audit_log.c.id.in_(old)))

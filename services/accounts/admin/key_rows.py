@@ -17,8 +17,9 @@ from services.accounts.membership import ensure_user
 from services.accounts.names import is_id
 from services.accounts.plans import PLANS
 from services.accounts.tables import api_keys, plan_in_force, teams, users
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
+from services.common.ids import IdGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +92,52 @@ async def find_key(connection: AsyncConnection, key_id: str, now_ms: int) -> Api
 
 
 async def insert_key(
-    connection: AsyncConnection, source: Source, key: str, new: NewKey, actor: Actor
+    connection: AsyncConnection,
+    clock: Clock,
+    new_id: IdGenerator,
+    key: str,
+    new: NewKey,
+    actor: Actor,
 ) -> ApiKey:
     """Add a key with its user and team, and the entry of the audit log.
 
     Raises:
         GatewayError: invalid_request, as `ensure_user`.
     """
-    user_id = await ensure_user(connection, source, new.user, new.team, new.plan)
+    user_id = await ensure_user(connection, clock, new_id, new.user, new.team, new.plan)
     key_id = await insert_row(
         connection,
-        source,
+        clock,
+        new_id,
         key,
         user_id=user_id,
         name=new.name,
         expires_at_ms=new.expires_at_ms,
     )
-    added = await find_key(connection, key_id, source.now_ms())
+    added = await find_key(connection, key_id, clock.now_ms())
     await record(
-        connection, source, actor, "key.create", Subject("key", key_id), after=to_record(added)
+        connection,
+        clock,
+        new_id,
+        actor,
+        "key.create",
+        Subject("key", key_id),
+        after=to_record(added),
     )
     return added
 
 
 async def insert_row(
-    connection: AsyncConnection, source: Source, key: str, **values: object
+    connection: AsyncConnection, clock: Clock, new_id: IdGenerator, key: str, **values: object
 ) -> str:
     """Add the row of a key; return its id."""
-    key_id = source.new_id("key_")
+    key_id = new_id("key_")
     await connection.execute(
         insert(api_keys).values(
             id=key_id,
             hash=hash_key(key),
             prefix=shown_part(key),
-            created_at_ms=source.now_ms(),
+            created_at_ms=clock.now_ms(),
             **values,
         )
     )

@@ -25,10 +25,11 @@ from services.accounts.limits.repository import read_limits, write_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.names import check_label
 from services.accounts.tables import api_keys, teams, users
+from services.common import ids
 from services.common.authentication import is_key
+from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
 from services.common.errors import conflict, invalid
-from services.common.ids import Source
 
 MAX_GRACE_S = 30 * 86_400
 DEFAULT_GRACE_S = 86_400
@@ -73,11 +74,14 @@ class KeyAdministration:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
         self._random_bytes = random_bytes
 
     async def create(self, new: NewKey, actor: Actor = COMMAND_LINE) -> CreatedKey:
@@ -91,7 +95,7 @@ class KeyAdministration:
         self._check_expiry(new.expires_at_ms)
         key = make_key(self._random_bytes(RANDOM_BYTES))
         async with writing_alone(self._engine) as connection:
-            info = await insert_key(connection, self._source, key, new, actor)
+            info = await insert_key(connection, self._clock, self._new_id, key, new, actor)
         return CreatedKey(key, info)
 
     async def get(self, key_id: str) -> ApiKey:
@@ -163,7 +167,7 @@ class KeyAdministration:
         """
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, key_id)
-            at_ms = before.revoked_at_ms or self._source.now_ms()
+            at_ms = before.revoked_at_ms or self._clock.now_ms()
             return await self._change(
                 connection, before, {"revoked_at_ms": at_ms}, "key.revoke", actor
             )
@@ -191,14 +195,15 @@ class KeyAdministration:
                 raise conflict("key_id", f"key_id: the key has been rotated: {newer} replaces it")
             new_id = await insert_row(
                 connection,
-                self._source,
+                self._clock,
+                self._new_id,
                 key,
                 user_id=old.user_id,
                 name=old.name,
                 expires_at_ms=old.expires_at_ms if old.HasField("expires_at_ms") else None,
                 replaces=old.id,
             )
-            now_ms = self._source.now_ms()
+            now_ms = self._clock.now_ms()
             if limits := await read_limits(connection, SubjectKind.KEY, key_id):
                 await write_limits(connection, SubjectKind.KEY, new_id, limits, now_ms)
             ends_at_ms = now_ms + 1000 * grace_s
@@ -218,10 +223,10 @@ class KeyAdministration:
         query = select_keys().where(*conditions).order_by(api_keys.c.id).limit(limit)
         async with reading_once(self._engine) as connection:
             rows = await connection.execute(query)
-            return [to_api_key(row._mapping, self._source.now_ms()) for row in rows]
+            return [to_api_key(row._mapping, self._clock.now_ms()) for row in rows]
 
     async def _find(self, connection: AsyncConnection, key_id: str) -> ApiKey:
-        return await find_key(connection, key_id, self._source.now_ms())
+        return await find_key(connection, key_id, self._clock.now_ms())
 
     async def _change(
         self,
@@ -239,7 +244,8 @@ class KeyAdministration:
         after = await self._find(connection, before.id)
         await record(
             connection,
-            self._source,
+            self._clock,
+            self._new_id,
             actor,
             action,
             Subject("key", before.id),
@@ -249,5 +255,5 @@ class KeyAdministration:
         return after
 
     def _check_expiry(self, at_ms: int | None) -> None:
-        if at_ms is not None and not self._source.now_ms() < at_ms < 1 << 53:
+        if at_ms is not None and not self._clock.now_ms() < at_ms < 1 << 53:
             raise invalid("expires_at_ms", "expires_at_ms: takes a time in the future")

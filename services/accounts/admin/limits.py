@@ -9,12 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
 from services.accounts.limits.repository import read_limits, write_limits
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.names import is_id
 from services.accounts.tables import api_keys, teams, users
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading, writing_alone
 from services.common.errors import GatewayError
-from services.common.ids import Source
 
 _TABLES: Mapping[SubjectKind, Table] = {
     SubjectKind.KEY: api_keys,
@@ -30,27 +31,35 @@ class LimitAdministration:
     database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
 
-    async def get(self, kind: SubjectKind, subject_id: str) -> Limits:
+    async def get(self, kind: SubjectKind, subject_id: str) -> UsageLimits:
         """Return the limits of a subject; empty ones where nothing is limited."""
         async with reading(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
-            return await read_limits(connection, kind, subject_id) or Limits()
+            return await read_limits(connection, kind, subject_id) or UsageLimits()
 
     async def set(
-        self, kind: SubjectKind, subject_id: str, limits: Limits, actor: Actor = COMMAND_LINE
+        self, kind: SubjectKind, subject_id: str, limits: UsageLimits, actor: Actor = COMMAND_LINE
     ) -> None:
         """Replace the limits of a subject; empty ones remove them."""
         async with writing_alone(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             before = await read_limits(connection, kind, subject_id)
-            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
+            await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
             await record(
                 connection,
-                self._source,
+                self._clock,
+                self._new_id,
                 actor,
                 "limits.set" if limits else "limits.clear",
                 Subject(kind.value, subject_id),
@@ -70,7 +79,7 @@ async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject
         )
 
 
-def _to_record(limits: Limits | None) -> Record | None:
+def _to_record(limits: UsageLimits | None) -> Record | None:
     """Return what is limited, None if nothing is."""
     if not limits:
         return None

@@ -14,7 +14,7 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.records import plan_name_of
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.names import check_name, check_plan, is_id
 from services.common import logs
 from services.common.authentication import caller
@@ -208,7 +208,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.SetLimitsResponse:
         """Replace the limits of a subject."""
         kind, subject_id = _kind(request.limits.kind), request.limits.id
-        limits = Limits.of_proto(request.limits)
+        limits = UsageLimits.of_proto(request.limits)
         await self._limits.set(kind, subject_id, limits, _actor())
         return admin_pb2.SetLimitsResponse(limits=limits.to_proto(kind, subject_id))
 
@@ -216,7 +216,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ClearLimitsRequest, context: Context
     ) -> admin_pb2.ClearLimitsResponse:
         """Remove the limits of a subject."""
-        await self._limits.set(_kind(request.kind), request.id, Limits(), _actor())
+        await self._limits.set(_kind(request.kind), request.id, UsageLimits(), _actor())
         return admin_pb2.ClearLimitsResponse()
 
     async def ListAuditEntries(

@@ -14,9 +14,10 @@ from services.accounts.membership import ensure_team
 from services.accounts.names import check_name, check_plan, is_id
 from services.accounts.plans import PLANS
 from services.accounts.tables import teams, users
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
 from services.common.errors import GatewayError, conflict, invalid
-from services.common.ids import Source
 
 
 class TeamAdministration:
@@ -25,9 +26,16 @@ class TeamAdministration:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
 
     async def create(self, name: str, plan: str | None = None, actor: Actor = COMMAND_LINE) -> Team:
         """Create a team without members; without a plan it has `personal_free`.
@@ -40,11 +48,12 @@ class TeamAdministration:
         async with writing_alone(self._engine) as connection:
             if await connection.scalar(select(teams.c.id).where(teams.c.name == name)) is not None:
                 raise conflict("name", f"name: there is a team {name!r} already")
-            team_id = await ensure_team(connection, self._source, name, plan)
+            team_id = await ensure_team(connection, self._clock, self._new_id, name, plan)
             added = await _find(connection, team_id)
             await record(
                 connection,
-                self._source,
+                self._clock,
+                self._new_id,
                 actor,
                 "team.create",
                 Subject("team", team_id),
@@ -93,7 +102,8 @@ class TeamAdministration:
             after = await _find(connection, team_id)
             await record(
                 connection,
-                self._source,
+                self._clock,
+                self._new_id,
                 actor,
                 "team.update",
                 Subject("team", team_id),

@@ -14,9 +14,10 @@ from services.accounts.membership import KnownUser, add_user, ensure_team, find_
 from services.accounts.names import check_name, check_plan, is_id, unknown_user
 from services.accounts.plans import PLANS
 from services.accounts.tables import plan_in_force, teams, users
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
 from services.common.errors import GatewayError, conflict, invalid
-from services.common.ids import Source
 
 
 class UserAdministration:
@@ -25,9 +26,16 @@ class UserAdministration:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
 
     async def create(
         self,
@@ -53,11 +61,12 @@ class UserAdministration:
         async with writing_alone(self._engine) as connection:
             if await find_user(connection, name) is not None:
                 raise conflict("name", f"name: there is a user {name!r} already")
-            user_id = await add_user(connection, self._source, name, team, plan)
+            user_id = await add_user(connection, self._clock, self._new_id, name, team, plan)
             added = await _find(connection, user_id)
             await record(
                 connection,
-                self._source,
+                self._clock,
+                self._new_id,
                 actor,
                 "user.create",
                 Subject("user", user_id),
@@ -166,7 +175,9 @@ class UserAdministration:
     ) -> None:
         team_id = known.team_id
         if team is not None:
-            team_id = await ensure_team(connection, self._source, team) if team else None
+            team_id = (
+                await ensure_team(connection, self._clock, self._new_id, team) if team else None
+            )
             await connection.execute(
                 update(users).where(users.c.id == known.id).values(team_id=team_id)
             )
@@ -178,7 +189,8 @@ class UserAdministration:
         after = await _find(connection, before.id)
         await record(
             connection,
-            self._source,
+            self._clock,
+            self._new_id,
             actor,
             "user.update",
             Subject("user", before.id),

@@ -8,15 +8,15 @@ the next one. The row of `limits` is locked meanwhile: claims on a subject come 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import RowMapping, delete, func, select, tuple_
+from sqlalchemy import RowMapping, bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
+from services.common.clock import Clock
 from services.common.database import execute_many, insert_into, writing
-from services.common.ids import Source
 
 # Rows of nobody in particular: what workers that forgot an allowance have used of it.
 SHARED = ""
@@ -25,6 +25,27 @@ _KEPT_MS = 120_000
 _PURGE_EVERY_S = 60.0
 
 _KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
+_SUBJECT = (limits.c.subject_kind, limits.c.subject_id)
+
+# Made once: to put these together takes longer than to run them.
+_LIMITS = (
+    select(limits)
+    .where(tuple_(*_SUBJECT).in_(bindparam("subjects", expanding=True)))
+    # In one order everywhere, so that two transactions never wait for each other.
+    .order_by(*_SUBJECT)
+    .with_for_update()
+)
+_OF_CLAIMS = tuple_(*_KEY).in_(bindparam("claims", expanding=True))
+_HELD_BY_OTHERS = (
+    select(*_KEY, func.sum(table.c.amount))
+    .where(
+        _OF_CLAIMS,
+        table.c.holder != bindparam("claimant"),
+        table.c.ends_at_ms > bindparam("now_ms"),
+    )
+    .group_by(*_KEY)
+)
+_CLOSE = delete(table).where(_OF_CLAIMS, table.c.holder == bindparam("claimant"))
 
 
 class Claim(NamedTuple):
@@ -72,13 +93,35 @@ class Lease(NamedTuple):
     limit: int | None
 
 
+class _Upserts:
+    """The statements that write rows of `allowances`, for one kind of database.
+
+    Attributes:
+        replacing: takes the row of a worker's claim in place of the one before.
+        adding: adds what a worker leaves behind to the row of nobody.
+    """
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        inserted = insert_into(connection, table)
+        key = [column.name for column in table.primary_key.columns]
+        ends = {"ends_at_ms": inserted.excluded.ends_at_ms}
+        amount = inserted.excluded.amount
+        self.replacing = inserted.on_conflict_do_update(
+            index_elements=key, set_={"amount": amount, **ends}
+        )
+        self.adding = inserted.on_conflict_do_update(
+            index_elements=key, set_={"amount": table.c.amount + amount, **ends}
+        )
+
+
 class LeaseRepository:
     """What workers hold, in the database."""
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
-        self._purged_at = source.monotonic()
+        self._clock = clock
+        self._purged_at = clock.monotonic()
+        self._upserts: _Upserts | None = None
 
     async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
         """Take, renew and return leases of one worker; return what each claim is granted.
@@ -98,34 +141,33 @@ class LeaseRepository:
                 _answer(claim, amounts.get(claim.key[:2], {}), held.get(claim.key, 0))
                 for claim in claims
             ]
-            await _write(connection, holder, claims, leases)
+            if self._upserts is None:
+                self._upserts = _Upserts(connection)
+            await _write(connection, self._upserts, holder, claims, leases)
         await self._purge()
         return leases
 
     async def _held_by_others(
         self, connection: AsyncConnection, holder: str, claims: Sequence[Claim]
     ) -> dict[tuple[str, str, str, int], int]:
-        rows = await connection.execute(
-            select(*_KEY, func.sum(table.c.amount))
-            .where(
-                tuple_(*_KEY).in_([claim.key for claim in claims]),
-                table.c.holder != holder,
-                table.c.ends_at_ms > self._source.now_ms(),
-            )
-            .group_by(*_KEY)
-        )
+        values = {
+            "claims": [claim.key for claim in claims],
+            "claimant": holder,
+            "now_ms": self._clock.now_ms(),
+        }
+        rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
             (kind, one, measure, start): int(amount) for kind, one, measure, start, amount in rows
         }
 
     async def _purge(self) -> None:
         """Delete the rows of windows that ended long ago, now and then."""
-        now = self._source.monotonic()
+        now = self._clock.monotonic()
         if now < self._purged_at + _PURGE_EVERY_S:
             return
         self._purged_at = now
         async with writing(self._engine, is_lasting=False) as connection:
-            old = table.c.ends_at_ms < self._source.now_ms() - _KEPT_MS
+            old = table.c.ends_at_ms < self._clock.now_ms() - _KEPT_MS
             await connection.execute(delete(table).where(old))
 
 
@@ -133,14 +175,8 @@ async def _limits_of(
     connection: AsyncConnection, claims: Sequence[Claim]
 ) -> dict[tuple[str, str], RowMapping]:
     """Return the limits of all subjects, by kind and id, and lock them."""
-    key = limits.c.subject_kind, limits.c.subject_id
-    rows = await connection.execute(
-        select(limits)
-        .where(tuple_(*key).in_({claim.key[:2] for claim in claims}))
-        # In one order everywhere, so that two transactions never wait for each other.
-        .order_by(*key)
-        .with_for_update()
-    )
+    subjects = list({claim.key[:2] for claim in claims})
+    rows = await connection.execute(_LIMITS, {"subjects": subjects})
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
 
 
@@ -153,34 +189,26 @@ def _answer(claim: Claim, amounts: Mapping[Any, Any], others: int) -> Lease:
 
 
 async def _write(
-    connection: AsyncConnection, holder: str, claims: Sequence[Claim], leases: Sequence[Lease]
+    connection: AsyncConnection,
+    upserts: _Upserts,
+    holder: str,
+    claims: Sequence[Claim],
+    leases: Sequence[Lease],
 ) -> None:
     """Write what the worker holds from now on."""
-    pairs = list(zip(claims, leases, strict=True))
-    open_rows = [
+    held = [
         _row(claim, holder, claim.holding + lease.granted.amount)
-        for claim, lease in pairs
+        for claim, lease in zip(claims, leases, strict=True)
         if not claim.closes
     ]
+    if held:
+        await execute_many(connection, upserts.replacing, held)
     closing = [claim for claim in claims if claim.closes]
-    inserted = insert_into(connection, table)
-    key = [column.name for column in table.primary_key.columns]
-    ends = {"ends_at_ms": inserted.excluded.ends_at_ms}
-    if open_rows:
-        replaced = inserted.on_conflict_do_update(
-            index_elements=key, set_={"amount": inserted.excluded.amount, **ends}
-        )
-        await execute_many(connection, replaced, open_rows)
+    if left := [_row(claim, SHARED, claim.holding) for claim in closing if claim.holding]:
+        await execute_many(connection, upserts.adding, left)
     if closing:
-        added = inserted.on_conflict_do_update(
-            index_elements=key,
-            set_={"amount": table.c.amount + inserted.excluded.amount, **ends},
-        )
-        rows = [_row(claim, SHARED, claim.holding) for claim in closing if claim.holding]
-        if rows:
-            await execute_many(connection, added, rows)
-        gone = tuple_(*_KEY).in_([claim.key for claim in closing])
-        await connection.execute(delete(table).where(gone, table.c.holder == holder))
+        values = {"claims": [claim.key for claim in closing], "claimant": holder}
+        await connection.execute(_CLOSE, values)
 
 
 def _row(claim: Claim, holder: str, amount: int) -> dict[str, Any]:

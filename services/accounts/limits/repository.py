@@ -5,20 +5,20 @@ from sqlalchemy import Row, and_, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
-from services.accounts.limits.rules import AMOUNTS, Limits, SubjectKind
+from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as table
+from services.common.clock import Clock
 from services.common.database import insert_into, reading_once, writing
-from services.common.ids import Source
 
 
 class LimitRepository:
     """Limits in the database; whether a subject exists is not checked."""
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
 
-    async def get(self, kind: SubjectKind, subject_id: str) -> Limits | None:
+    async def get(self, kind: SubjectKind, subject_id: str) -> UsageLimits | None:
         """Return the limits of a subject, or None when nothing of it is limited.
 
         Raises:
@@ -27,7 +27,7 @@ class LimitRepository:
         async with reading_once(self._engine) as connection:
             return await read_limits(connection, kind, subject_id)
 
-    async def set(self, kind: SubjectKind, subject_id: str, limits: Limits) -> None:
+    async def set(self, kind: SubjectKind, subject_id: str, limits: UsageLimits) -> None:
         """Replace the limits of a subject.
 
         Workers apply them once their cached identity of a caller has expired, within
@@ -37,7 +37,7 @@ class LimitRepository:
             GatewayError: unavailable, when the database does not answer.
         """
         async with writing(self._engine) as connection:
-            await write_limits(connection, kind, subject_id, limits, self._source.now_ms())
+            await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
 
     async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
         """Return the limits of a key, its user and the user's team, of those that have any.
@@ -76,7 +76,7 @@ class LimitRepository:
 
 async def read_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_id: str
-) -> Limits | None:
+) -> UsageLimits | None:
     """Return the limits of a subject, or None when nothing of it is limited."""
     query = select(table).where(
         table.c.subject_kind == kind.value, table.c.subject_id == subject_id
@@ -86,7 +86,11 @@ async def read_limits(
 
 
 async def write_limits(
-    connection: AsyncConnection, kind: SubjectKind, subject_id: str, limits: Limits, now_ms: int
+    connection: AsyncConnection,
+    kind: SubjectKind,
+    subject_id: str,
+    limits: UsageLimits,
+    now_ms: int,
 ) -> None:
     """Replace the limits of a subject, in a transaction that others have begun."""
     key = {"subject_kind": kind.value, "subject_id": subject_id}
@@ -103,9 +107,9 @@ async def write_limits(
     await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
-def _limits(row: Row[tuple[object, ...]]) -> Limits:
+def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:
     models = row.allowed_models
-    return Limits(
+    return UsageLimits(
         **{name: getattr(row, name) for name in AMOUNTS},
         allowed_models=None if models is None else tuple(orjson.loads(models)),
     )

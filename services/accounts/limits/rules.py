@@ -38,7 +38,7 @@ class SubjectKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageLimits:
     """The limits of one key, user or team; None for what is not limited.
 
     Attributes:
@@ -76,7 +76,7 @@ class Limits:
         )
 
     @classmethod
-    def of_proto(cls, limits: SubjectLimits) -> "Limits":
+    def of_proto(cls, limits: SubjectLimits) -> "UsageLimits":
         """Return the limits in a message.
 
         Raises:
@@ -99,7 +99,9 @@ class Limits:
 
 
 # The names of the limits that are numbers.
-AMOUNTS: Sequence[str] = [field.name for field in fields(Limits) if field.name != "allowed_models"]
+AMOUNTS: Sequence[str] = [
+    field.name for field in fields(UsageLimits) if field.name != "allowed_models"
+]
 
 
 def _check_amount(name: str, amount: int | None) -> None:

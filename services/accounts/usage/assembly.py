@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.servicer import UsageServicer
 from services.accounts.usage.sweeper import UsageSweeper
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 
@@ -28,10 +28,10 @@ class UsageRecords:
         self._sweeping = asyncio.create_task(sweeper.run())
 
     @classmethod
-    def start(cls, settings: Settings, database: AsyncEngine, source: Source) -> Self:
+    def start(cls, settings: Settings, database: AsyncEngine, clock: Clock) -> Self:
         """Build it over a migrated database."""
-        lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, source)
-        sweeper = UsageSweeper(database, lease, _SWEEP_EVERY_S, settings.usage, source)
+        lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, clock)
+        sweeper = UsageSweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock)
         return cls(UsageServicer(database), sweeper)
 
     async def stop(self) -> None:

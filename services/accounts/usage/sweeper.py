@@ -6,8 +6,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.tables import DAY_MS, days, records
+from services.common.clock import Clock
 from services.common.database import writing
-from services.common.ids import RECORD, Source, time_prefix
+from services.common.ids import RECORD, time_prefix
 from services.common.leases import Lease
 from services.common.settings import Usage
 from services.common.sweeping import Sweeper
@@ -21,16 +22,16 @@ class UsageSweeper(Sweeper):
     """Deletes records, and sums of days, that are older than the settings keep them."""
 
     def __init__(
-        self, engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, source: Source
+        self, engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, clock: Clock
     ) -> None:
         super().__init__(lease, every_s)
         self._engine = engine
         self._settings = settings
-        self._source = source
+        self._clock = clock
 
     async def clear(self) -> None:
         """Delete what is too old, some thousand rows at a time."""
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         oldest_day = (now_ms - int(self._settings.keep_days_s * 1000)) // DAY_MS
         async with writing(self._engine) as connection:
             await connection.execute(delete(days).where(days.c.day < oldest_day))

@@ -119,12 +119,12 @@ class InProcessChannel(grpc.aio.Channel):
             entries,
             request,
             self._calls,
-            self._server.max_message,
+            self._server.max_message_bytes,
             timeout,
             streams_requests,
             streams_responses,
         )
-        if size > exchange.max_message:
+        if size > exchange.max_message_bytes:
             exchange.refuse(size)
             return exchange
         size = sum(map(len, chain.from_iterable(entries))) + _ENTRY_COST * len(entries)

@@ -25,7 +25,7 @@ class Exchange(Changing):
     Attributes:
         method: `/package.Service/Method`.
         metadata: what came with the call.
-        max_message: bytes of a message, either way.
+        max_message_bytes: bytes of a message, either way.
         deadline: when it ends at the latest, by the loop's clock, or None.
         request: the one request of a call that has one, until it is read.
         requests: what the caller sends, where that is a stream.
@@ -63,7 +63,7 @@ class Exchange(Changing):
         metadata: Metadata,
         request: Any,
         registry: "set[Exchange]",
-        max_message: int,
+        max_message_bytes: int,
         timeout: float | None,
         streams_requests: bool,
         streams_responses: bool,
@@ -76,7 +76,7 @@ class Exchange(Changing):
             metadata: what goes with it.
             request: what the caller sends, unless it `streams_requests`.
             registry: holds the call until it has ended.
-            max_message: bytes of a message, either way.
+            max_message_bytes: bytes of a message, either way.
             timeout: seconds it may take from now, or None.
             streams_requests: whether the caller sends any number of messages.
             streams_responses: whether any number of messages may come.
@@ -86,7 +86,7 @@ class Exchange(Changing):
         registry.add(self)
         self.method = method
         self.metadata = metadata
-        self.max_message = max_message
+        self.max_message_bytes = max_message_bytes
         self.request = request
         self.requests = Pipe(loop) if streams_requests else None
         self.responses = Pipe(loop) if streams_responses else None
@@ -118,7 +118,7 @@ class Exchange(Changing):
         requests = self.requests
         assert requests is not None, "it has one request"
         size = len(message) if isinstance(message, bytes) else message.ByteSize()
-        if size > self.max_message:
+        if size > self.max_message_bytes:
             self.refuse(size)
             return False
         return requests.put(message, size)
@@ -189,7 +189,7 @@ class Exchange(Changing):
             size = 0  # nothing is held of what is taken at once
         else:
             size = len(message) if isinstance(message, bytes) else message.ByteSize()
-        if size > self.max_message:
+        if size > self.max_message_bytes:
             self.answer(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size), ())
             return False
         if responses is None:
@@ -243,4 +243,4 @@ class Exchange(Changing):
         self.leave(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
     def _too_large(self, size: int) -> str:
-        return f"Sent message larger than max ({size} vs. {self.max_message})"
+        return f"Sent message larger than max ({size} vs. {self.max_message_bytes})"

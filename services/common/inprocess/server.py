@@ -36,20 +36,20 @@ class InProcessServer:
     Handlers are coroutines and asynchronous generators; others are not supported.
 
     Attributes:
-        max_message: bytes of a message, either way.
+        max_message_bytes: bytes of a message, either way.
         find: returns the handler of a call, by way of the interceptors.
     """
 
     def __init__(
-        self, interceptors: Sequence[grpc.aio.ServerInterceptor], *, max_message: int
+        self, interceptors: Sequence[grpc.aio.ServerInterceptor], *, max_message_bytes: int
     ) -> None:
         """Create a server that accepts no calls yet.
 
         Args:
             interceptors: interceptors of every call, outermost first.
-            max_message: bytes of a message, either way.
+            max_message_bytes: bytes of a message, either way.
         """
-        self.max_message = max_message
+        self.max_message_bytes = max_message_bytes
         self._methods: dict[str, Handler] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
         self._calls: set[ServedCall] = set()

@@ -1,5 +1,5 @@
 CREATE TABLE alembic_version (
-	version_num VARCHAR(32) NOT NULL,
+	version_num VARCHAR(32) NOT NULL, oldest_step VARCHAR(32),
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 CREATE TABLE teams (

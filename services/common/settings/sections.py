@@ -146,7 +146,7 @@ class Limits(Section):
     max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
     body_idle_s: Annotated[float, Field(gt=0)] = 60
     min_body_rate: Annotated[int, Field(ge=1)] = 8 << 10
-    max_message: Annotated[int, Field(ge=1024)] = 80 << 20
+    max_message_bytes: Annotated[int, Field(ge=1024)] = 80 << 20
     max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
     max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
     max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000

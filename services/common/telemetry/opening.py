@@ -2,10 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from services.common.settings import SettingsError
 from services.common.settings import Telemetry as TelemetrySettings
 from services.common.telemetry.spans import Telemetry
+
+if TYPE_CHECKING:
+    from services.common.telemetry.otlp import OtlpTelemetry
 
 # The variable that OpenTelemetry's own tools read, under the settings.
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -27,7 +31,15 @@ def open_telemetry(
     endpoint = settings.otlp_endpoint or environ.get(ENDPOINT_VARIABLE, "")
     if not endpoint:
         return None
-    # Loaded here, as most gateways have no collector.
+    return load_otlp()(settings, endpoint.rstrip("/"), instance)
+
+
+def load_otlp() -> "type[OtlpTelemetry]":
+    """Return the class that sends to a collector, which most gateways do not load.
+
+    Raises:
+        SettingsError: the extra `telemetry` is not installed.
+    """
     try:
         from services.common.telemetry.otlp import OtlpTelemetry
     except ImportError:
@@ -35,4 +47,4 @@ def open_telemetry(
             "telemetry.otlp_endpoint: to send traces takes an extra, which is not installed: "
             "pip install 'llm-gateway[telemetry]'"
         ) from None
-    return OtlpTelemetry(settings, endpoint.rstrip("/"), instance)
+    return OtlpTelemetry

@@ -161,21 +161,21 @@ class Helpers:
                 answer = await self._generate(request)
         except GatewayError as error:
             raise of_helper(path, task, helper.name, error) from error
-        served, usage = answer.served, answer.usage
+        route, usage = answer.route, answer.usage
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         self._use(
             HelperUsage(
                 task=DESCRIBE,
-                model=served.model,
-                provider=served.provider,
+                model=route.model,
+                provider=route.provider,
                 input_tokens=read,
                 output_tokens=usage.output_tokens,
             )
         )
         text = "".join(block.text for block in answer.choices[0].blocks).strip()
         if not text:
-            raise of_helper(path, task, helper.name, _nothing(served.provider))
+            raise of_helper(path, task, helper.name, _nothing(route.provider))
         return text
 
     async def transcribe(self, helper: Helper, source: Source, language: str, path: str) -> str:

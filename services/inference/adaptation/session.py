@@ -85,7 +85,7 @@ class Adapted:
 
     Attributes:
         replacements: blocks, by the index of the medium.
-        entries: the entries of `Served.adapted`.
+        entries: the entries of `RouteInfo.adapted`.
         dropped: paths of fields that were dropped from converted parts.
     """
 

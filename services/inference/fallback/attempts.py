@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.inference.attempt import Attempt, Batches
-from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Step
 from services.inference.stream.delivered import DeliveredPrefix
@@ -27,13 +27,13 @@ class AttemptOptions:
         stream: whether the provider is to answer as a stream.
         discards_thinking: whether the thinking in the conversation is left out.
         delivered: what of the answer has gone out already, if any.
-        without: what the model has refused, names of `services.inference.refusals`.
+        refused_fields: what the model has refused, names of `services.inference.refusals`.
     """
 
     stream: bool
     discards_thinking: bool = False
     delivered: DeliveredPrefix | None = None
-    without: frozenset[str] = frozenset()
+    refused_fields: frozenset[str] = frozenset()
 
 
 class AttemptFactory(Protocol):

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from services.common.errors import GatewayError
 from services.common.telemetry.trace_context import current_trace
-from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
+from services.inference.fallback.attempt_log import AttemptLog
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.plan import Plan, Step

@@ -4,7 +4,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.attempt import Attempt, Batches
-from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
+from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
@@ -65,7 +65,7 @@ async def start_attempt(
             except UpstreamError as error:
                 attempt.add_head(error)
                 if isinstance(record, DeploymentRecord):
-                    record.heard(attempt.answer_headers)
+                    record.set_headers(attempt.answer_headers)
                 raise
             if isinstance(record, DeploymentRecord):
                 record.answers(attempt.answer_headers)
@@ -137,7 +137,7 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         answer = getattr(first, kind)
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
-        attempt.describe(answer.served, step.step_id, context.attempts_made())
+        attempt.describe(answer.route, step.step_id, context.attempts_made())
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

@@ -192,13 +192,13 @@ class StepRunner:
             with record:
                 attempt = await offload(self._make_attempt)
         else:
-            self._options.without = attempt.without
+            self._options.refused_fields = attempt.refused_fields
         deadline = context.deadline(self.step, self._began)
         return await start_attempt(context, self.index, attempt, record, deadline, on_first_content)
 
     def _make_attempt(self) -> Attempt:
         attempts = self._context.attempts
-        self._options.without = attempts.refused(self.step) | self._left_out
+        self._options.refused_fields = attempts.refused(self.step) | self._left_out
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
 
@@ -206,7 +206,7 @@ class StepRunner:
         """Return when the model is to be asked again after a direct attempt; see `_handle`."""
         attempt, self._direct = self._direct, None
         assert attempt is not None, "the attempt has failed"
-        self._options.without = attempt.without
+        self._options.refused_fields = attempt.refused_fields
         await self._handle(error)
 
     async def _handle(self, error: GatewayError) -> None:
@@ -237,7 +237,7 @@ class StepRunner:
             attempts.learn_refusal(key, PREFILL)
             self._continues = False
             return True
-        if field := new_refusal(error, self._options.without):
+        if field := new_refusal(error, self._options.refused_fields):
             if field in MEDIA and not attempts.converts(self.step, field):
                 return False
             if refuses_value(error):

@@ -3,7 +3,8 @@
 import grpc
 from prometheus_client import CollectorRegistry
 
-from services.common.ids import Source
+from services.common import ids
+from services.common.clock import Clock
 from services.common.secrets import Secrets
 from services.common.settings import Settings
 from services.inference.engine import Engine
@@ -23,9 +24,10 @@ class Limiting:
         channel: reaches accounts.
         settings: of the gateway.
         secrets: has the gateway's own credential.
-        source: clock and ids.
+        clock: the clock.
         counters: where lease calls are counted.
-        price: returns what an answer costs.
+        price: returns what a model's use costs.
+        new_id: makes this process's name as a holder of leases.
 
     Attributes:
         limiter: answers the requests of callers with limits.
@@ -37,22 +39,24 @@ class Limiting:
         channel: grpc.aio.Channel,
         settings: Settings,
         secrets: Secrets,
-        source: Source,
+        clock: Clock,
         counters: CollectorRegistry,
         price: Price,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         client = LimitClient(
-            channel, secrets.service_credential, source.new_id("worker_"), Metrics(counters)
+            channel, secrets.service_credential, new_id("worker_"), Metrics(counters)
         )
         limits = settings.limits
         self._leaser = Leaser(
             client,
-            source.now_ms,
+            clock.now_ms,
             tick_s=limits.lease_every_s,
             # Renewed with the claims that are made once in `lease_every_s`; one of them may fail.
             slot_lease_s=max(limits.slot_lease_s, 3 * limits.lease_every_s),
         )
-        self.limiter = Limiter(engine, Admission(self._leaser, source.now_ms), price)
+        self.limiter = Limiter(engine, Admission(self._leaser, clock.now_ms), price)
 
     async def stop(self) -> None:
         """Return what is leased and not used."""

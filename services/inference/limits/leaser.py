@@ -18,6 +18,8 @@ from services.inference.limits.allowance import Allowance, Ask
 RETURN_AFTER_S = 0.05
 # Of one call.
 _MAX_CLAIMS = 1_000
+# Calls fail in every tick while a database is away: how often the log says so.
+_LOG_EVERY_MS = 60_000
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,8 @@ class Leaser:
         self._ticking: asyncio.TimerHandle | None = None
         self._returning: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._failures = 0  # calls, since the last line about them
+        self._logged_at_ms: int | None = None
 
     def allowance(self, key: Key, limit: int) -> Allowance:
         """Return an allowance; a new one has the given limit.
@@ -177,6 +181,16 @@ class Leaser:
                 answered.set_result(error)
         self._task = None
 
+    def _log(self, error: GatewayError) -> None:
+        """Log a call that failed, unless another one was a short while ago."""
+        self._failures += 1
+        now_ms = self._now_ms()
+        if self._logged_at_ms is not None and now_ms < self._logged_at_ms + _LOG_EVERY_MS:
+            return
+        told = {"error": error.message, "failures": self._failures}
+        log.warning("limits could not be leased", extra=told)
+        self._logged_at_ms, self._failures = now_ms, 0
+
     async def _claim_due(self, *, closes: bool = False) -> GatewayError | None:
         due, self._due = self._due, {}
         now_ms = self._now_ms()
@@ -192,6 +206,7 @@ class Leaser:
                 grants = await self._client.lease([(key, ask) for key, _, ask in part])
             except GatewayError as error:
                 failure = error
+                self._log(error)
                 for _, one, _ in part:
                     one.failed()
                 continue

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from typing import Protocol
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
-from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
     EmbedResponse,
@@ -20,9 +19,10 @@ from services.inference.engine import Engine
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.refusals import model_refused
 from services.inference.limits.subjects import counts_tokens, models_of, refused_model
-from services.inference.limits.usage import End, Price, UsageMeter, tokens_of
+from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
+from services.inference.usage.spent import Spent, spent
 
 # Bytes of JSON that are about a token, at least.
 _BYTES_A_TOKEN = 3
@@ -44,7 +44,7 @@ class Limiter:
     Args:
         engine: returns vectors.
         admission: admits them.
-        price: returns what an answer costs.
+        price: returns what a model's use costs.
     """
 
     def __init__(self, engine: Engine, admission: Admission, price: Price) -> None:
@@ -65,19 +65,19 @@ class Limiter:
                 `Engine.generate`.
         """
         permit = await self._admit(limits, request)
-        meter = UsageMeter()
+        used, meter = _noted(), AnswerMeter()
         end = End.LEFT
         try:
             answer = await answers.generate(request)
             meter.add_answer(answer)
-            permit.put_headers(answer.served.headers)
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:
             end = End.FAILED
             raise
         finally:
-            self._settle(permit, meter, end)
+            self._settle(permit, used, meter, end)
 
     async def stream(
         self,
@@ -91,21 +91,21 @@ class Limiter:
             GatewayError: as `generate`.
         """
         permit = await self._admit(limits, request)
-        meter = UsageMeter()
+        used, meter = _noted(), AnswerMeter()
         end = End.LEFT
         try:
             async with aclosing(await answers.stream(request)) as batches:
                 async for batch in batches:
                     start = meter.add_events(batch)
                     if start is not None:
-                        permit.put_headers(start.served.headers)
+                        permit.put_headers(start.route.headers)
                     yield batch
             end = End.COMPLETE
         except GatewayError:
             end = End.FAILED
             raise
         finally:
-            self._settle(permit, meter, end)
+            self._settle(permit, used, meter, end)
 
     async def embed(self, limits: Sequence[SubjectLimits], request: EmbedRequest) -> EmbedResponse:
         """Return vectors of texts.
@@ -117,20 +117,19 @@ class Limiter:
         check_models(limits, request)
         tokens = estimate.estimate_inputs(request) if counts_tokens(limits) else 0
         permit = await self._admission.admit(limits, tokens, request.dialect)
-        meter = UsageMeter()
+        used, meter = _noted(), AnswerMeter()
         end = End.LEFT
         try:
             answer = await embeddings.embed(self._engine, request)
-            usage = Usage(input_tokens=answer.input_tokens)
-            meter.add_answer(GenerateResponse(served=answer.served, usage=usage))
-            permit.put_headers(answer.served.headers)
+            meter.add_answer(GenerateResponse(route=answer.route))
+            permit.put_headers(answer.route.headers)
             end = End.COMPLETE
             return answer
         except GatewayError:
             end = End.FAILED
             raise
         finally:
-            self._settle(permit, meter, end)
+            self._settle(permit, used, meter, end)
 
     async def _admit(
         self, limits: Sequence[SubjectLimits], given: GenerateRequest | LazyRequest
@@ -147,10 +146,17 @@ class Limiter:
                 tokens = await offload(estimate.estimate_input_tokens, given)
         return await self._admission.admit(limits, tokens, request.dialect)
 
-    def _settle(self, permit: Permit, meter: UsageMeter, end: End) -> None:
-        usage = meter.usage(permit.tokens, end)
-        cost = self._price(usage, meter.provider, meter.model) if meter.provider else None
-        permit.end(tokens_of(usage), cost or 0)
+    def _settle(self, permit: Permit, used: Spent, meter: AnswerMeter, end: End) -> None:
+        models = meter.used(used, permit.tokens, end)
+        tokens = sum(tokens_of(one) for one in models)
+        permit.end(tokens, sum(self._price(one) or 0 for one in models))
+
+
+def _noted() -> Spent:
+    """Have noted what the models of the request use that this task handles."""
+    used = Spent()
+    spent.set(used)
+    return used
 
 
 def check_models(limits: Sequence[SubjectLimits], request: GenerateRequest | EmbedRequest) -> None:

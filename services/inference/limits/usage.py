@@ -1,21 +1,26 @@
-"""What an answer has used, also one that broke off before its provider said so."""
+"""What a request has used, from the figures of its usage record and what its answer said.
 
-from collections.abc import Callable, Iterable
+The record has what providers reported. A provider that reported nothing, because the answer broke
+off or because it never does, has billed all the same: then the tokens are estimated here, while the
+record has none, and a cost that is not known.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 
-from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_HIT,
     Event,
     GenerateResponse,
-    Served,
+    RouteInfo,
     Start,
 )
 from services.common.tokens import estimate_tokens
+from services.inference.usage.lines import UsedModel
+from services.inference.usage.spent import Spent
 
-# Returns the price of an answer in 10^-12 US dollars by its usage, provider and model, or None
-# when no price is known.
-Price = Callable[[Usage, str, str], int | None]
+# Returns the price of what a model used in 10^-12 US dollars, or None when no price is known.
+Price = Callable[[UsedModel], int | None]
 
 
 class End(Enum):
@@ -26,15 +31,13 @@ class End(Enum):
     LEFT = auto()  # its caller has left
 
 
-def tokens_of(usage: Usage) -> int:
-    """Return the tokens of an answer: read and written, of all models that took part in it."""
-    total = usage.input_tokens + usage.output_tokens
-    total += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-    return total + sum(one.input_tokens + one.output_tokens for one in usage.helpers)
+def tokens_of(used: UsedModel) -> int:
+    """Return the tokens that a model read and wrote."""
+    return (used.read or 0) + used.wrote + used.cached + used.cached_anew
 
 
-class UsageMeter:
-    """Reads the usage of one answer from its events.
+class AnswerMeter:
+    """Reads from the events of one answer what its provider may not report.
 
     Attributes:
         provider: what serves the answer, or "" so far.
@@ -44,15 +47,14 @@ class UsageMeter:
     def __init__(self) -> None:
         self.provider = ""
         self.model = ""
-        self._usage: Usage | None = None
         self._is_cached = False
         self._written = 0
+        self._answer: GenerateResponse | None = None
 
     def add_answer(self, answer: GenerateResponse) -> None:
         """Take a whole answer."""
-        self._note_served(answer.served)
-        if self._usage is None:
-            self._usage = answer.usage
+        self._note_route(answer.route)
+        self._answer = answer
 
     def add_events(self, events: Iterable[Event]) -> Start | None:
         """Take some events of a streamed answer; return their `start`, if there is one."""
@@ -67,35 +69,50 @@ class UsageMeter:
                     self._written += estimate_tokens(event.input)
                 case "start":
                     start = event.start
-                    self._note_served(start.served)
-                case "usage" if not self._is_cached:
-                    # Whoever is handed the events may change them.
-                    self._usage = Usage()
-                    self._usage.CopyFrom(event.usage)
+                    self._note_route(start.route)
                 case _:
                     continue
         return start
 
-    def _note_served(self, served: Served) -> None:
-        if served.cache == CACHE_STATUS_HIT:
+    def _note_route(self, route: RouteInfo) -> None:
+        if route.cache == CACHE_STATUS_HIT:
             # Nobody was asked, whatever the answer says of what it took.
-            self._is_cached, self._usage = True, Usage()
+            self._is_cached = True
         else:
-            self.provider, self.model = served.provider, served.model
+            self.provider, self.model = route.provider, route.model
 
-    def usage(self, input_tokens: int, end: End) -> Usage:
-        """Return the usage of the answer.
+    def used(self, spent: Spent, input_tokens: int, end: End) -> Sequence[UsedModel]:
+        """Return what each model used for the request.
 
         Args:
-            input_tokens: about how many the request has; they count where no usage came, unless
-                nothing was answered at all.
-            end: how it ended. What was written counts where its provider could not say so.
+            spent: what is recorded of it.
+            input_tokens: about how many the request has; they count where its provider reported
+                none, unless nothing was answered at all.
+            end: how the answer ended. What was written counts where its provider could not say so.
         """
-        usage = Usage()
-        if self._usage is not None:
-            usage.CopyFrom(self._usage)
-        elif self.provider or end is End.LEFT:
-            usage.input_tokens = input_tokens
-        if not self._is_cached and (end is not End.COMPLETE or self._usage is None):
-            usage.output_tokens = max(usage.output_tokens, self._written)
-        return usage
+        if self._is_cached:
+            return spent.parts
+        if spent.answer:
+            main, *others = spent.answer
+        else:
+            # An answer that is still to be remembered goes on without its caller.
+            main, others = UsedModel(self.model, self.provider, "", None), []
+        others += spent.parts
+        if main.read is None:
+            if not self.provider and end is not End.LEFT:
+                return others
+            main = main._replace(read=input_tokens, wrote=self._all_written())
+        elif end is not End.COMPLETE:
+            main = main._replace(wrote=max(main.wrote, self._written))
+        return [main, *others]
+
+    def _all_written(self) -> int:
+        if self._answer is None:
+            return self._written
+        return sum(
+            estimate_tokens(block.text)
+            + estimate_tokens(block.thinking.text)
+            + estimate_tokens(block.tool_use.input)
+            for choice in self._answer.choices
+            for block in choice.blocks
+        )

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
+from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common import settings
 from services.common.money import picodollars
-from services.inference.pricing.counts import counts_of, counts_of_helper
+from services.inference.pricing.counts import counts_of
 from services.inference.pricing.price import Counts, Price, Rate, Unit, cost
 from services.inference.pricing.price_list import PublishedPrices, published_prices
 
@@ -51,10 +51,6 @@ class Costs:
             at_ms: when it was asked, in Unix milliseconds; by default now.
         """
         return self.cost_of_counts(counts_of(usage), provider, model, upstream, at_ms)
-
-    def cost_of_helper(self, usage: HelperUsage) -> int | None:
-        """Return the cost of one call that described or transcribed a medium; see `cost_of`."""
-        return self.cost_of_counts(counts_of_helper(usage), usage.provider, usage.model)
 
     def cost_of_counts(
         self,

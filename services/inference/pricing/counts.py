@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
+from gateway.conversation.v1.conversation_pb2 import Usage
 from services.inference.pricing.price import Counts, Unit
 
 _MOST = 2**53
@@ -87,14 +87,6 @@ def counts_from(
     media = {unit: further.pop(unit, 0) for unit in _OUTPUT_MEDIA.values()}
     _take(counts, wrote, Unit.OUTPUT, {Unit.REASONING: reasoning} | media)
     return {unit: count for unit, count in (counts | further).items() if count}
-
-
-def counts_of_helper(usage: HelperUsage) -> Counts:
-    """Return what a provider bills for a call that described or transcribed a medium."""
-    counts = {Unit.INPUT: usage.input_tokens, Unit.OUTPUT: usage.output_tokens}
-    if not any(counts.values()) and 0 < usage.seconds < _MOST:
-        return {Unit.AUDIO_HOUR: round(usage.seconds * 1000)}
-    return {unit: count for unit, count in counts.items() if count}
 
 
 def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:

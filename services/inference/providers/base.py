@@ -80,7 +80,7 @@ class Deployments:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Transcript:
     """The transcript of a recording.
 
     Attributes:
@@ -108,7 +108,7 @@ class Call:
         takes_passthrough: whether a whole answer may be returned in the provider's own JSON; only
             if its dialect is the request's.
         takes_whole: whether a whole answer without thinking may be one `whole` event.
-        without: fields that the model rejects, by the provider's names.
+        refused_fields: fields that the model rejects, by the provider's names.
         lazy: the request as its caller wrote it, sent in place of what `request` lacks; None if the
             request is complete.
         tool_names: the caller's names of renamed tools, by their names in this call; added by the
@@ -122,7 +122,7 @@ class Call:
     stream: bool
     dropped: list[str] = field(default_factory=list)
     takes_passthrough: bool = False
-    without: frozenset[str] = frozenset()
+    refused_fields: frozenset[str] = frozenset()
     lazy: LazyRequest | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
@@ -130,12 +130,12 @@ class Call:
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
-        self.without = all_refused(self.target.refuses, self.without)
+        self.refused_fields = all_refused(self.target.refuses, self.refused_fields)
 
     @property
     def prefills(self) -> bool:
         """Whether the request may end with an assistant message to be continued."""
-        return PREFILL not in self.without
+        return PREFILL not in self.refused_fields
 
     def is_native(self, dialect: Dialect.ValueType) -> bool:
         """Return whether the request was written in a provider's dialect."""
@@ -152,7 +152,7 @@ class Call:
         if path not in self.dropped:
             self.dropped.append(path)
 
-    def heard(self, headers: Mapping[str, str]) -> None:
+    def set_answer_headers(self, headers: Mapping[str, str]) -> None:
         """Set the headers of the provider's response, whatever its status."""
         self.answer_headers = headers
 
@@ -163,7 +163,7 @@ class Call:
             The provider's names of the removed fields.
         """
         dropped = []
-        for name in self.without & body.keys():
+        for name in self.refused_fields & body.keys():
             if name in DEFAULTS:
                 if body[name] in DEFAULTS[name]:
                     del body[name]  # equal to the default
@@ -172,7 +172,7 @@ class Call:
             other = RENAMED.get(name)
             if name == STREAM_OPTIONS:
                 continue  # added by the adapter itself; usage is reported in any case
-            if other is None or other in self.without:
+            if other is None or other in self.refused_fields:
                 dropped.append(name)
             else:
                 body[other] = value
@@ -229,7 +229,7 @@ class Provider(Protocol):
     pass_stateful: bool
     fetches: frozenset[MediaKind.ValueType]
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether the conversation can be sent without its canonical messages.
 
         To a provider of the caller's dialect it goes in the caller's JSON, to another one in what
@@ -237,14 +237,14 @@ class Provider(Protocol):
 
         Args:
             lazy: the conversation; of another dialect only one with a plain form.
-            without: fields that the model rejects, as named by `services.inference.refusals`.
+            refused_fields: what the model rejects, names of `services.inference.refusals`.
         """
         ...
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return all events of a non-streamed answer.
 
-        The events are those of `gateway.inference.v1.Event`, in its order, without `served`.
+        The events are those of `gateway.inference.v1.Event`, in its order, without `route`.
         Cancelling the task closes the provider's connection at once. The caller sets the timeout.
         If the call allows it, the answer may be one `whole` event.
 
@@ -278,7 +278,7 @@ class Provider(Protocol):
         ...
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
-        """Return a vector for each text, in order, all of the same length; without `served`.
+        """Return a vector for each text, in order, all of the same length; without `route`.
 
         Cancelling the task closes the provider's connection at once.
 
@@ -289,7 +289,7 @@ class Provider(Protocol):
         """
         ...
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Return the transcript of a recording; `language` is a BCP 47 tag, or "".
 
         Raises:

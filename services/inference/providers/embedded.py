@@ -19,8 +19,8 @@ from services.inference.conversion.parts import Source, TextVectors
 from services.inference.providers.base import (
     Call,
     EmbeddingCall,
-    Heard,
     Target,
+    Transcript,
     no_transcripts,
 )
 from services.inference.providers.request_fields import RequestFields, read_object
@@ -75,7 +75,7 @@ class EmbeddedProvider:
         self.name = name
         self._embedder = embedder
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 
@@ -114,7 +114,7 @@ class EmbeddedProvider:
             response.input_tokens += made.tokens
         return response
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Raise: see `base.Provider.transcribe`."""
         raise no_transcripts(self.name)
 

@@ -4,7 +4,7 @@ See `services.common.dialect_headers` for the list.
 """
 
 from gateway.conversation.v1.conversation_pb2 import Dialect
-from gateway.inference.v1.inference_pb2 import Served
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common import dialect_headers
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call
@@ -22,19 +22,19 @@ def request_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, s
     return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
 
 
-def set_served_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
+def set_route_head(route: RouteInfo, call: Call, dialect: Dialect.ValueType) -> None:
     """Add the response headers of a provider to the caller's route info.
 
     Args:
-        served: where to.
+        route: where to.
         call: the answered one.
         dialect: the provider's.
     """
     headers, upstream_request_id = _head(call, dialect)
     if upstream_request_id:
-        served.upstream_request_id = upstream_request_id
+        route.upstream_request_id = upstream_request_id
     if headers:
-        served.headers.update(headers)
+        route.headers.update(headers)
 
 
 def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> None:
@@ -44,8 +44,12 @@ def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> No
 
 def _head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
     """Return the response headers of the caller's dialect, and the provider's request id or ""."""
-    heard = call.answer_headers
-    if heard is None:
+    answer_headers = call.answer_headers
+    if answer_headers is None:
         return {}, ""
-    headers = dialect_headers.of_answer(dialect, heard) if call.request.dialect == dialect else {}
-    return headers, dialect_headers.request_id_of(dialect, heard)
+    headers = (
+        dialect_headers.of_answer(dialect, answer_headers)
+        if call.request.dialect == dialect
+        else {}
+    )
+    return headers, dialect_headers.request_id_of(dialect, answer_headers)

@@ -8,7 +8,7 @@ from services.common.errors import UpstreamError
 
 Headers = Mapping[str, str]
 # Called with the headers of a response, whatever its status.
-Heard = Callable[[Headers], None]
+OnHeaders = Callable[[Headers], None]
 
 
 class Classify(Protocol):

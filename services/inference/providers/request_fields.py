@@ -44,7 +44,7 @@ class RequestFields:
         dialect: the one that the provider is asked in; DIALECT_UNSPECIFIED for one of its own.
         is_native: whether the request was written in that dialect, so that what its caller wrote
             goes on as it is.
-        without: fields that the model refuses, names of `services.inference.refusals`.
+        refused_fields: fields that the model refuses, names of `services.inference.refusals`.
     """
 
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
@@ -53,7 +53,7 @@ class RequestFields:
         self.is_native = call.is_native(self.dialect)
         self.pass_stateful = pass_stateful
         self.fetches_urls = fetches_urls
-        self.without = call.without
+        self.refused_fields = call.refused_fields
         self._call = call
 
     def drop(self, path: str) -> None:
@@ -130,13 +130,15 @@ class RequestFields:
 
         Args:
             fields: the object.
-            holder: what comes before their names in `without`.
+            holder: what comes before their names in `refused_fields`.
             dropped_as: path below which dropped fields are reported.
         """
-        without = self.without
-        if not without:
+        refused_fields = self.refused_fields
+        if not refused_fields:
             return fields
-        refused = {name for name in fields if name in without or holder + name in without}
+        refused = {
+            name for name in fields if name in refused_fields or holder + name in refused_fields
+        }
         for name in refused:
             self.drop(f"{dropped_as}.{name}")
         return {name: value for name, value in fields.items() if name not in refused}

@@ -32,7 +32,7 @@ from services.inference.fallback.step_request import copied
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
-from services.inference.providers.base import Call, EmbeddingCall, Heard, Target
+from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
 from services.inference.providers.request_fields import RequestFields, unnamed
 from services.inference.providers.vectors import check_only_texts
 from services.sandbox.model import (
@@ -112,7 +112,7 @@ class SandboxProvider:
         self._sleep = sleep
         self._new_id = new_id
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: no caller speaks its dialect."""
         return False
 
@@ -165,11 +165,11 @@ class SandboxProvider:
             input_tokens=vectors.count_tokens(inputs.texts),
         )
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Return what a recording is; see `base.Provider.transcribe`."""
         try:
             model = models.find_model(target.upstream)
-            return Heard(transcripts.transcribe(sound.content, language, model))
+            return Transcript(transcripts.transcribe(sound.content, language, model))
         except SandboxError as error:
             raise self._failure(error) from error
 

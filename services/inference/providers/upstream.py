@@ -27,7 +27,7 @@ from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.idle_reader import IdleTimeoutReader
-from services.inference.providers.protocols import Classify, Gauge, Heard, Reader
+from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
 from services.inference.providers.sse import SseSplitter
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
@@ -105,7 +105,7 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
-        heard: Heard | None = None,
+        on_headers: OnHeaders | None = None,
         content_type: str = "",
     ) -> bytes:
         """Post JSON and return the body of a 2xx response, within `limits.step_timeout_s`.
@@ -115,7 +115,7 @@ class Upstream:
         try:
             async with asyncio.timeout(self.limits.step_timeout_s):
                 return await self.post_unbounded(
-                    path, body, headers=headers, heard=heard, content_type=content_type
+                    path, body, headers=headers, on_headers=on_headers, content_type=content_type
                 )
         except TimeoutError as error:
             raise self._failure(error) from error
@@ -126,7 +126,7 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
-        heard: Heard | None = None,
+        on_headers: OnHeaders | None = None,
         content_type: str = "",
     ) -> bytes:
         """Post JSON and return the body of a 2xx response; the caller sets the timeout.
@@ -136,7 +136,7 @@ class Upstream:
             body: JSON.
             headers: for this request alone, names in lower case; those that the provider's
                 own headers have are left out.
-            heard: is called with the headers of the answer.
+            on_headers: is called with the headers of the answer.
             content_type: of a body that is no JSON.
 
         Raises:
@@ -146,7 +146,7 @@ class Upstream:
         response: http.Response | None = None
         try:
             response = await self._send(path, body, headers, content_type)
-            await self._check_head(response, heard)
+            await self._check_head(response, on_headers)
             whole = response.rest()
             return await self._read(response) if whole is None else whole
         except TRANSLATED as error:
@@ -163,7 +163,7 @@ class Upstream:
         *,
         reader: Reader,
         headers: Collection[tuple[str, str]] = (),
-        heard: Heard | None = None,
+        on_headers: OnHeaders | None = None,
     ) -> AsyncGenerator[list[Event], None]:
         """Post JSON and return the events of a 2xx answer, a batch for each read, none empty.
 
@@ -180,7 +180,7 @@ class Upstream:
             reader: makes the events.
             headers: for this request alone, names in lower case; those that the provider's
                 own headers have are left out.
-            heard: is called with the headers of the answer.
+            on_headers: is called with the headers of the answer.
 
         Raises:
             UpstreamError: no answer, none in time, one that is not 2xx or no event
@@ -193,7 +193,7 @@ class Upstream:
         idle: IdleTimeoutReader | None = None
         try:
             response = await self._send(path, body, headers)
-            await self._check_head(response, heard)
+            await self._check_head(response, on_headers)
             self._check_event_stream(response)
             cutter = SseSplitter(self.limits.max_sse_line)
             chunk = await response.read()
@@ -223,9 +223,9 @@ class Upstream:
         if last:
             yield last
 
-    async def _check_head(self, response: http.Response, heard: Heard | None) -> None:
-        if heard is not None:
-            heard(response.headers)
+    async def _check_head(self, response: http.Response, on_headers: OnHeaders | None) -> None:
+        if on_headers is not None:
+            on_headers(response.headers)
         if not 200 <= response.status < 300:
             raise await self._refusal(response)
 

@@ -18,8 +18,8 @@ from gateway.inference.v1.inference_pb2 import (
     StreamGenerateResponse,
 )
 from services.common.authentication import caller
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.lazy_request import LazyRequest
 from services.common.settings import ResponseCache
 from services.inference.attempt import Batches
@@ -64,7 +64,7 @@ class CachedAnswers:
         bounds: of the cache.
         sweep_s: seconds between two sweeps of the store.
         metrics: counts hits and misses.
-        source: the clocks.
+        clock: the clock.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class CachedAnswers:
         bounds: ResponseCache,
         sweep_s: float,
         metrics: Metrics,
-        source: Source,
+        clock: Clock,
     ) -> None:
         self._engine = engine
         self._store = store
         self._bounds = bounds
         self._sweep_s = sweep_s
         self._metrics = metrics
-        self._source = source
+        self._clock = clock
         self._writes: set[asyncio.Task[None]] = set()
-        self._period_began = source.monotonic()
+        self._period_began = clock.monotonic()
         self._written = 0  # bytes of the period
 
     async def generate(self, given: Request, directives: CacheDirectives) -> GenerateResponse:
@@ -94,15 +94,15 @@ class CachedAnswers:
         """
         place = self._place(given, directives, whole=True)
         if place and (kept := await self._kept(place.key, directives)):
-            response = kept.response(self._source.now_ms())
+            response = kept.response(self._clock.now_ms())
             if response is not None:
                 self._count("hit")
                 return response
         self._count("miss" if place else "bypass")
         response = await self._engine.generate(given)
-        if place and response.served.step == place.step_id:
+        if place and response.route.step == place.step_id:
             self._keep(place.key, response.SerializeToString())
-        response.served.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
+        response.route.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
         return response
 
     async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
@@ -113,7 +113,7 @@ class CachedAnswers:
         """
         place = self._place(given, directives, whole=False)
         if place and (kept := await self._kept(place.key, directives)):
-            events = kept.batches(self._source.now_ms())
+            events = kept.batches(self._clock.now_ms())
             if events is not None:
                 self._count("hit")
                 return _replayed(events)
@@ -155,7 +155,7 @@ class CachedAnswers:
         kept = None if entry is None else CachedAnswer.parse(entry)
         if kept is None:
             return None
-        age_s = kept.age_s(self._source.now_ms())
+        age_s = kept.age_s(self._clock.now_ms())
         is_fresh = age_s < self._bounds.ttl_s
         if directives.max_age_s is not None:
             is_fresh = is_fresh and age_s <= directives.max_age_s
@@ -168,7 +168,7 @@ class CachedAnswers:
         finished = 0
         async with aclosing(batches):
             async for batch in batches:
-                if batch[0].HasField("start") and batch[0].start.served.step != place.step_id:
+                if batch[0].HasField("start") and batch[0].start.route.step != place.step_id:
                     left = -1
                 if left >= 0:
                     # Messages one after the other are one message with the events of all.
@@ -185,7 +185,7 @@ class CachedAnswers:
 
     def _keep(self, key: str, content: bytes) -> None:
         """Store an answer in the background, unless there is too much to store."""
-        now = self._source.monotonic()
+        now = self._clock.monotonic()
         if now - self._period_began > self._sweep_s:
             self._period_began, self._written = now, 0
         size = len(content)
@@ -196,7 +196,7 @@ class CachedAnswers:
         ):
             return
         self._written += size
-        entry = CachedAnswer(self._source.now_ms(), content).entry()
+        entry = CachedAnswer(self._clock.now_ms(), content).entry()
         self._start(self._put(key, entry))
 
     def _start(self, write: Coroutine[Any, Any, None]) -> None:
@@ -246,4 +246,4 @@ async def _bypassing(batches: Batches) -> Batches:
 
 def _mark(batch: Batch, status: CacheStatus.ValueType) -> None:
     if batch[0].HasField("start"):
-        batch[0].start.served.cache = status
+        batch[0].start.route.cache = status

@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_HIT,
     Event,
     GenerateResponse,
-    Served,
+    RouteInfo,
     StreamGenerateResponse,
 )
 
@@ -54,9 +54,9 @@ class CachedAnswer(NamedTuple):
     def response(self, now_ms: int) -> GenerateResponse | None:
         """Return the whole answer, or None if it is damaged."""
         response = GenerateResponse()
-        if not _is_parsed(response, self.content) or not response.HasField("served"):
+        if not _is_parsed(response, self.content) or not response.HasField("route"):
             return None
-        self._mark(response.served, now_ms)
+        self._mark(response.route, now_ms)
         return response
 
     def batches(self, now_ms: int) -> list[Sequence[Event]] | None:
@@ -67,16 +67,16 @@ class CachedAnswer(NamedTuple):
         events = list(stream.events)
         if not events or not events[0].HasField("start"):
             return None
-        self._mark(events[0].start.served, now_ms)
+        self._mark(events[0].start.route, now_ms)
         return [events[index : index + _BATCH] for index in range(0, len(events), _BATCH)]
 
-    def _mark(self, served: Served, now_ms: int) -> None:
+    def _mark(self, route: RouteInfo, now_ms: int) -> None:
         """Say that nobody was asked; headers of the provider's response are those of another."""
-        served.cache = CACHE_STATUS_HIT
-        served.cache_age_s = self.age_s(now_ms)
-        served.attempts = 0
-        served.headers.clear()
-        served.upstream_request_id = ""
+        route.cache = CACHE_STATUS_HIT
+        route.cache_age_s = self.age_s(now_ms)
+        route.attempts = 0
+        route.headers.clear()
+        route.upstream_request_id = ""
 
 
 def _is_parsed(message: Message, content: bytes) -> bool:

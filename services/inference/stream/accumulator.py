@@ -127,8 +127,8 @@ class Accumulator:
         response = GenerateResponse(id=start.id, model=start.model)
         for number in range(len(choices)):
             response.choices.append(choices[number].whole())
-        if start.HasField("served"):
-            response.served.CopyFrom(start.served)
+        if start.HasField("route"):
+            response.route.CopyFrom(start.route)
         if self._further:
             self._further.put_into(response.extra)
         elif start.HasField("extra"):
@@ -369,8 +369,8 @@ def events_of(response: GenerateResponse) -> list[Event]:
     their choice, or with its end where nothing was said.
     """
     start = Start(id=response.id, model=response.model)
-    if response.HasField("served"):
-        start.served.CopyFrom(response.served)
+    if response.HasField("route"):
+        start.route.CopyFrom(response.route)
     if response.HasField("extra"):
         start.extra.CopyFrom(response.extra)
     events = [Event(start=start)]

@@ -9,11 +9,12 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import logs
 from services.common.authentication import Caller, caller
-from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED
+from services.inference.usage.spent import Spent, spent
 
 _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_UNSPECIFIED: "generate",
@@ -23,6 +24,8 @@ _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
 }
 _TASK = "task"
 _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}
+# Longer recordings are mistakes of a provider.
+_MOST_SECONDS = 1e9
 _NO_MODEL = (("", "", "", None),)
 
 
@@ -37,7 +40,7 @@ class LineWriter(Protocol):
 
 
 class Meter:
-    """The meter of a request whose usage nobody records."""
+    """The meter of a request whose usage nobody has to know."""
 
     __slots__ = ()
 
@@ -60,19 +63,30 @@ class RequestMeter(Meter):
     Every request has one, so that it does no more than it must before the request ends.
 
     Args:
-        writer: gets a line when the request has ended.
+        writer: gets a line when the request has ended; None where usage is not recorded.
+        total: gets the same figures then, if anybody has to know them.
         owner: its caller.
         request: what is asked for.
         task: what is done for another request; else "".
         endpoint: what was called, where the request's dialect does not say it.
     """
 
-    __slots__ = ("_endpoint", "_id", "_owner", "_records", "_request", "_task", "_writer")
+    __slots__ = (
+        *("_endpoint", "_id", "_owner", "_records"),
+        *("_request", "_task", "_total", "_writer"),
+    )
 
     def __init__(
-        self, writer: LineWriter, owner: Caller, request: GenerateRequest, task: str, endpoint: str
+        self,
+        writer: LineWriter | None,
+        total: Spent | None,
+        owner: Caller,
+        request: GenerateRequest,
+        task: str,
+        endpoint: str,
     ) -> None:
         self._writer = writer
+        self._total = total
         self._owner = owner
         self._request = request
         self._task = task
@@ -109,9 +123,14 @@ class RequestMeter(Meter):
                 before_ms = int(1000 * (main.began - records[0].began))
                 duration_ms += before_ms
                 first_ms = None if first_ms is None else before_ms + first_ms
-        self._writer.write(
+        if self._total is not None:
+            self._total.add(used, is_part=self._task != "")
+        writer = self._writer
+        if writer is None:
+            return
+        writer.write(
             (
-                self._writer.now(),
+                writer.now(),
                 self._id,
                 owner.user_id,
                 owner.team_id,
@@ -148,13 +167,16 @@ class Metering:
             endpoint: what was called; by default the endpoint of the request's dialect.
         """
         owner = caller.get(None)
-        if self._writer is None or owner is None:
+        total = spent.get(None)
+        if owner is None or (self._writer is None and total is None):
             return NO_METER
-        return RequestMeter(self._writer, owner, request, task, endpoint)
+        return RequestMeter(self._writer, total, owner, request, task, endpoint)
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
         """Record a recording that was transcribed for a request."""
-        further = {"audio_hour": round(usage.seconds * 1000)} if usage.seconds > 0 else None
+        further: dict[str, int] | None = None
+        if 0 < usage.seconds < _MOST_SECONDS:
+            further = {"audio_hour": round(usage.seconds * 1000)}
         told: int | None = usage.input_tokens
         if not (further or usage.input_tokens or usage.output_tokens):
             told = None
@@ -169,6 +191,8 @@ class Metering:
         self._add_part(target.name, "", (*_named(target), *told))
 
     def _add_part(self, requested: str, task: str, used: tuple[Any, ...]) -> None:
+        if (total := spent.get(None)) is not None:
+            total.add((used,), is_part=True)
         writer, owner = self._writer, caller.get(None)
         if writer is None or owner is None:
             return

@@ -17,8 +17,9 @@ from orjson import OPT_APPEND_NEWLINE, dumps
 
 from gateway.accounts.v1.usage_pb2 import UsageRecord
 from gateway.errors.v1 import errors_pb2
+from services.common import ids
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import Usage
 from services.inference.pricing.costs import Costs
 from services.inference.usage.journal import Journal
@@ -49,10 +50,11 @@ class UsageRecorder:
     Args:
         data_dir: the data folder.
         settings: how often records are written, and what the journal may take.
-        source: clock and ids.
+        clock: the clock.
         costs: returns what answers cost by the settings in force.
         send: stores a batch.
         metrics: counts tokens, costs, and what is lost.
+        new_id: makes the name of this process's journal.
 
     Attributes:
         metrics: the same.
@@ -62,12 +64,14 @@ class UsageRecorder:
         self,
         data_dir: Path,
         settings: Usage,
-        source: Source,
+        clock: Clock,
         costs: Callable[[], Costs],
         send: Send,
         metrics: UsageMetrics,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        self._name = source.new_id("")
+        self._name = new_id("")
         self._journal = Journal(data_dir, self._name, settings.max_journal_bytes)
         self._every_s = settings.write_every_s
         self._costs = costs
@@ -77,7 +81,7 @@ class UsageRecorder:
         self._held: list[bytes] = []
         self._is_disk_failing = False
         self._numbers = itertools.count()
-        self.now = source.now
+        self.now = clock.now
 
     def write(self, line: tuple[Any, ...]) -> None:
         """Write a line to the journal, or hold it where the disk takes none; it never fails."""

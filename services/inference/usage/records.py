@@ -60,8 +60,19 @@ def _cost(line: UsedLine, used: UsedModel, costs: Costs, time_ms: int) -> int | 
     if used.read is None:
         # Providers bill no failures, but answers whose usage they did not tell.
         return 0 if line.outcome == FAILED else None
+    return cost_of_used(used, costs, time_ms)
+
+
+def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int | None:
+    """Return the cost of what a model used in picodollars, or None where it is not known.
+
+    Args:
+        used: what it used.
+        costs: what answers cost.
+        at_ms: when it was asked, in Unix milliseconds; by default now.
+    """
     further = {Unit(name): count for name, count in (used.further or {}).items()}
     counts = counts_from(
-        used.read, used.wrote, used.cached, used.cached_anew, used.reasoning, further
+        used.read or 0, used.wrote, used.cached, used.cached_anew, used.reasoning, further
     )
-    return costs.cost_of_counts(counts, used.provider, used.model, used.upstream, at_ms=time_ms)
+    return costs.cost_of_counts(counts, used.provider, used.model, used.upstream, at_ms)

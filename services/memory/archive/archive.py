@@ -2,7 +2,7 @@
 
 ::
 
-    archive = Archive(engine, source)
+    archive = Archive(engine, clock)
     async with writing(engine) as connection:
         await archive.add(connection, owner_id, entity_id, turns)
     snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.database import reading
-from services.common.ids import Source
 from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
@@ -74,9 +74,9 @@ class Archive:
     remove_from = staticmethod(index.remove_from)
     remove = staticmethod(index.remove)
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
 
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
@@ -153,5 +153,5 @@ class Archive:
         terms = list(dict.fromkeys(words.terms(question)))
         if len(terms) > _MAX_TERMS:
             terms = terms[: _MAX_TERMS // 2] + terms[-_MAX_TERMS // 2 :]
-        named = dates.dates_in_question(question, self._source.now_ms())
+        named = dates.dates_in_question(question, self._clock.now_ms())
         return frozenset(terms + named)

@@ -18,8 +18,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading, writing
-from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.leased_rows import (
     LeasedRows,
@@ -103,9 +104,10 @@ class JobQueue:
 
     Args:
         engine: the database.
-        source: ids and clocks.
+        clock: the clock.
         lease_s: seconds for which a claim lasts.
         instances: the processes of this machine, where their deaths can be detected.
+        new_id: makes the ids of jobs and of their holders.
 
     Attributes:
         lease_s: the same.
@@ -114,16 +116,19 @@ class JobQueue:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source,
+        clock: Clock,
         lease_s: float,
         instances: Instances | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._holder_prefix = holder_prefix(_HOLDER, instances.name if instances else "")
         if instances:
             instances.on_death.append(self.release_of_instance)
         self._engine = engine
-        self._source = source
-        self._rows = LeasedRows(jobs, source, lease_s)
+        self._clock = clock
+        self._new_id = new_id
+        self._rows = LeasedRows(jobs, clock, lease_s)
         self.lease_s = lease_s
 
     async def put(
@@ -150,9 +155,9 @@ class JobQueue:
             text: the user's words, for FACTS.
             after_s: seconds until the job is due.
         """
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         values = {
-            "id": self._source.new_id(PREFIX),
+            "id": self._new_id(PREFIX),
             "kind": kind.value,
             "owner_id": owner_id,
             "entity_id": entity_id,
@@ -179,7 +184,7 @@ class JobQueue:
         is_free = self._rows.has_expired()
         query = (
             select(jobs.c.id)
-            .where(jobs.c.due_at_ms <= self._source.now_ms(), is_free, _is_next())
+            .where(jobs.c.due_at_ms <= self._clock.now_ms(), is_free, _is_next())
             .order_by(jobs.c.promoted.desc(), jobs.c.due_at_ms, jobs.c.id)
             .limit(limit)
         )
@@ -196,7 +201,7 @@ class JobQueue:
         promoted = (
             update(jobs)
             .where(_is_summary(entity_id))
-            .values(promoted=True, due_at_ms=self._source.now_ms())
+            .values(promoted=True, due_at_ms=self._clock.now_ms())
         )
         async with writing(self._engine) as connection:
             return bool((await connection.execute(promoted)).rowcount)
@@ -241,7 +246,7 @@ class JobQueue:
             .values(
                 holder=_FREE,
                 ends_at_ms=0,
-                due_at_ms=self._source.now_ms() + int(after_s * 1000),
+                due_at_ms=self._clock.now_ms() + int(after_s * 1000),
                 attempts=jobs.c.attempts + int(failed),
             )
         )
@@ -272,7 +277,7 @@ class JobQueue:
 
     async def backlog(self) -> Backlog:
         """Return the backlog of all processes; jobs that are not due yet do not count."""
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
             jobs.c.due_at_ms <= now_ms
         )
@@ -281,7 +286,7 @@ class JobQueue:
         return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
 
     async def _take(self, which: ColumnElement[bool], *, skip_locked: bool) -> list[Job]:
-        holder = self._source.new_id(self._holder_prefix)
+        holder = self._new_id(self._holder_prefix)
         async with writing(self._engine) as connection:
             rows = await self._rows.hold(connection, which, skip_locked=skip_locked, holder=holder)
         return [_to_job(row) for row in rows]

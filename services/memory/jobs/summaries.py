@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Row, Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading
-from services.common.ids import Source
 from services.memory.jobs.tables import summaries
 
 PREFIX = "summary_"
@@ -48,9 +49,12 @@ class SummaryStore:
     `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+    def __init__(
+        self, engine: AsyncEngine, clock: Clock, *, new_id: ids.IdGenerator = ids.new_id
+    ) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
+        self._new_id = new_id
 
     async def current(self, entity_id: str) -> Summary:
         """Return the current summary of a memory."""
@@ -97,7 +101,7 @@ class SummaryStore:
         """Store a summary, which is the current one from now on; its `id` is ignored."""
         await connection.execute(
             insert(summaries).values(
-                id=self._source.new_id(PREFIX),
+                id=self._new_id(PREFIX),
                 entity_id=entity_id,
                 first_turn=summary.first_turn,
                 last_turn=summary.last_turn,
@@ -105,7 +109,7 @@ class SummaryStore:
                 text=summary.text,
                 degraded=summary.degraded,
                 superseded=False,
-                created_at_ms=self._source.now_ms(),
+                created_at_ms=self._clock.now_ms(),
             )
         )
 

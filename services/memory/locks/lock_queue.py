@@ -23,8 +23,8 @@ from sqlalchemy import and_, delete, func, insert, literal, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
-from services.common.ids import Source
 from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_instance
 from services.memory.storage.memory_records import taken_over
 from services.memory.storage.tables import claims, memories, queues
@@ -57,9 +57,9 @@ class LockQueue:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, length_s: float) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, length_s: float) -> None:
         self._engine = engine
-        self._rows = LeasedRows(claims, source, length_s)
+        self._rows = LeasedRows(claims, clock, length_s)
 
     async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> tuple[int, int]:
         """Add a claim at the end of a queue; return its ticket and how many claims are ahead.

@@ -23,9 +23,10 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import writing
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
 from services.memory.locks.lock_queue import (
@@ -109,26 +110,29 @@ class MemoryLocks:
 
     Args:
         engine: the database.
-        source: ids and clocks.
+        clock: the clock.
         limits: bounds on waiting and holding.
         instances: the processes of this machine, where their deaths can be detected: the locks of
             a process are then free when it has died, otherwise once their leases expire.
+        new_id: makes the ids of claims.
     """
 
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source | None = None,
+        clock: Clock | None = None,
         limits: LockLimits | None = None,
         instances: Instances | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._new_id = new_id
         self._limits = limits or LockLimits()
-        self._lock_queue = LockQueue(engine, self._source, self._limits.lease_s)
+        self._lock_queue = LockQueue(engine, clock or Clock(), self._limits.lease_s)
         self._renewer = LeaseRenewer(self._lock_queue.renew, self._limits.lease_s)
         self._instances = instances
-        self._instance = instances.name if instances else self._source.new_id("")
+        self._instance = instances.name if instances else self._new_id("")
         if instances:
             instances.on_death.append(self._lock_queue.remove_of_instance)
         # The claims of this process that are in the database, in order, by their queues.
@@ -197,7 +201,7 @@ class MemoryLocks:
     @asynccontextmanager
     async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
         claim = _LocalClaim(
-            self._source.new_id(holder_prefix(CLAIM, self._instance)),
+            self._new_id(holder_prefix(CLAIM, self._instance)),
             queue,
         )
         self._open.add(claim.id)

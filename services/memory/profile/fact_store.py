@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
 from services.common.database import insert_into, reading
-from services.common.ids import Source
 from services.memory.profile.fact_versions import (
     FactVersion,
     find_restated,
@@ -46,9 +46,9 @@ class FactStore:
     `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, ids: Source) -> None:
+    def __init__(self, engine: AsyncEngine, new_id: ids.IdGenerator = ids.new_id) -> None:
         self._engine = engine
-        self._ids = ids
+        self._new_id = new_id
 
     async def of(self, owner_id: str) -> list[Fact]:
         """Return the facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
@@ -93,7 +93,7 @@ class FactStore:
             known = versions[key]
             fact_id = find_restated(known, value, said_at_ms)
             if fact_id is None:
-                fact_id = self._ids.new_id(PREFIX)
+                fact_id = self._new_id(PREFIX)
                 place = known[-1].place + 1 if known else 0
                 version = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
                 await _insert(connection, key, version)

@@ -7,8 +7,8 @@ from sqlalchemy import Row, Select, and_, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
+from services.common.clock import Clock
 from services.common.database import reading, reading_once
-from services.common.ids import Source
 from services.memory.responses.packing import unpack_items
 from services.memory.responses.records import (
     RUNNING,
@@ -31,13 +31,13 @@ class ConversationReader:
 
     Args:
         engine: the database.
-        source: the clock.
+        clock: the clock.
         limits: the bounds of a conversation.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, limits: ResponseLimits) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, limits: ResponseLimits) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
         self._limits = limits
 
     async def read(
@@ -49,7 +49,7 @@ class ConversationReader:
                 connection,
                 owner_id,
                 response_id,
-                self._source.now_ms(),
+                self._clock.now_ms(),
                 self._limits,
                 with_last_output=with_last_output,
             )
@@ -62,7 +62,7 @@ class ConversationReader:
             GatewayError: not_found, naming the place of an id that no item has; too_large.
         """
         async with reading(self._engine) as connection:
-            now_ms = self._source.now_ms()
+            now_ms = self._clock.now_ms()
             packed = await read_outputs(connection, owner_id, ids, now_ms, self._limits)
         by_id = {item.id: item for item in (await unpack_items(packed)).items}
         for place, item_id in enumerate(ids):

@@ -16,8 +16,9 @@ from gateway.memory.v1.responses_pb2 import (
     ResponseContent,
     StoredResponse,
 )
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading_once, writing
-from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
 from services.memory.responses import response_rows
@@ -57,9 +58,10 @@ class ResponseRepository:
 
     Args:
         engine: the database.
-        source: ids and clocks.
+        clock: the clock.
         limits: the bounds.
         instances: the processes of this machine, where their deaths can be detected.
+        new_id: makes the ids of responses and of their holders.
 
     Attributes:
         limits: the same.
@@ -68,18 +70,21 @@ class ResponseRepository:
     def __init__(
         self,
         engine: AsyncEngine,
-        source: Source,
+        clock: Clock,
         limits: ResponseLimits,
         instances: Instances | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
-        self._source = source
+        self._clock = clock
+        self._new_id = new_id
         self.limits = limits
-        self._rows = LeasedRows(responses, source, limits.lease_s)
+        self._rows = LeasedRows(responses, clock, limits.lease_s)
         self._committer = ResponseCommitter(engine, limits)
         # By owner: bytes that were stored, and until when that is taken for known.
         self._stored: dict[str, tuple[int, float]] = {}
-        self._holder = source.new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
+        self._holder = new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
         if instances:
             instances.on_death.append(self.interrupt_of_instance)
 
@@ -94,7 +99,7 @@ class ResponseRepository:
         size = PackedContent(b"", b"", b"").size(input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
-        now = self._source.monotonic()
+        now = self._clock.monotonic()
         stored, until = self._stored.get(owner_id, (0, 0.0))
         if now < until and stored + size <= max_bytes:
             return
@@ -199,7 +204,7 @@ class ResponseRepository:
             GatewayError: not_found.
         """
         row = await self._read(owner_id, response_id, with_events=with_events)
-        if row.state in RUNNING and row.ends_at_ms <= self._source.now_ms():
+        if row.state in RUNNING and row.ends_at_ms <= self._clock.now_ms():
             await self.interrupt_expired()
             row = await self._read(owner_id, response_id, with_events=with_events)
         return await unpack_response(row, with_events=with_events)
@@ -231,7 +236,7 @@ class ResponseRepository:
 
     async def delete_expired(self, limit: int) -> int:
         """Delete responses whose time is over, `limit` of them at most; return how many."""
-        which = and_(responses.c.expires_at_ms <= self._source.now_ms(), ~_IS_RUNNING)
+        which = and_(responses.c.expires_at_ms <= self._clock.now_ms(), ~_IS_RUNNING)
         async with writing(self._engine) as connection:
             return await response_rows.delete_responses(
                 connection, which, limit=limit, skip_locked=True
@@ -246,12 +251,12 @@ class ResponseRepository:
             GatewayError: too_large.
         """
         packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
-        held = HeldResponse(self._source.new_id(PREFIX), owner_id, new.id, len(sent))
+        held = HeldResponse(self._new_id(PREFIX), owner_id, new.id, len(sent))
         size = packed.size(held.input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
         is_running = state in RUNNING
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         row = {
             "id": held.id,
             "owner_id": owner_id,
@@ -271,7 +276,7 @@ class ResponseRepository:
         """Remember what an owner has for some seconds."""
         if len(self._stored) >= _MAX_KNOWN:
             self._stored.clear()
-        self._stored[owner_id] = stored, self._source.monotonic() + _KNOWN_S
+        self._stored[owner_id] = stored, self._clock.monotonic() + _KNOWN_S
 
     async def _interrupt(self, which: ColumnElement[bool]) -> int:
         """Interrupt held responses; nothing is written where there are none."""
@@ -308,7 +313,7 @@ class ResponseRepository:
         return row
 
     def _is_alive(self) -> ColumnElement[bool]:
-        return or_(responses.c.expires_at_ms > self._source.now_ms(), _IS_RUNNING)
+        return or_(responses.c.expires_at_ms > self._clock.now_ms(), _IS_RUNNING)
 
     def _is_held(self, held: HeldResponse) -> ColumnElement[bool]:
         return and_(responses.c.id == held.id, responses.c.holder == self._holder, _IS_RUNNING)

@@ -23,8 +23,9 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common import ids
+from services.common.clock import Clock
 from services.common.database import reading, reading_once, writing
-from services.common.ids import Source
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -52,9 +53,16 @@ class MemoryRepository:
     `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock | None = None,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
         self._engine = engine
-        self._source = source or Source()
+        self._clock = clock or Clock()
+        self._new_id = new_id
 
     async def find(self, owner_id: str, memory_id: str) -> MemoryRecord | None:
         """Return a memory by its owner's name of it; None when there is none with a turn."""
@@ -114,10 +122,10 @@ class MemoryRepository:
                 return record
             try:
                 async with writing(self._engine) as connection:
-                    now_ms = self._source.now_ms()
+                    now_ms = self._clock.now_ms()
                     record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
                     if record is None:
-                        new_id = self._source.new_id(PREFIX)
+                        new_id = self._new_id(PREFIX)
                         new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
                         record = await quota.create(connection, new, max_memories)
                 if record:
@@ -144,7 +152,7 @@ class MemoryRepository:
                 takes from reserving a memory to claiming its lock.
             limit: how many to delete at most.
         """
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         until_ms = now_ms - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             found = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
@@ -179,7 +187,7 @@ class MemoryRepository:
             return record.turns + 1
         record.epoch += 1
         changed, record.turns, size = await transcript_rows.truncate(
-            connection, record.id, record.epoch, keep_messages, self._source.now_ms()
+            connection, record.id, record.epoch, keep_messages, self._clock.now_ms()
         )
         record.messages = keep_messages
         record.summarised = min(record.summarised, changed - 1)
@@ -294,7 +302,7 @@ class MemoryRepository:
         return found, write_token(first) if first > 1 else ""
 
     async def _save(self, connection: AsyncConnection, record: MemoryRecord, size: int) -> None:
-        record.updated_at_ms = max(record.updated_at_ms, self._source.now_ms())
+        record.updated_at_ms = max(record.updated_at_ms, self._clock.now_ms())
         await connection.execute(
             update(memories)
             .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)

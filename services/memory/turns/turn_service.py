@@ -9,9 +9,9 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
 from services.common.authentication import Caller
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
-from services.common.ids import Source
 from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
 from services.memory.jobs.job_runner import JobRunner
@@ -80,7 +80,7 @@ class TurnService:
         contexts: reads what the model sees.
         jobs: background jobs.
         settings: bounds on waiting, and quotas.
-        source: ids and clocks.
+        clock: the clock.
         metrics: what is counted.
         reserve: free disk space without which nothing is committed.
     """
@@ -92,7 +92,7 @@ class TurnService:
         contexts: ContextReader,
         jobs: JobRunner,
         settings: Memory,
-        source: Source,
+        clock: Clock,
         metrics: MemoryMetrics,
         reserve: DiskReserve,
     ) -> None:
@@ -101,7 +101,7 @@ class TurnService:
         self._contexts = contexts
         self._jobs = jobs
         self._settings = settings
-        self._source = source
+        self._clock = clock
         self._metrics = metrics
         self._reserve = reserve
 
@@ -181,14 +181,14 @@ class TurnService:
         if record is None:
             yield await self._without_memory(owner_id, opening, sent)
             return
-        began = self._source.monotonic()
+        began = self._clock.monotonic()
         async with self._locks.read_lock(record):
-            self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
+            self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
             while True:
                 record = await self._current(record)
                 try:
                     reconciliation = await reconcile(
-                        self._stores.repository, record, sent, self._source.now_ms()
+                        self._stores.repository, record, sent, self._clock.now_ms()
                     )
                     break
                 except MemoryRewoundError:
@@ -204,11 +204,11 @@ class TurnService:
         max_bytes = limit_of(self._settings.storage, plan)
         reserved = await repository.reserve(owner_id, opening.memory_id, max_memories)
         try:
-            began = self._source.monotonic()
+            began = self._clock.monotonic()
             async with self._locks.write_lock(reserved) as lock:
-                self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
+                self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
                 record = await self._synchronised(reserved, _windows(opening))
-                reconciliation = await reconcile(repository, record, sent, self._source.now_ms())
+                reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
                 # Checked before a model is asked; the check at the commit is the one that holds.
                 size = await offload_if(
                     turns_have_many_messages(reconciliation.turns), reconciliation.stored_size
@@ -248,7 +248,7 @@ class TurnService:
     async def _without_memory(
         self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
     ) -> TurnInProgress:
-        now_ms = self._source.now_ms()
+        now_ms = self._clock.now_ms()
         reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
         return await self._opened(owner_id, opening, None, reconciliation)
 

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.database import is_sqlite, migrate, open_engine, reading, writing
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.memory.archive.archive import Archive
 from services.memory.archive.index import ArchivedTurn
@@ -113,7 +113,7 @@ class _Archive:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+        self._archive = Archive(engine, Clock(now=lambda: NOW_MS / 1000))
 
     async def add(self, memory: str, turns: Sequence[ArchivedTurn]) -> None:
         async with writing(self._engine) as connection:

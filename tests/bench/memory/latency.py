@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine, writing
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
@@ -60,7 +60,7 @@ async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
     with TemporaryDirectory(prefix="gw-") as folder:
         engine = open_engine(Storage(data_dir=Path(folder), database_url=database_url))
         await migrate(engine)
-        archive = Archive(engine, Source())
+        archive = Archive(engine, Clock())
         for size in sizes:
             for first in range(1, size, _A_BATCH):
                 numbers = range(first, first + _A_BATCH)

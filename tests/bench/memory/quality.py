@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine, writing
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
 from services.memory.archive.archive import LIMIT, MAX_TOKENS, Archive, QuestionVector, Snippet
@@ -82,7 +82,7 @@ async def measure(
     with TemporaryDirectory(prefix="gw-") as folder:
         engine = open_engine(Storage(data_dir=Path(folder)))
         await migrate(engine)
-        archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+        archive = Archive(engine, Clock(now=lambda: NOW_MS / 1000))
         asked = []
         for place, conversation in enumerate(conversations):
             embed = embedder([turn.text for turn in conversation.turns])

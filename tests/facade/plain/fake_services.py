@@ -17,7 +17,7 @@ from services.common.lazy_request import LazyRequest
 from services.common.server import Server
 
 KEY = "gw-" + "k" * 43
-_SERVED = pb.Served(model="m", provider="p", step="primary", attempts=1)
+_ROUTE = pb.RouteInfo(model="m", provider="p", step="primary", attempts=1)
 _USAGE = Usage(input_tokens=3, output_tokens=5)
 _LATER_S = 0.4  # at no time at which a limit of a test passes
 Given = pb.GenerateRequest | LazyRequest
@@ -33,16 +33,14 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
         text = _told(request, context) * (_LARGE if request.model == "large" else 1)
         finish = pb.Finish(reason=FINISH_REASON_END_TURN)
         choice = pb.Choice(blocks=[Block(text=text)], finish=finish)
-        return pb.GenerateResponse(
-            id="a1", model="m", choices=[choice], usage=_USAGE, served=_SERVED
-        )
+        return pb.GenerateResponse(id="a1", model="m", choices=[choice], usage=_USAGE, route=_ROUTE)
 
     async def StreamGenerate(
         self, request: Given, context: Any
     ) -> AsyncIterator[pb.StreamGenerateResponse]:
         request = _complete(request)
         await _begin(request.model)
-        start = pb.Event(start=pb.Start(id="a1", model="m", served=_SERVED))
+        start = pb.Event(start=pb.Start(id="a1", model="m", route=_ROUTE))
         yield _events(start, pb.Event(block_start=Block(text="")))
         yield _events(pb.Event(text=_told(request, context)))
         for _ in range(3):
@@ -57,7 +55,7 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
 
 async def start() -> Server:
     """Start them."""
-    server = Server(_identify, max_message=80 << 20)
+    server = Server(_identify, max_message_bytes=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, FakeInference(), "i")
     await server.start()

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from facade.http.connection import Connection
 from facade.metrics import Metrics
 from facade.server import Facade
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 from services.common.settings import parse
 from tests.facade.plain import fake_services
@@ -194,7 +194,7 @@ class Side:
         """Start a facade in front of the services of `server`; `settings` are of `[server]`."""
         made: list[Any] = []
         registry = CollectorRegistry()
-        source = Source(now=lambda: _NOW, monotonic=lambda: 0.0)
+        clock = Clock(now=lambda: _NOW, monotonic=lambda: 0.0)
         told = {"server": {"access_log_per_s": 10**9, **settings}, "limits": limits}
         with (
             patch("facade.server.Connection", lambda *given: made.append(given) or _Nobody()),
@@ -203,7 +203,7 @@ class Side:
             patch("facade.metrics._SECONDS", (1.0,)),
         ):
             parsed = parse(told, "the test")
-            facade = await Facade.start(server.channel(), "127.0.0.1", 0, parsed, source)
+            facade = await Facade.start(server.channel(), "127.0.0.1", 0, parsed, clock)
             # Its own connections tell what the ones here are made of.
             _, writer = await asyncio.open_connection("127.0.0.1", facade.port)
             await until(lambda: made)

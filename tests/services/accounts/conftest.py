@@ -8,33 +8,20 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.repository import AccountRepository
-from services.common.ids import Source
-
-
-class Clock:
-    """A clock that stands still until it is told to go on; Unix seconds."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.now_s
+from services.common.ids import IdGenerator
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def source(clock: Clock) -> Source:
+def new_id() -> IdGenerator:
     """Ids end in 000, 001 …; those of the audit log are counted apart."""
     ids: defaultdict[bool, Iterator[int]] = defaultdict(count)
-    return Source(
-        new_id=lambda prefix: f"{prefix}{next(ids[prefix == 'audit_']):03}",
-        now=clock.now,
-        monotonic=clock.now,
-    )
+    return lambda prefix: f"{prefix}{next(ids[prefix == 'audit_']):03}"
 
 
 @pytest.fixture
@@ -46,18 +33,24 @@ def random_bytes() -> Callable[[int], bytes]:
 
 @pytest.fixture
 def repository(
-    engine: AsyncEngine, source: Source, random_bytes: Callable[[int], bytes]
+    engine: AsyncEngine,
+    clock: ManualClock,
+    random_bytes: Callable[[int], bytes],
+    new_id: IdGenerator,
 ) -> AccountRepository:
-    return AccountRepository(engine, source, random_bytes)
+    return AccountRepository(engine, clock, random_bytes, new_id=new_id)
 
 
 @pytest.fixture
 def keys(
-    engine: AsyncEngine, source: Source, random_bytes: Callable[[int], bytes]
+    engine: AsyncEngine,
+    clock: ManualClock,
+    random_bytes: Callable[[int], bytes],
+    new_id: IdGenerator,
 ) -> KeyAdministration:
-    return KeyAdministration(engine, source, random_bytes)
+    return KeyAdministration(engine, clock, random_bytes, new_id=new_id)
 
 
 @pytest.fixture
-def people(engine: AsyncEngine, source: Source) -> UserAdministration:
-    return UserAdministration(engine, source)
+def people(engine: AsyncEngine, clock: ManualClock, new_id: IdGenerator) -> UserAdministration:
+    return UserAdministration(engine, clock, new_id=new_id)

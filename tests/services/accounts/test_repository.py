@@ -15,7 +15,7 @@ from services.accounts.repository import AccountRepository
 from services.accounts.tables import api_keys, teams, users
 from services.common.authentication import Caller
 from services.common.database import reading
-from tests.services.accounts.conftest import Clock
+from tests.manual_clock import ManualClock
 from tests.services.accounts.refusals import invalid
 
 
@@ -138,7 +138,7 @@ async def test_an_unknown_plan_is_refused_with_those_there_are(
 
 
 async def test_keys_are_listed_oldest_first(
-    repository: AccountRepository, keys: KeyAdministration, clock: Clock
+    repository: AccountRepository, keys: KeyAdministration, clock: ManualClock
 ) -> None:
     await repository.create_key("ada", "math", "team_pro")
     clock.now_s += 1.5
@@ -180,7 +180,7 @@ async def test_a_revoked_key_belongs_to_nobody(
 
 
 async def test_revoking_again_keeps_the_first_time(
-    repository: AccountRepository, keys: KeyAdministration, clock: Clock
+    repository: AccountRepository, keys: KeyAdministration, clock: ManualClock
 ) -> None:
     key = await repository.create_key("ada")
     first = await _revoke(keys, key)

@@ -11,11 +11,11 @@ from gateway.accounts.v1.accounts_pb2_grpc import (
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import make_key
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.channels import call_metadata, open_channel
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 
 MAX_MESSAGE = 1 << 20
@@ -25,13 +25,13 @@ async def test_identify_returns_the_owner_of_the_calls_key(
     repository: AccountRepository, keys: KeyAdministration, engine: AsyncEngine
 ) -> None:
     key = await repository.create_key("ada", "math", "team_pro")
-    limits = Limits(requests_per_minute=9)
-    await LimitRepository(engine, Source()).set(SubjectKind.TEAM, "team_000", limits)
-    server = Server(repository.identify, max_message=MAX_MESSAGE)
+    limits = UsageLimits(requests_per_minute=9)
+    await LimitRepository(engine, Clock()).set(SubjectKind.TEAM, "team_000", limits)
+    server = Server(repository.identify, max_message_bytes=MAX_MESSAGE)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         stub = AccountsServiceStub(channel)
         answer = await stub.Identify(IdentifyRequest(), metadata=call_metadata(key, "req_1"))
         assert answer == IdentifyResponse(

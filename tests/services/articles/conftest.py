@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Articles
-from tests.services.articles.editor_services import Clock, EditorServices
+from tests.manual_clock import ManualClock
+from tests.services.articles.editor_services import EditorServices
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def settings() -> Articles:
 
 @pytest.fixture
 async def editors(
-    engine: AsyncEngine, clock: Clock, settings: Articles
+    engine: AsyncEngine, clock: ManualClock, settings: Articles
 ) -> AsyncIterator[EditorServices]:
     """One editor that serves; tests start others beside it."""
     editors = EditorServices(engine, clock, settings)

@@ -34,25 +34,16 @@ from services.articles.tree.document import Document
 from services.articles.usage import Usage
 from services.common.authentication import Caller, caller
 from services.common.channels import Metadata, call_metadata, open_channel
+from services.common.clock import Clock
 from services.common.database import reading
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import Articles
 from services.common.sweeping import sweeper_lease
 from tests.disks import Disk
+from tests.manual_clock import ManualClock
 
 MAX_MESSAGE = 8 << 20
-
-
-class Clock:
-    """A clock in Unix seconds that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.now_s
 
 
 @dataclass
@@ -179,7 +170,7 @@ class EditorServices:
     """
 
     engine: AsyncEngine
-    clock: Clock
+    clock: ManualClock
     settings: Articles
     users: Users = field(default_factory=Users)
     files: FakeFileStore = field(default_factory=FakeFileStore)
@@ -188,16 +179,12 @@ class EditorServices:
     disk: Disk = field(default_factory=Disk)
 
     @property
-    def source(self) -> Source:
-        return Source(now=self.clock.now, monotonic=self.clock.now)
-
-    @property
     def groups(self) -> GroupRepository:
-        return GroupRepository(self.engine, self.source)
+        return GroupRepository(self.engine, self.clock)
 
     @property
     def articles(self) -> ArticleRepository:
-        return ArticleRepository(self.engine, self.source, owner_usage=self.owner_usage)
+        return ArticleRepository(self.engine, self.clock, owner_usage=self.owner_usage)
 
     @property
     def owner_usage(self) -> Usage:
@@ -205,9 +192,9 @@ class EditorServices:
 
     async def start(self) -> EditorProcess:
         registry = CollectorRegistry()
-        sessions = SessionRepository(self.engine, self.source, self.settings)
+        sessions = SessionRepository(self.engine, self.clock, self.settings)
         log, cache = (
-            OperationLog(self.engine, self.source),
+            OperationLog(self.engine, self.clock),
             DocumentCache(self.settings.cache_bytes),
         )
         committer = DocumentCommitter(
@@ -219,14 +206,13 @@ class EditorServices:
             committer,
             self.files,
             self.groups if self.settings.require_grant else None,
-            self.source,
             self.disk.reserve,
         )
-        server = Server(self.users.identify, max_message=MAX_MESSAGE)
+        server = Server(self.users.identify, max_message_bytes=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)
         port = server.listen("127.0.0.1:0")
         await server.start()
-        channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
+        channel = open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE)
         await channel.channel_ready()
         stub = ArticleEditorServiceStub(channel)
         self.processes.append(EditorProcess(server, channel, stub, committer, cache, registry))
@@ -245,9 +231,9 @@ class EditorServices:
 
     def sweeper(self) -> ArticleSweeper:
         return ArticleSweeper(
-            Retention(self.engine, self.source, self.owner_usage),
-            SessionRepository(self.engine, self.source, self.settings),
-            sweeper_lease(self.engine, "articles", 60, self.source),
+            Retention(self.engine, self.clock, self.owner_usage),
+            SessionRepository(self.engine, self.clock, self.settings),
+            sweeper_lease(self.engine, "articles", 60, self.clock),
             self.settings,
             60,
             Metrics(CollectorRegistry()),
@@ -259,7 +245,7 @@ async def stored_and_replayed(engine: AsyncEngine, article_id: str) -> tuple[byt
 
     The inverses in the log, from the last to the first, must leave nothing of it.
     """
-    opened = await OperationLog(engine, Source()).load(article_id)
+    opened = await OperationLog(engine, Clock()).load(article_id)
     async with reading(engine) as connection:
         rows = await connection.execute(
             select(operations.c.revision, operations.c.operation, operations.c.inverse)

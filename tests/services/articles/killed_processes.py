@@ -17,7 +17,7 @@ from gateway.articles.v1.edits_pb2 import DeleteBlock, Edit, InsertBlocks
 from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
-from services.common.ids import Source
+from services.common.clock import Clock
 from tests.services.articles.editor_services import paragraph, stored_and_replayed
 from tests.services.processes import serving
 from tests.waiting import until
@@ -62,7 +62,7 @@ async def work_until_killed(
 ) -> None:
     """Edit from several callers, and kill the process once some more edits were answered."""
     metadata = call_metadata(key, "req_kill")
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         callers = [
             asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
@@ -84,7 +84,7 @@ async def work_until_killed(
 
 async def make_article(address: str, key: str) -> str:
     """Make a document; return its id."""
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         made = await stub.CreateArticle(
             wire.CreateArticleRequest(), metadata=call_metadata(key, "req_kill")
@@ -126,7 +126,7 @@ async def _edit(
 
 async def assert_consistent(engine: AsyncEngine, known: AcknowledgedEdits) -> None:
     """Check the document against what its callers know, and against its log."""
-    opened = await OperationLog(engine, Source()).load(known.article_id)
+    opened = await OperationLog(engine, Clock()).load(known.article_id)
     assert opened.revision >= known.revision, "an acknowledged edit is lost"
     parts: dict[str, list[int]] = {}
     for block in opened.document.blocks:

@@ -20,9 +20,9 @@ from services.articles.tables import operations
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Change, Operation
 from services.articles.usage import Usage
+from services.common.clock import Clock
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
-from services.common.ids import Source
 from services.common.settings import Articles, Storage
 from tests.services.articles.editor_services import (
     EditorServices,
@@ -239,7 +239,7 @@ async def test_a_missing_revision_in_the_log_is_an_error(editors: EditorServices
     async with writing(editors.engine) as connection:
         await connection.execute(delete(operations).where(operations.c.revision == 2))
     with pytest.raises(MissingRevisionError, match="revision 2 is missing"):
-        await OperationLog(editors.engine, Source()).load(article.id)
+        await OperationLog(editors.engine, Clock()).load(article.id)
     await editors.start()
     with pytest.raises(GatewayError) as raised:
         await editors.client("ada", 1).read(session_id)
@@ -259,7 +259,7 @@ async def test_a_snapshot_saves_replaying_the_log(
         await committer.stop()
     assert await snapshot_revision(editors.engine, article.id) == 10
     assert editors.processes[0].count(SNAPSHOTS) == 2
-    opened = await OperationLog(editors.engine, Source()).load(article.id)
+    opened = await OperationLog(editors.engine, Clock()).load(article.id)
     assert (opened.revision, opened.tail_operations) == (13, 3)
     stored, replayed = await stored_and_replayed(editors.engine, article.id)
     assert stored == replayed
@@ -285,7 +285,7 @@ async def test_large_operations_make_a_snapshot_due_sooner(editors: EditorServic
 async def test_an_older_snapshot_never_replaces_a_newer(editors: EditorServices) -> None:
     ada = editors.client()
     article = await ada.create()
-    log = OperationLog(editors.engine, editors.source)
+    log = OperationLog(editors.engine, editors.clock)
     await log.take_snapshot(article.id, DocumentState(Document(), 7))
     await log.take_snapshot(article.id, DocumentState(Document(), 6))
     assert await snapshot_revision(editors.engine, article.id) == 7

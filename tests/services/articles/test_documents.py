@@ -195,7 +195,7 @@ async def test_ids_of_one_moment_differ_and_reveal_no_count(editors: EditorServi
 
 
 async def test_the_random_bits_of_ids_come_from_outside(editors: EditorServices) -> None:
-    made = ArticleRepository(editors.engine, editors.source, lambda bits: bits)
+    made = ArticleRepository(editors.engine, editors.clock, lambda bits: bits)
     article = await made.create("user_ada", "personal_free", 0, "")
     assert int(article.id) == (1_700_000_000_000 << 22) + 22
 

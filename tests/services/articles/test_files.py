@@ -20,9 +20,9 @@ from services.accounts.repository import AccountRepository
 from services.articles.files import check_ownership
 from services.assembly import Services
 from services.common.channels import call_metadata, open_channel
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine
 from services.common.errors import GatewayError, from_rpc_error, unavailable
-from services.common.ids import Source
 from services.common.settings import Settings, Storage
 
 MAX_MESSAGE = 8 << 20
@@ -36,10 +36,12 @@ async def test_a_file_of_the_callers_is_taken_and_anothers_is_not(tmp_path: Path
     keys = [await accounts.create_key(user) for user in ("ada", "bob")]
     await database.dispose()
     services = await Services.start(
-        ["accounts", "articles", "files"], "127.0.0.1:0", settings, Source()
+        ["accounts", "articles", "files"], "127.0.0.1:0", settings, Clock()
     )
     try:
-        async with open_channel(f"127.0.0.1:{services.port}", max_message=MAX_MESSAGE) as channel:
+        async with open_channel(
+            f"127.0.0.1:{services.port}", max_message_bytes=MAX_MESSAGE
+        ) as channel:
             assert [await insert(channel, keys[0], key) for key in keys] == [None, 40003]
     finally:
         await services.stop()

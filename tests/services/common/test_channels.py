@@ -25,7 +25,7 @@ async def know_nobody(key: str) -> Caller:
 @asynccontextmanager
 async def busy_peer() -> AsyncIterator[str]:
     """Serve health at an address where a connection takes a while to say its first word."""
-    server = Server(know_nobody, max_message=MAX_MESSAGE)
+    server = Server(know_nobody, max_message_bytes=MAX_MESSAGE)
     port = server.listen("127.0.0.1:0")
     await server.start()
     passing: set[asyncio.Task[None]] = set()
@@ -65,7 +65,10 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_call_waits_for_a_peer_that_is_slow_to_answer():
-    async with busy_peer() as address, open_channel(address, max_message=MAX_MESSAGE) as channel:
+    async with (
+        busy_peer() as address,
+        open_channel(address, max_message_bytes=MAX_MESSAGE) as channel,
+    ):
         async with asyncio.timeout(SOON_S):
             answer = await health_pb2_grpc.HealthStub(channel).Check(
                 health_pb2.HealthCheckRequest()

@@ -190,17 +190,6 @@ async def test_processes_migrate_once_and_share_secrets(empty_storage: Storage) 
     assert len({output for output, _ in outputs}) == 1
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(empty_storage: Storage) -> None:
-    engine = open_engine(empty_storage)
-    await migrate(engine)
-    async with writing(engine) as connection:
-        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(GatewayError, match="step 9999, which this version") as raised:
-        await migrate(engine)
-    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
-    await engine.dispose()
-
-
 async def test_many_rows_are_written_some_at_a_time(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

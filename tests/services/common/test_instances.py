@@ -4,15 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from services.common.ids import Source
 from services.common.instances import FOLDER, Instances
 
 _LIVES = """
 import sys
 from pathlib import Path
-from services.common.ids import Source
 from services.common.instances import Instances
-print(Instances.enter(Path(sys.argv[1]), Source()).name, flush=True)
+print(Instances.enter(Path(sys.argv[1])).name, flush=True)
 sys.stdin.read()
 """
 
@@ -21,7 +19,7 @@ class Witness:
     """A process that takes note of the dead."""
 
     def __init__(self, folder: Path) -> None:
-        self.instances = Instances.enter(folder, Source())
+        self.instances = Instances.enter(folder)
         self.dead: list[str] = []
         self.instances.on_death.append(self._note)
 
@@ -51,7 +49,7 @@ async def test_only_a_killed_process_is_found_dead_and_once(tmp_path: Path) -> N
 
 async def test_one_that_leaves_is_not_found_dead(tmp_path: Path) -> None:
     witness = Witness(tmp_path)
-    Instances.enter(tmp_path, Source()).leave()
+    Instances.enter(tmp_path).leave()
     await witness.instances.bury()
     assert witness.dead == []
     witness.instances.leave()

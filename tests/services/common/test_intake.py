@@ -58,12 +58,12 @@ async def serving(**bounds: float) -> AsyncIterator[tuple[Served, grpc.aio.Chann
         return Caller(KEYS[key], "", PLAN_ENTERPRISE)
 
     registry = CollectorRegistry()
-    server = Server(identify, max_message=1 << 20, bounds=Grpc(**bounds), registry=registry)
+    server = Server(identify, max_message_bytes=1 << 20, bounds=Grpc(**bounds), registry=registry)
     served = Served(server, server.listen("127.0.0.1:0"), registry)
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, served.servicer, NAME)
     await server.start()
     try:
-        async with open_channel(f"127.0.0.1:{served.port}", max_message=1 << 20) as channel:
+        async with open_channel(f"127.0.0.1:{served.port}", max_message_bytes=1 << 20) as channel:
             yield served, channel
     finally:
         await server.stop(0)

@@ -4,7 +4,7 @@ from itertools import count
 from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.secrets import NAMES, SIGNING, load_secrets, table
 
 
@@ -25,8 +25,12 @@ async def test_many_who_load_at_once_get_the_same(engine: AsyncEngine) -> None:
 
 async def test_the_newest_key_signs_and_older_ones_still_prove(engine: AsyncEngine) -> None:
     numbers = count()
-    source = Source(new_id=lambda prefix: f"{prefix}{next(numbers)}", now=lambda: 1000.0)
-    first = await load_secrets(engine, source)
+
+    def new_id(prefix: str) -> str:
+        return f"{prefix}{next(numbers)}"
+
+    clock = Clock(now=lambda: 1000.0)
+    first = await load_secrets(engine, clock, new_id=new_id)
     async with engine.begin() as connection:
         await connection.execute(
             insert(table),
@@ -35,7 +39,7 @@ async def test_the_newest_key_signs_and_older_ones_still_prove(engine: AsyncEngi
                 for key_id, value, at in (("a_new", b"new", 1_000_001), ("old", b"old", 999_999))
             ],
         )
-    secrets = await load_secrets(engine, source)
+    secrets = await load_secrets(engine, clock, new_id=new_id)
     assert secrets.current_signing_key == "a_new"
     assert secrets.signing_keys == {"old": b"old", **first.signing_keys, "a_new": b"new"}
 

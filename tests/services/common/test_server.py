@@ -51,11 +51,11 @@ class Servicer(inference_pb2_grpc.InferenceServiceServicer):
 
 @asynccontextmanager
 async def served(act: Callable[[], Awaitable[None]], credential: bytes | None = CREDENTIAL):
-    server = Server(identify, max_message=1 << 20, service_credential=credential)
+    server = Server(identify, max_message_bytes=1 << 20, service_credential=credential)
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(act), NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=1 << 20) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
         yield channel
     await server.stop(0)
 

@@ -126,13 +126,19 @@ async def test_a_database_of_another_version_is_named(tmp_path: Path) -> None:
     await engine.dispose()
     loaded = settings(tmp_path)
     assert (await found(loaded))["migrations"].message == (f"at step {HEAD}, as this version needs")
-    for step, status in (("0001", "warning"), ("9999", "failure")):
+    for step, status in (("0001", "warning"), ("9999", "warning")):
         with sqlite3.connect(tmp_path / "gateway.db") as connection:
             connection.execute("UPDATE alembic_version SET version_num = ?", (step,))
         connection.close()
         one = (await found(loaded))["migrations"]
         assert (one.status, step in one.message) == (status, True)
-    assert (await found(loaded))["migrations"].status == "failure"
+    for oldest, status in ((HEAD, "warning"), ("9998", "failure"), (None, "failure")):
+        with sqlite3.connect(tmp_path / "gateway.db") as connection:
+            connection.execute("UPDATE alembic_version SET oldest_step = ?", (oldest,))
+        connection.close()
+        one = (await found(loaded))["migrations"]
+        assert one.status == status
+        assert oldest is None or oldest in one.message + one.advice
 
 
 async def test_a_damaged_database_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from gateway.files.v1.files_pb2_grpc import (
     add_FileStoreServiceServicer_to_server,
 )
 from services.common.channels import open_channel
-from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import Limits, Storage
 from services.files.blobs import open_blobs
@@ -22,10 +21,10 @@ from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
 from services.files.uploads import Uploads
 from tests.disks import Disk
+from tests.manual_clock import ManualClock
 from tests.services.files.running_file_store import (
     MAX_MESSAGE,
     Bucket,
-    Clock,
     RunningFileStore,
     Users,
 )
@@ -57,8 +56,8 @@ def place(request: pytest.FixtureRequest, storage: Storage) -> Storage:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -69,23 +68,20 @@ def limits() -> Limits:
 
 @pytest.fixture
 async def file_store(
-    place: Storage, engine: AsyncEngine, clock: Clock, limits: Limits
+    place: Storage, engine: AsyncEngine, clock: ManualClock, limits: Limits
 ) -> AsyncIterator[RunningFileStore]:
-    source = Source(now=clock.now, monotonic=clock.now)
     users = Users()
     blobs = open_blobs(place)
-    repository = FileRepository(engine, source)
+    repository = FileRepository(engine, clock)
     metrics = Metrics(CollectorRegistry())
     disk = Disk()
-    uploads = Uploads(repository, blobs, limits, source, metrics, disk.reserve)
+    uploads = Uploads(repository, blobs, limits, clock, metrics, disk.reserve)
     servicer = FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics)
-    server = Server(users.identify, max_message=MAX_MESSAGE)
+    server = Server(users.identify, max_message_bytes=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
-        yield RunningFileStore(
-            users, stub, engine, repository, blobs, uploads, limits, source, clock, disk
-        )
+        yield RunningFileStore(users, stub, engine, repository, blobs, uploads, limits, clock, disk)
     await server.stop(0)

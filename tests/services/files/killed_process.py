@@ -74,7 +74,7 @@ async def work_until_killed(
     chance: random.Random,
 ) -> None:
     """Upload and delete from several callers, and kill the process at some moment."""
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = FileStoreServiceStub(channel)
         callers = [
             asyncio.create_task(_call(stub, key, known, random.Random(chance.random())))

@@ -32,7 +32,6 @@ from gateway.files.v1.files_pb2_grpc import (
 from services.common.authentication import Caller
 from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.ids import Source
 from services.common.settings import Limits
 from services.common.sweeping import sweeper_lease
 from services.files.blobs import Blobs
@@ -41,19 +40,10 @@ from services.files.repository import FileRepository
 from services.files.sweeper import FileSweeper
 from services.files.uploads import Uploads
 from tests.disks import Disk
+from tests.manual_clock import ManualClock
 
 MAX_MESSAGE = 8 << 20
 MIB = 1 << 20
-
-
-class Clock:
-    """A clock that stands still until it is told to go on, in Unix seconds."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.now_s
 
 
 class Bucket:
@@ -234,21 +224,20 @@ class RunningFileStore:
     blobs: Blobs
     uploads: Uploads
     limits: Limits
-    source: Source
-    clock: Clock
+    clock: ManualClock
     disk: Disk
 
     def client(self, user: str = "ada", team: str = "", plan: int = PLAN_ENTERPRISE) -> Client:
         return Client(self.stub, self.users.key(user, team, plan))
 
     def sweeper(self) -> FileSweeper:
-        lease = sweeper_lease(self.engine, "files", 60, self.source)
+        lease = sweeper_lease(self.engine, "files", 60, self.clock)
         return FileSweeper(
             self.repository,
             self.blobs,
             lease,
             self.limits,
-            self.source,
+            self.clock,
             Metrics(CollectorRegistry()),
         )
 

@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1 import files_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest
+from services.common.clock import Clock
 from services.common.database import reading
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.files.repository import FileRepository
 from tests.services.files.running_file_store import reason_of
@@ -83,7 +83,7 @@ class Listed:
 
 @pytest.fixture
 def repository(engine: AsyncEngine) -> FileRepository:
-    return FileRepository(engine, Source(now=lambda: NOW_S))
+    return FileRepository(engine, Clock(now=lambda: NOW_S))
 
 
 @_SHARED

@@ -9,8 +9,8 @@ from sqlalchemy import insert, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1.files_pb2 import PURPOSE_BATCH, ListFilesRequest
+from services.common.clock import Clock
 from services.common.database import writing
-from services.common.ids import Source
 from services.files.repository import FileRepository, files, usage
 
 OWNER = "user_ada"
@@ -57,7 +57,7 @@ async def _page_ms(repository: FileRepository, fields: dict[str, Any]) -> float:
 
 @pytest.mark.soak
 async def test_a_page_costs_the_same_with_a_million_files(engine: AsyncEngine) -> None:
-    repository = FileRepository(engine, Source(now=lambda: NOW_S))
+    repository = FileRepository(engine, Clock(now=lambda: NOW_S))
     async with writing(engine) as connection:
         await connection.execute(insert(usage).values(owner_id=OWNER, files=0, size_bytes=0))
     cost: dict[str, list[float]] = {}

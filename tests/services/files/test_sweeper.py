@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.settings import Storage
 from services.files.blobs import FOLDER
 from services.files.repository import Usage
-from tests.services.files.running_file_store import MIB, Clock, RunningFileStore, reason_of
+from tests.services.files.running_file_store import MIB, RunningFileStore, reason_of
 
 GRACE_S = 3600
 ORPHAN = "file-" + "0" * 26
@@ -102,8 +102,8 @@ async def test_one_sweeper_works_at_a_time_and_another_takes_over(
 async def test_a_sweeper_that_stops_does_not_end_anothers_lease(
     engine: AsyncEngine, clock: Clock
 ) -> None:
-    source = Source(now=clock.now)
-    ours, theirs = (Lease(engine, "job", 10, source) for _ in range(2))
+    clock = Clock(now=clock.now)
+    ours, theirs = (Lease(engine, "job", 10, clock) for _ in range(2))
     assert await ours.take()
     await theirs.release()
     assert not await theirs.take()

@@ -111,7 +111,7 @@ class SlowRepository(FileRepository):
     """Adds when it is told to, and afterwards fails where it is told to."""
 
     def __init__(self, file_store: RunningFileStore, failure: Exception | None = None) -> None:
-        super().__init__(file_store.engine, file_store.source)
+        super().__init__(file_store.engine, file_store.clock)
         self.asked = asyncio.Event()
         self.go_on = asyncio.Event()
         self._failure = failure
@@ -129,7 +129,7 @@ def uploads_with(file_store: RunningFileStore, repository: FileRepository) -> Up
         repository,
         file_store.blobs,
         file_store.limits,
-        file_store.source,
+        file_store.clock,
         Metrics(CollectorRegistry()),
         file_store.disk.reserve,
     )

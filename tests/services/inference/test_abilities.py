@@ -7,12 +7,12 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, parse
 from services.inference import abilities, discovery
-from services.inference.assembly import Inference
+from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
@@ -108,14 +108,10 @@ async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
-            FakeFiles({}),
-            FakeMemories(),
-            FreeLease(),
-            FreeLease(),
-            DiskReserve(Path(), 0),
-            no_usage,
+            OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+            SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
             {},
         )
         try:

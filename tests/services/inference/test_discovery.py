@@ -6,12 +6,12 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
 from services.inference import discovery
-from services.inference.assembly import Inference
+from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
@@ -174,14 +174,10 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         inference = await Inference.start(
             settings,
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
-            FakeFiles({}),
-            FakeMemories(),
-            FreeLease(),
-            FreeLease(),
-            DiskReserve(Path(), 0),
-            no_usage,
+            OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+            SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
             {},
         )
 
@@ -247,14 +243,10 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,
-            Source(),
+            Clock(),
             CollectorRegistry(),
-            FakeFiles({}),
-            FakeMemories(),
-            FreeLease(),
-            FreeLease(),
-            DiskReserve(Path(), 0),
-            no_usage,
+            OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+            SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
             {},
         )
         try:
@@ -270,14 +262,10 @@ async def test_settings_read_again_take_effect():
     inference = await Inference.start(
         parse(closed, "test"),
         SECRETS,
-        Source(),
+        Clock(),
         CollectorRegistry(),
-        FakeFiles({}),
-        FakeMemories(),
-        FreeLease(),
-        FreeLease(),
-        DiskReserve(Path(), 0),
-        no_usage,
+        OtherServices(FakeFiles({}), FakeMemories(), no_usage),
+        SharedStores(FreeLease(), FreeLease(), DiskReserve(Path(), 0)),
         {},
     )
     try:

@@ -115,10 +115,10 @@ async def test_a_stream_and_a_whole_answer_are_the_same():
     streamed = await events_of(engine(PlayedProvider(batches)), request())
     assert whole.choices[0].blocks[0].text == "ab"
     assert "".join(event.text for event in streamed) == "ab"
-    assert whole.served == streamed[0].start.served
-    assert whole.served.model == "m"
-    assert whole.served.provider == "played"
-    assert list(whole.served.dropped) == ["seed"]
+    assert whole.route == streamed[0].start.route
+    assert whole.route.model == "m"
+    assert whole.route.provider == "played"
+    assert list(whole.route.dropped) == ["seed"]
 
 
 async def test_a_failure_lists_its_attempts_and_their_durations():
@@ -218,7 +218,7 @@ async def test_a_refused_signature_is_retried_without_thinking():
     provider = PlayedProvider([doubting()], [[start(), *text("ok"), *end()]])
     whole = await engine(provider).generate(thoughtful())
     assert whole.choices[0].blocks[0].text == "ok"
-    assert whole.served.attempts == 2
+    assert whole.route.attempts == 2
     first, second = (
         sum(block.HasField("thinking") for m in call.request.messages for block in m.blocks)
         for call in provider.calls

@@ -79,11 +79,11 @@ async def test_a_failure_is_followed_by_what_follows_any_other(stream: bool) -> 
             wanted.dialect = conversation.DIALECT_OPENAI
             if is_lazy:
                 wanted = lazy_of(wanted)
-            text, served, _ = await scripted.ask(stream, wanted)
+            text, route, _ = await scripted.ask(stream, wanted)
             assert scripted.is_quiet()
             began = scripted.asked()[0][0]
             calls = [(round(at - began, 3), name) for at, name in scripted.asked()]
-            asked.append((calls, text, served.attempts, scripted.counted("failed")))
+            asked.append((calls, text, route.attempts, scripted.counted("failed")))
         assert asked[0] == asked[1]
 
 
@@ -114,8 +114,8 @@ async def test_a_fallback_model_may_need_a_translation(stream: bool) -> None:
     scripted.q.sources = False
     for model in ("a", "b"):
         scripted.p.plays(model, [failing(500)])
-    text, served, _ = await scripted.ask(stream, lazy())
-    assert (text, served.model) == ("I am pre", "pre")
+    text, route, _ = await scripted.ask(stream, lazy())
+    assert (text, route.model) == ("I am pre", "pre")
     asked = [(call.target.upstream, is_complete(call)) for call in calls_of(scripted)]
     assert asked == [*[("a", False)] * 3, *[("b", False)] * 3, ("pre", True)]
 

@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     GenerateResponse,
     Memory,
-    Served,
+    RouteInfo,
 )
 from services.common.errors import UpstreamError
 from services.inference.providers.base import MissingEndpointError
@@ -144,8 +144,8 @@ async def test_a_missing_endpoint_is_asked_for_once() -> None:
     scripted = ScriptedEngine()
     told = MissingEndpointError(errors_pb2.REASON_MODEL_NOT_FOUND, "no /responses", status=404)
     scripted.p.plays("a", [told], answer("I am a"))
-    text, served, _ = await scripted.ask(True, but(fallback=0))
-    assert (text, served.step, served.attempts) == ("I am a", "primary", 2)
+    text, route, _ = await scripted.ask(True, but(fallback=0))
+    assert (text, route.step, route.attempts) == ("I am a", "primary", 2)
 
 
 @in_no_time
@@ -165,7 +165,7 @@ async def test_a_passthrough_answer_has_usage_and_route_info() -> None:
     scripted.p.plays("a", passthrough())
     whole = await scripted.engine.generate(PLAIN)
     assert (whole.passthrough, whole.usage) == (JSON, Usage(input_tokens=3))
-    assert whole.served == Served(model="a", provider="p", step="primary", attempts=1)
+    assert whole.route == RouteInfo(model="a", provider="p", step="primary", attempts=1)
     assert not whole.choices
     assert scripted.counted("served") == 1
 
@@ -179,7 +179,7 @@ async def test_a_passthrough_answer_ends_the_chain() -> None:
     # The last model is not listened to as it speaks: nobody would be asked instead.
     assert allowed(scripted)[-1]
     assert whole.passthrough == JSON
-    assert (whole.served.step, whole.served.attempts) == ("fallback-1", len(scripted.p.calls))
+    assert (whole.route.step, whole.route.attempts) == ("fallback-1", len(scripted.p.calls))
 
 
 @in_no_time
@@ -190,15 +190,15 @@ async def test_each_step_of_a_chain_may_answer_verbatim() -> None:
     wanted = chain("a", "b", mode=STRICT, takes_passthrough=True, dialect=OPENAI)
     whole = await scripted.engine.generate(wanted)
     assert allowed(scripted) == [True, True]
-    assert (whole.passthrough, whole.served.step, whole.served.attempts) == (JSON, "s2", 2)
+    assert (whole.passthrough, whole.route.step, whole.route.attempts) == (JSON, "s2", 2)
 
 
 @in_no_time
 async def test_a_provider_that_may_answer_verbatim_need_not() -> None:
     scripted = ScriptedEngine()
-    text, served, usage = await scripted.ask(False, PLAIN)
+    text, route, usage = await scripted.ask(False, PLAIN)
     assert allowed(scripted) == [True]
-    assert (text, served.attempts, usage.output_tokens) == ("I am a", 1, 3)
+    assert (text, route.attempts, usage.output_tokens) == ("I am a", 1, 3)
 
 
 @in_no_time

@@ -57,7 +57,7 @@ async def task_caller(
         database = open_engine(Storage(data_dir=folder))
         credential = (await load_secrets(database)).service_credential
         await database.dispose()
-        async with open_channel(gateway.grpc, max_message=1 << 22) as channel:
+        async with open_channel(gateway.grpc, max_message_bytes=1 << 22) as channel:
             yield TaskCaller(InferenceServiceStub(channel), credential, gateway.key)
 
 

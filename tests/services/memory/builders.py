@@ -1,7 +1,6 @@
 """Memories that tests fill: short turns, a clock that stands, and what the tables hold."""
 
 from collections.abc import Sequence
-from itertools import count
 
 from sqlalchemy import Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -16,43 +15,26 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import reading
-from services.common.ids import Source
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims, keys, memories, parts, queues
 from services.memory.transcript.turns import StoredTurn, pending_call_ids
+from tests.manual_clock import ManualClock
 
 QUOTA = 10
 OF_ENTITY = (claims, queues, keys, parts)
 
 
-class Clock:
-    """A clock that stands still until it is told to go on, in Unix seconds."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_700_000_000.0
-        self._ids = count(1)
-
-    @property
-    def now_ms(self) -> int:
-        return int(self.now_s * 1000)
-
-    def source(self) -> Source:
-        return Source(
-            new_id=lambda prefix: f"{prefix}{next(self._ids):06}",
-            now=lambda: self.now_s,
-        )
-
-
 class MemoryProcess:
     """What one process has of the memories in a database."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, limits: LockLimits | None = None) -> None:
-        source = clock.source()
+    def __init__(
+        self, engine: AsyncEngine, clock: ManualClock, limits: LockLimits | None = None
+    ) -> None:
         self.engine = engine
-        self.repository = MemoryRepository(engine, source)
-        self.locks = MemoryLocks(engine, source, limits)
+        self.repository = MemoryRepository(engine, clock)
+        self.locks = MemoryLocks(engine, clock, limits)
 
     async def make(self, memory_id: str = "diary", owner_id: str = "ada") -> MemoryRecord:
         """Make a memory with a first turn."""

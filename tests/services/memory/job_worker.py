@@ -32,7 +32,8 @@ from services.memory.transcript.turns import StoredTurn
 from services.memory.transcript.windows import Windows
 from services.sandbox.model.models import MODELS
 from services.sandbox.model.vectors import embed
-from tests.services.memory.builders import Clock, MemoryProcess, turn
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess, turn
 
 CREDENTIAL = b"c" * 32
 LEASE_S = 30.0
@@ -116,23 +117,22 @@ class MemoryWorker(MemoryProcess):
     def __init__(
         self,
         engine: AsyncEngine,
-        clock: Clock,
+        clock: ManualClock,
         tasks: TaskClient,
         *,
         at_once: int = 4,
         lease_s: float = LEASE_S,
     ) -> None:
         super().__init__(engine, clock)
-        source = clock.source()
         self.clock = clock
         self.tasks = tasks
         self.observer = RecordingJobObserver()
         self.stores = Stores(
             self.repository,
-            SummaryStore(engine, source),
-            Archive(engine, source),
-            FactStore(engine, source),
-            JobQueue(engine, source, lease_s),
+            SummaryStore(engine, clock),
+            Archive(engine, clock),
+            FactStore(engine),
+            JobQueue(engine, clock, lease_s),
         )
         self.jobs = JobRunner(
             engine,
@@ -216,7 +216,7 @@ async def fake_inference(
     async def nobody(key: str) -> Caller:
         raise invalid_api_key()
 
-    server = Server(nobody, max_message=4 << 20, service_credential=CREDENTIAL)
+    server = Server(nobody, max_message_bytes=4 << 20, service_credential=CREDENTIAL)
     server.add(
         inference_pb2_grpc.add_InferenceServiceServicer_to_server,
         fake,
@@ -224,7 +224,7 @@ async def fake_inference(
     )
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=4 << 20) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=4 << 20) as channel:
         yield fake, TaskClient(channel, CREDENTIAL, Roles(**chosen), timeout_s)
     await server.stop(0)
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
+from services.common.clock import Clock
 from services.common.database import is_sqlite, open_engine
-from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
@@ -51,10 +51,10 @@ class LockHolder:
     def __init__(self, storage: Storage, name: str, lease_s: float) -> None:
         engine = open_engine(storage)
         self._repository = MemoryRepository(engine)
-        source = Source()
-        instances = Instances.enter(storage.data_dir, source) if is_sqlite(storage) else None
+        clock = Clock()
+        instances = Instances.enter(storage.data_dir) if is_sqlite(storage) else None
         limits = LockLimits(wait_s=60, lease_s=lease_s)
-        self._locks = MemoryLocks(engine, source, limits, instances)
+        self._locks = MemoryLocks(engine, clock, limits, instances)
         self._name = name
 
     async def hold(self) -> None:

@@ -24,8 +24,8 @@ from gateway.memory.v1.memory_pb2 import (
 )
 from services.common.authentication import Caller
 from services.common.channels import call_metadata, open_channel
+from services.common.clock import Clock
 from services.common.errors import from_rpc_error, invalid_api_key
-from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.server import Server
 from services.common.settings import parse
@@ -130,7 +130,7 @@ async def _answer(call: Any) -> TakeTurnResponse:
 @asynccontextmanager
 async def memory_server(
     engine: AsyncEngine,
-    source: Source | None = None,
+    clock: Clock | None = None,
     *,
     summarise: str = "",
     embed: str = "",
@@ -157,14 +157,14 @@ async def memory_server(
 
     inference = FakeInference()
     disk = Disk()
-    server = Server(identify, max_message=MAX_MESSAGE, service_credential=CREDENTIAL)
+    server = Server(identify, max_message_bytes=MAX_MESSAGE, service_credential=CREDENTIAL)
     port = server.listen("127.0.0.1:0")
-    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         memories = MemoryService.start(
             chosen,
             engine,
             Secrets({"k": b"k" * 32}, "k", CREDENTIAL),
-            source or Source(),
+            clock or Clock(),
             CollectorRegistry(),
             channel,
             disk.reserve,

@@ -20,7 +20,8 @@ from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock, text_of
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import text_of
 from tests.services.memory.conversations import model, user
 from tests.services.memory.job_worker import (
     MemoryWorker,
@@ -80,7 +81,7 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
 
 
 async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random.Random) -> None:
-    async with open_channel(address, max_message=4 << 20) as channel:
+    async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = memory_pb2_grpc.MemoryServiceStub(channel)
         while True:
             known.number += 1
@@ -128,7 +129,7 @@ async def _until_killed(
 async def _assert_consistent(engine: AsyncEngine, key: str, known: AcknowledgedTurns) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         owner = await AccountRepository(engine).identify(key)
         record = await worker.repository.find(owner.user_id, known.memory_id)
         if record is None:

@@ -259,7 +259,7 @@ class ErrorDetail(_message.Message):
     upstream_param: _builtins.str
     upstream_code_number: _builtins.int
     upstream_request_id: _builtins.str
-    """Optional. That provider's id of the request; see `Served.upstream_request_id`."""
+    """Optional. That provider's id of the request; see `RouteInfo.upstream_request_id`."""
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
@@ -267,7 +267,7 @@ class ErrorDetail(_message.Message):
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Headers of the answer of the provider that failed, where it speaks the caller's
-        dialect, or of the caller's own limits; see `gateway.inference.v1.Served.headers`.
+        dialect, or of the caller's own limits; see `gateway.inference.v1.RouteInfo.headers`.
         """
 
     def __init__(

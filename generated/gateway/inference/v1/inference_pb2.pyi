@@ -381,7 +381,7 @@ class GenerateRequest(_message.Message):
     """
     lowers_max_tokens: _builtins.bool
     """Optional. Whether a `max_tokens` above what the model writes is lowered to that, and
-    `max_tokens` named in `Served.dropped`, instead of refused.
+    `max_tokens` named in `RouteInfo.dropped`, instead of refused.
     """
     expects_built_in_tools: _builtins.bool
     """Optional. Whether `use_built_in_tools` is meant wherever a search engine is configured, as by
@@ -443,7 +443,7 @@ class GenerateRequest(_message.Message):
         characters a name, 1,024 a value and 4,096 bytes together. What is over that, any other
         header, those that choose or name an account at the provider (`openai-organization`,
         `openai-project`, `anthropic-workspace-id`, …) and those that the operator has set are left
-        out. Providers of other dialects get none, which `Served.dropped` does not report.
+        out. Providers of other dialects get none, which `RouteInfo.dropped` does not report.
         """
 
     @_builtins.property
@@ -595,7 +595,7 @@ class Tool(_message.Message):
     """
     optional: _builtins.bool
     """Optional, with `opaque`. Whether the model can do without the tool: where neither its provider
-    nor the gateway has such a tool, it is left out, and named in `Served.dropped`.
+    nor the gateway has such a tool, it is left out, and named in `RouteInfo.dropped`.
     """
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
@@ -1419,8 +1419,8 @@ class Memory(_message.Message):
 Global___Memory: _TypeAlias = Memory  # noqa: Y015
 
 @_typing.final
-class Served(_message.Message):
-    """Who served an answer, and what of the request it could not use."""
+class RouteInfo(_message.Message):
+    """The model and provider that answered, and what of the request was dropped or converted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1519,7 +1519,7 @@ class Served(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Served: _TypeAlias = Served  # noqa: Y015
+Global___RouteInfo: _TypeAlias = RouteInfo  # noqa: Y015
 
 @_typing.final
 class GenerateResponse(_message.Message):
@@ -1531,7 +1531,7 @@ class GenerateResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     CHOICES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
-    SERVED_FIELD_NUMBER: _builtins.int
+    ROUTE_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     PASSTHROUGH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
@@ -1553,7 +1553,7 @@ class GenerateResponse(_message.Message):
         """Required."""
 
     @_builtins.property
-    def served(self) -> Global___Served:
+    def route(self) -> Global___RouteInfo:
         """Required."""
 
     @_builtins.property
@@ -1567,13 +1567,13 @@ class GenerateResponse(_message.Message):
         model: _builtins.str = ...,
         choices: _abc.Iterable[Global___Choice] | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
-        served: Global___Served | None = ...,
+        route: Global___RouteInfo | None = ...,
         extra: _conversation_pb2.Opaque | None = ...,
         passthrough: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "served", b"served", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "route", b"route", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "passthrough", b"passthrough", "served", b"served", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "passthrough", b"passthrough", "route", b"route", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1897,14 +1897,14 @@ class Start(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
-    SERVED_FIELD_NUMBER: _builtins.int
+    ROUTE_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Id of the answer, the provider's where it gives one."""
     model: _builtins.str
     """Required. The model, as the provider names it."""
     @_builtins.property
-    def served(self) -> Global___Served:
+    def route(self) -> Global___RouteInfo:
         """Required."""
 
     @_builtins.property
@@ -1916,12 +1916,12 @@ class Start(_message.Message):
         *,
         id: _builtins.str = ...,
         model: _builtins.str = ...,
-        served: Global___Served | None = ...,
+        route: Global___RouteInfo | None = ...,
         extra: _conversation_pb2.Opaque | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "served", b"served"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "route", b"route"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "id", b"id", "model", b"model", "served", b"served"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "id", b"id", "model", b"model", "route", b"route"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1935,13 +1935,13 @@ class CountTokensResponse(_message.Message):
 
     INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     ESTIMATED_FIELD_NUMBER: _builtins.int
-    SERVED_FIELD_NUMBER: _builtins.int
+    ROUTE_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Required."""
     estimated: _builtins.bool
     """Required. Whether it is the gateway's estimate, which errs high."""
     @_builtins.property
-    def served(self) -> Global___Served:
+    def route(self) -> Global___RouteInfo:
         """Required."""
 
     def __init__(
@@ -1949,11 +1949,11 @@ class CountTokensResponse(_message.Message):
         *,
         input_tokens: _builtins.int = ...,
         estimated: _builtins.bool = ...,
-        served: Global___Served | None = ...,
+        route: Global___RouteInfo | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["served", b"served"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["route", b"route"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "served", b"served"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "route", b"route"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2122,7 +2122,7 @@ class EmbedResponse(_message.Message):
     VECTORS_FIELD_NUMBER: _builtins.int
     INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     ESTIMATED_FIELD_NUMBER: _builtins.int
-    SERVED_FIELD_NUMBER: _builtins.int
+    ROUTE_FIELD_NUMBER: _builtins.int
     PASSTHROUGH_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required without `passthrough`. The model, as the provider names it."""
@@ -2141,7 +2141,7 @@ class EmbedResponse(_message.Message):
         """
 
     @_builtins.property
-    def served(self) -> Global___Served:
+    def route(self) -> Global___RouteInfo:
         """Required."""
 
     def __init__(
@@ -2151,12 +2151,12 @@ class EmbedResponse(_message.Message):
         vectors: _abc.Iterable[_builtins.bytes] | None = ...,
         input_tokens: _builtins.int = ...,
         estimated: _builtins.bool = ...,
-        served: Global___Served | None = ...,
+        route: Global___RouteInfo | None = ...,
         passthrough: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["served", b"served"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["route", b"route"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "model", b"model", "passthrough", b"passthrough", "served", b"served", "vectors", b"vectors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "model", b"model", "passthrough", b"passthrough", "route", b"route", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

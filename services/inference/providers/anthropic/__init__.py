@@ -21,7 +21,13 @@ from services.inference.providers.anthropic.request import (
     build_count,
     build_request,
 )
-from services.inference.providers.base import Call, EmbeddingCall, Heard, Target, no_transcripts
+from services.inference.providers.base import (
+    Call,
+    EmbeddingCall,
+    Target,
+    Transcript,
+    no_transcripts,
+)
 from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
@@ -79,24 +85,24 @@ class AnthropicProvider:
             "official": official,
         }
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             # How much the model may think depends on the canonical messages.
-            return not (changes_messages(without) or lazy.request.HasField("thinking"))
+            return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
         if not self.checks_signatures:
             system = lazy.json_of("system")
             if lazy.only_maker or BILLING.encode() in system:
                 return False
         if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
             return False  # a name of something kept at the provider, if it is no text
-        return not without or not changes_messages(without)
+        return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, **self._rules)
         answer = await self._upstream.post_unbounded(
-            _MESSAGES, body, headers=self._headers(call), heard=call.heard
+            _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
         parsed = self._upstream.json_object(answer)
         event = None
@@ -115,14 +121,14 @@ class AnthropicProvider:
             partial(build_request, call, **self._rules),
             reader=StreamReader(self._upstream),
             headers=self._headers(call),
-            heard=call.heard,
+            on_headers=call.set_answer_headers,
         )
 
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""
         body = await offload(build_count, call, **self._rules)
         whole = await self._upstream.post(
-            _COUNT, body, headers=self._headers(call), heard=call.heard
+            _COUNT, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))
@@ -140,7 +146,7 @@ class AnthropicProvider:
             "an embedding model of a provider of kind openai or gemini",
         )
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Refuse: the API transcribes nothing."""
         raise no_transcripts(self.name)
 

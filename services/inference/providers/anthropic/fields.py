@@ -24,8 +24,8 @@ class AnthropicFields(RequestFields):
     ) -> None:
         super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
         self.official = official
-        self.takes_unsigned = not official and UNSIGNED_THINKING not in call.without
-        self.takes_budgets = THINKING_BUDGET not in call.without
+        self.takes_unsigned = not official and UNSIGNED_THINKING not in call.refused_fields
+        self.takes_budgets = THINKING_BUDGET not in call.refused_fields
 
     def check_state(self, content: object, path: str) -> None:
         """Refuse JSON that names a file kept at the provider, unless that is allowed.

@@ -101,7 +101,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
 
 def _finished(body: Json, call: Call) -> bytes:
     """Return a body in JSON, without what the model refuses."""
-    if call.without:
+    if call.refused_fields:
         for name in call.leave_out_refused(body):
             call.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
     return orjson.dumps(body)

@@ -17,8 +17,8 @@ from services.inference.offload import offload
 from services.inference.providers.base import (
     Call,
     EmbeddingCall,
-    Heard,
     Target,
+    Transcript,
     no_transcripts,
 )
 from services.inference.providers.bounds import tokens
@@ -81,7 +81,7 @@ class GeminiProvider:
         self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
         self._new_id = new_id
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return False: callers do not use this dialect."""
         return False
 
@@ -125,13 +125,13 @@ class GeminiProvider:
         # One after the other: each counts towards the rate that Google limits.
         for body, count in build_batches(call, model):
             path = f"/{model}:batchEmbedContents"
-            answer = await self._upstream.post(path, body, heard=call.heard)
+            answer = await self._upstream.post(path, body, on_headers=call.set_answer_headers)
             read, tokens_read = await offload(read_batch, answer, count, self._upstream)
             vectors += read
             counted = None if counted is None or tokens_read is None else counted + tokens_read
         return whole_response(call, vectors, counted, self.name)
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Raise an error: the API has no transcription."""
         raise no_transcripts(self.name)
 

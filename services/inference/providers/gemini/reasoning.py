@@ -29,7 +29,9 @@ def thinking_config(request: GenerateRequest, fields: RequestFields, target: Tar
         return {}
     off = given.mode == ThinkingConfig.MODE_DISABLED or given.effort == "none"
     by_budget = shaping.thinks_by_budget(target.upstream)
-    if _REFUSABLE & fields.without or (shaping.is_before_3(target.upstream) and not by_budget):
+    if _REFUSABLE & fields.refused_fields or (
+        shaping.is_before_3(target.upstream) and not by_budget
+    ):
         if not off:
             fields.drop("thinking")
         return {}

@@ -114,7 +114,7 @@ def _generation_config(call: Call, fields: RequestFields) -> Json:
         if not request.HasField(name):
             continue
         value = getattr(request, name)
-        if name in fields.without or (name == "seed" and value not in _INT32):
+        if name in fields.refused_fields or (name == "seed" and value not in _INT32):
             fields.drop(name)
         else:
             config[theirs] = value

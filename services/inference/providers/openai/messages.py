@@ -89,7 +89,7 @@ class Conversation(ConversationWriter):
             self._put(self.messages, "developer" if newest else "system", message)
 
     def _add_waiting(self) -> None:
-        if self._waiting and USER_AFTER_TOOL in self._fields.without:
+        if self._waiting and USER_AFTER_TOOL in self._fields.refused_fields:
             if self.messages and self.messages[-1]["role"] == "tool":
                 self.messages.append({"role": "assistant", "content": _BETWEEN})
         self.messages += self._waiting
@@ -121,7 +121,7 @@ class Conversation(ConversationWriter):
             into.append({**own, **written})
 
     def _add_name(self, written: Json, message: Message) -> None:
-        if MESSAGE_NAME in self._fields.without:
+        if MESSAGE_NAME in self._fields.refused_fields:
             self._fields.drop("messages[].name")
         else:
             written["name"] = message.name
@@ -213,7 +213,7 @@ class Conversation(ConversationWriter):
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
-        elif calls and CALLS_WITHOUT_THOUGHTS in self._fields.without:
+        elif calls and CALLS_WITHOUT_THOUGHTS in self._fields.refused_fields:
             written[REASONING_CONTENT] = ""
         self._close(self.messages, written, message)
 
@@ -223,10 +223,10 @@ class Conversation(ConversationWriter):
         DeepSeek and others refuse a tool loop without.
         """
         text = "".join(thinking.text for thinking in thoughts)
-        without = self._fields.without
+        refused_fields = self._fields.refused_fields
         for name in {REASONING_CONTENT: None, thoughts[-1].field or REASONING_CONTENT: None}:
             is_usual = name == REASONING_CONTENT
-            if name in without or OF_MESSAGES + name in without:
+            if name in refused_fields or OF_MESSAGES + name in refused_fields:
                 field = "thinking" if is_usual else "thinking.field"
                 self._fields.drop(f"messages[].blocks[].{field}")
             elif not self._fields.server.newest:  # OpenAI's own API has neither
@@ -234,7 +234,7 @@ class Conversation(ConversationWriter):
 
     def _sign(self, call: Json, signature: str) -> None:
         """Add Gemini's signature to a call that has none, where the server wants one."""
-        if UNSIGNED_CALLS in self._fields.without:
+        if UNSIGNED_CALLS in self._fields.refused_fields:
             for name, value in signatures.chat_fields(signature).items():
                 call.setdefault(name, value)
 
@@ -253,7 +253,7 @@ class Conversation(ConversationWriter):
         return written
 
     def _call_id(self, given: str) -> str:
-        is_short = LONG_IDS in self._fields.without
+        is_short = LONG_IDS in self._fields.refused_fields
         return shaping.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:

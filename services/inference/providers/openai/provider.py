@@ -9,7 +9,7 @@ from services.common.ids import new_id
 from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
-from services.inference.providers.base import Call, EmbeddingCall, Heard, Target
+from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
 from services.inference.providers.heads import request_headers
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
 from services.inference.providers.openai.events import (
@@ -65,18 +65,20 @@ class OpenAIProvider:
         # Of files it knows ids and bytes alone.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         is_own = lazy.request.dialect == self.dialect
         if is_own and lazy.only_maker and not self._server.newest:
             return False
-        return not without or not changes_messages(without)
+        return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
-        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
+        answer = await self._upstream.post_unbounded(
+            _PATH, body, headers=headers, on_headers=call.set_answer_headers
+        )
         parsed = self._upstream.json_object(answer)
         event = None
         if call.takes_passthrough:
@@ -94,7 +96,7 @@ class OpenAIProvider:
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=request_headers(call, self.dialect),
-            heard=call.heard,
+            on_headers=call.set_answer_headers,
         )
 
     async def count_tokens(self, call: Call) -> int | None:
@@ -105,12 +107,14 @@ class OpenAIProvider:
         """Return a vector for each text; see `Provider.embed`."""
         body = await offload(build_embeddings, call, self._server)
         headers = request_headers(call, self.dialect)
-        answer = await self._upstream.post(_EMBEDDINGS, body, headers=headers, heard=call.heard)
+        answer = await self._upstream.post(
+            _EMBEDDINGS, body, headers=headers, on_headers=call.set_answer_headers
+        )
         if len(answer) > _LARGE_ANSWER:
             mark_large()
         return await offload(read_embeddings, answer, call, self._upstream)
 
-    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Return what is said in a recording; see `Provider.transcribe`."""
         boundary = self._new_id("form-")
         body = form(target.upstream, sound, language, boundary)

@@ -103,7 +103,7 @@ def build_request(call: Call, server: Server) -> bytes:
 
 def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
     """Return a body in JSON, without what the model refuses."""
-    if call.without:
+    if call.refused_fields:
         for name in call.leave_out_refused(body):
             unnamed = name in own and name not in _CANONICAL
             fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
@@ -115,7 +115,7 @@ def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
     body = {"model": call.target.upstream, **given}
     if call.stream:
         body["stream"] = True
-        if STREAM_OPTIONS not in call.without:
+        if STREAM_OPTIONS not in call.refused_fields:
             body["stream_options"] = {"include_usage": True}
     return orjson.dumps(body)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.common.errors import unsupported
 from services.inference.conversion.parts import Source
-from services.inference.providers.base import Heard
+from services.inference.providers.base import Transcript
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 
@@ -64,8 +64,8 @@ def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
     return b"".join([*parts, opening.encode(), sound.content, f"\r\n--{boundary}--\r\n".encode()])
 
 
-def read_transcript(answer: Mapping[str, Any], provider: str) -> Heard:
-    """Return what was heard.
+def read_transcript(answer: Mapping[str, Any], provider: str) -> Transcript:
+    """Return the transcript of an answer.
 
     Raises:
         UpstreamError: the answer has no text.
@@ -74,14 +74,14 @@ def read_transcript(answer: Mapping[str, Any], provider: str) -> Heard:
     if not isinstance(text, str):
         raise broken_answer(provider, "answered no transcript")
     if not isinstance(usage, dict):
-        return Heard(text)
+        return Transcript(text)
     seconds = usage.get("seconds")
     try:
-        return Heard(
+        return Transcript(
             text,
             tokens(usage.get("input_tokens") or 0),
             tokens(usage.get("output_tokens") or 0),
             float(seconds) if isinstance(seconds, int | float) else 0.0,
         )
     except (TypeError, ValueError):
-        return Heard(text)
+        return Transcript(text)

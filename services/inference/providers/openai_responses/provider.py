@@ -79,13 +79,13 @@ class ResponsesProvider(OpenAIProvider):
         """Whether the server has said that it has no such endpoint."""
         return self._endpoint.is_missing
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
         if lazy.request.dialect != self.dialect:
             return False
-        if without and (
-            changes_messages(without)
-            or any(name in without and field in lazy.fields for name, field in _HOLDERS)
+        if refused_fields and (
+            changes_messages(refused_fields)
+            or any(name in refused_fields and field in lazy.fields for name, field in _HOLDERS)
         ):
             return False
         if self.pass_stateful:
@@ -99,7 +99,9 @@ class ResponsesProvider(OpenAIProvider):
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
-        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
+        answer = await self._upstream.post_unbounded(
+            _PATH, body, headers=headers, on_headers=call.set_answer_headers
+        )
         parsed = self._upstream.json_object(answer)
         event = passthrough(parsed) if call.takes_passthrough else None
         if event is not None:
@@ -113,5 +115,5 @@ class ResponsesProvider(OpenAIProvider):
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=request_headers(call, self.dialect),
-            heard=call.heard,
+            on_headers=call.set_answer_headers,
         )

@@ -114,7 +114,7 @@ def _finished(body: Json, call: Call, server: Server) -> Json:
     if (
         include != []
         and call.target.thinks is not False
-        and ENCRYPTED_REASONING not in call.without
+        and ENCRYPTED_REASONING not in call.refused_fields
     ):
         body["include"] = _with(include, ENCRYPTED)
     return body
@@ -234,15 +234,15 @@ def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragm
 def _leave_out_refused(
     body: Json, own: Mapping[str, object], call: Call, fields: ResponsesFields
 ) -> None:
-    without = call.without
-    if not without:
+    refused_fields = call.refused_fields
+    if not refused_fields:
         return
-    if REASONING_EFFORT in without and "reasoning" in body:
+    if REASONING_EFFORT in refused_fields and "reasoning" in body:
         # Chat completions call it so; a model refuses it in both.
         del body["reasoning"]
         fields.drop("thinking.effort")
     text = body.get("text")
-    if VERBOSITY in without and isinstance(text, dict) and VERBOSITY in text:
+    if VERBOSITY in refused_fields and isinstance(text, dict) and VERBOSITY in text:
         del text[VERBOSITY]
         fields.drop(f"extra.text.{VERBOSITY}")
         if not text:
@@ -250,7 +250,7 @@ def _leave_out_refused(
     for name in call.leave_out_refused(body):
         unnamed = name in own and name not in _CANONICAL
         fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
-    if ENCRYPTED_REASONING in without and ENCRYPTED in (body.get("include") or ()):
+    if ENCRYPTED_REASONING in refused_fields and ENCRYPTED in (body.get("include") or ()):
         rest = [name for name in body["include"] if name != ENCRYPTED]
         fields.drop("extra.include")
         body["include"] = rest

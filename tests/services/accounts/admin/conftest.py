@@ -4,19 +4,20 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.admin.audit import AuditLog
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.teams import TeamAdministration
-from services.common.ids import Source
+from services.common.ids import IdGenerator
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture
-def teams(engine: AsyncEngine, source: Source) -> TeamAdministration:
-    return TeamAdministration(engine, source)
+def teams(engine: AsyncEngine, clock: ManualClock, new_id: IdGenerator) -> TeamAdministration:
+    return TeamAdministration(engine, clock, new_id=new_id)
 
 
 @pytest.fixture
-def limits(engine: AsyncEngine, source: Source) -> LimitAdministration:
-    return LimitAdministration(engine, source)
+def limits(engine: AsyncEngine, clock: ManualClock, new_id: IdGenerator) -> LimitAdministration:
+    return LimitAdministration(engine, clock, new_id=new_id)
 
 
 @pytest.fixture
-def log(engine: AsyncEngine, source: Source) -> AuditLog:
-    return AuditLog(engine, source)
+def log(engine: AsyncEngine, clock: ManualClock) -> AuditLog:
+    return AuditLog(engine, clock)

@@ -22,7 +22,7 @@ from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.channels import call_metadata, open_channel
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 from services.common.settings import Settings
 
@@ -56,13 +56,13 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
         return {}
 
     door = AdminAuthenticator(configured, none, ttl_s=30)
-    server = Server(repository.identify, max_message=1 << 20, identify_admin=door)
-    administration = Administration.start(Settings(), engine, Source(), door)
+    server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=door)
+    administration = Administration.start(Settings(), engine, Clock(), door)
     server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message=1 << 20) as channel:
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
         key = await repository.create_key("ada")
         yield Services(AdminServiceStub(channel), AccountsServiceStub(channel), key)
     await server.stop(0)

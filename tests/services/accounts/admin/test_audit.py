@@ -19,15 +19,15 @@ from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common import logs
 from services.common.authentication import ADMINISTRATOR, Caller, caller
 from services.common.database import reading, writing
 from services.common.errors import GatewayError
-from services.common.ids import Source
+from services.common.ids import IdGenerator
 from services.common.leases import Lease
-from tests.services.accounts.conftest import Clock
+from tests.manual_clock import ManualClock
 from tests.services.accounts.refusals import invalid
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
@@ -118,7 +118,7 @@ async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("rpc", CHANGES)
 async def test_a_change_writes_one_entry_that_names_it(
-    service: AdminServicer, keys: KeyAdministration, log: AuditLog, clock: Clock, rpc: str
+    service: AdminServicer, keys: KeyAdministration, log: AuditLog, clock: ManualClock, rpc: str
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
     (made,) = await entries(log)
@@ -143,7 +143,7 @@ async def test_a_change_without_its_entry_is_not_made(
     rpc: str,
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
-    await limits.set(SubjectKind.USER, subjects.user_id, Limits(requests_per_minute=1))
+    await limits.set(SubjectKind.USER, subjects.user_id, UsageLimits(requests_per_minute=1))
     before = await contents(engine)
     async with writing(engine) as connection:
         await connection.execute(text("ALTER TABLE audit_log RENAME TO elsewhere"))
@@ -201,7 +201,7 @@ async def test_an_entry_tells_what_changed_without_secrets(
 
 
 async def test_entries_are_found_by_time_and_subject(
-    keys: KeyAdministration, log: AuditLog, clock: Clock
+    keys: KeyAdministration, log: AuditLog, clock: ManualClock
 ) -> None:
     ids = []
     start_ms = int(1000 * clock.now_s)
@@ -223,7 +223,7 @@ async def test_entries_are_found_by_time_and_subject(
 
 
 async def test_entries_are_listed_page_by_page(
-    keys: KeyAdministration, log: AuditLog, clock: Clock
+    keys: KeyAdministration, log: AuditLog, clock: ManualClock
 ) -> None:
     # Several of one moment, and a clock that goes back.
     for step_s in (0, 0, 0, 5, -3, 0):
@@ -246,13 +246,17 @@ async def test_entries_are_listed_page_by_page(
 
 
 async def test_commands_and_the_first_start_are_actors(
-    repository: AccountRepository, engine: AsyncEngine, source: Source, log: AuditLog
+    repository: AccountRepository,
+    engine: AsyncEngine,
+    clock: ManualClock,
+    new_id: IdGenerator,
+    log: AuditLog,
 ) -> None:
     async def keep(key: str) -> None:
         return None
 
     await repository.create_first_key("dev", "enterprise", keep)
-    admin_keys = AdminKeyRepository(engine, source)
+    admin_keys = AdminKeyRepository(engine, clock, new_id=new_id)
     key = await admin_keys.create("ops")
     (info,) = await admin_keys.list_all()
     revoked = await admin_keys.revoke(info.id)
@@ -268,9 +272,9 @@ async def test_commands_and_the_first_start_are_actors(
 
 
 async def test_entries_are_swept_when_their_time_is_over(
-    keys: KeyAdministration, engine: AsyncEngine, source: Source, log: AuditLog, clock: Clock
+    keys: KeyAdministration, engine: AsyncEngine, clock: ManualClock, log: AuditLog
 ) -> None:
-    sweeper = AuditSweeper(log, Lease(engine, "audit", 9, source), 60, retention_s=100)
+    sweeper = AuditSweeper(log, Lease(engine, "audit", 9, clock), 60, retention_s=100)
     await keys.create(NewKey("ada"))
     clock.now_s += 60
     made = await keys.create(NewKey("bob"))

@@ -10,10 +10,10 @@ from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import MAX_GRACE_S, KeyAdministration, KeyChanges
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.keys import hash_key
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
-from tests.services.accounts.conftest import Clock
+from tests.manual_clock import ManualClock
 from tests.services.accounts.refusals import conflict, invalid, not_found
 
 UNKNOWN = ("", "key_999", "ada", "key_000'; DROP TABLE users", "a\0b", "é")
@@ -23,12 +23,12 @@ async def is_valid(repository: AccountRepository, key: str) -> bool:
     return await repository.find_caller(hash_key(key)) is not None
 
 
-def now_ms(clock: Clock) -> int:
+def now_ms(clock: ManualClock) -> int:
     return int(1000 * clock.now_s)
 
 
 async def test_a_key_is_valid_until_it_expires(
-    repository: AccountRepository, keys: KeyAdministration, clock: Clock
+    repository: AccountRepository, keys: KeyAdministration, clock: ManualClock
 ) -> None:
     made = await keys.create(NewKey("ada", expires_at_ms=now_ms(clock) + 5000))
     assert made.info.state == admin_pb2.KEY_STATE_ACTIVE
@@ -39,7 +39,7 @@ async def test_a_key_is_valid_until_it_expires(
     assert (await keys.get(made.info.id)).state == admin_pb2.KEY_STATE_EXPIRED
 
 
-async def test_an_expiry_is_in_the_future(keys: KeyAdministration, clock: Clock) -> None:
+async def test_an_expiry_is_in_the_future(keys: KeyAdministration, clock: ManualClock) -> None:
     made = await keys.create(NewKey("ada"))
     for at_ms in (-1, 1, now_ms(clock), 1 << 60):
         with invalid("expires_at_ms", "future"):
@@ -49,7 +49,7 @@ async def test_an_expiry_is_in_the_future(keys: KeyAdministration, clock: Clock)
 
 
 async def test_an_expired_key_is_valid_again_without_an_expiry(
-    repository: AccountRepository, keys: KeyAdministration, clock: Clock
+    repository: AccountRepository, keys: KeyAdministration, clock: ManualClock
 ) -> None:
     made = await keys.create(NewKey("ada", expires_at_ms=now_ms(clock) + 1))
     clock.now_s += 1
@@ -69,7 +69,7 @@ async def test_a_disabled_key_is_valid_once_it_is_enabled(
     assert await is_valid(repository, made.key)
 
 
-async def test_what_is_not_changed_stays(keys: KeyAdministration, clock: Clock) -> None:
+async def test_what_is_not_changed_stays(keys: KeyAdministration, clock: ManualClock) -> None:
     made = await keys.create(NewKey("ada", name="ci", expires_at_ms=now_ms(clock) + 9000))
     changed = await keys.update(made.info.id, KeyChanges(name="cd"))
     made.info.name = "cd"
@@ -110,7 +110,7 @@ async def test_keys_that_are_not_there_are_not_found(keys: KeyAdministration) ->
 
 
 async def test_both_keys_are_valid_for_the_grace_time(
-    repository: AccountRepository, keys: KeyAdministration, clock: Clock
+    repository: AccountRepository, keys: KeyAdministration, clock: ManualClock
 ) -> None:
     old = await keys.create(NewKey("ada", "lab", name="ci"))
     new = await keys.rotate(old.info.id, 60)
@@ -126,7 +126,7 @@ async def test_both_keys_are_valid_for_the_grace_time(
 
 
 async def test_a_rotated_key_expires_no_later_than_before(
-    keys: KeyAdministration, clock: Clock
+    keys: KeyAdministration, clock: ManualClock
 ) -> None:
     soon = now_ms(clock) + 10_000
     old = await keys.create(NewKey("ada", expires_at_ms=soon))
@@ -147,7 +147,7 @@ async def test_a_new_key_has_the_limits_of_the_old_one(
     keys: KeyAdministration, limits: LimitAdministration
 ) -> None:
     old = await keys.create(NewKey("ada"))
-    wanted = Limits(requests_per_minute=7, allowed_models=("gpt-*",))
+    wanted = UsageLimits(requests_per_minute=7, allowed_models=("gpt-*",))
     await limits.set(SubjectKind.KEY, old.info.id, wanted)
     new = await keys.rotate(old.info.id)
     for key_id in (old.info.id, new.info.id):

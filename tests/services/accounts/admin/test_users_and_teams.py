@@ -8,7 +8,7 @@ from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
-from services.accounts.limits.rules import MAX_AMOUNT, Limits, SubjectKind
+from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from tests.services.accounts.refusals import conflict, invalid, not_found
 
@@ -107,13 +107,13 @@ async def test_limits_of_each_kind_are_set_and_cleared(
 ) -> None:
     made = await keys.create(NewKey("ada", "lab"))
     subject_id = {"key": made.info.id, "user": made.info.user_id, "team": made.info.team_id}[kind]
-    assert await limits.get(kind, subject_id) == Limits()
-    wanted = Limits(tokens_per_minute=0, spend_per_day_pusd=MAX_AMOUNT, allowed_models=())
+    assert await limits.get(kind, subject_id) == UsageLimits()
+    wanted = UsageLimits(tokens_per_minute=0, spend_per_day_pusd=MAX_AMOUNT, allowed_models=())
     await limits.set(kind, subject_id, wanted)
     assert await limits.get(kind, subject_id) == wanted
     caller = await repository.identify(made.key)
     assert [*caller.limits] == [wanted.to_proto(kind, subject_id)]
-    await limits.set(kind, subject_id, Limits())
+    await limits.set(kind, subject_id, UsageLimits())
     assert (await repository.identify(made.key)).limits == ()
 
 
@@ -129,4 +129,4 @@ async def test_nothing_is_limited_that_is_not_there(
         with not_found("id"):
             await limits.get(kind, unknown)
         with not_found("id"):
-            await limits.set(kind, unknown, Limits(requests_per_minute=1))
+            await limits.set(kind, unknown, UsageLimits(requests_per_minute=1))

@@ -7,10 +7,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.limits.arithmetic import UNLIMITED, Granted
 from services.accounts.limits.leases import Claim, Lease, LeaseRepository
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
 from services.common.database import reading
-from services.common.ids import Source
+from tests.manual_clock import ManualClock
 
 NOW_S = 1_700_000_000.0
 MINUTE_MS = 1_699_999_980_000
@@ -19,32 +19,17 @@ TEAM = Claim(SubjectKind.TEAM, "team_1", "requests_per_minute", MINUTE_MS, END_M
 SLOTS = Claim(SubjectKind.TEAM, "team_1", "concurrent_requests", 0, int(1000 * NOW_S) + 30_000, 0)
 
 
-class Clock:
-    """Both clocks, which stand still until they are told to go on."""
-
-    def __init__(self) -> None:
-        self.now_s = NOW_S
-
-    def now(self) -> float:
-        return self.now_s
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_S)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def source(clock: Clock) -> Source:
-    return Source(now=clock.now, monotonic=clock.now)
-
-
-@pytest.fixture
-async def leases(engine: AsyncEngine, source: Source) -> LeaseRepository:
+async def leases(engine: AsyncEngine, clock: ManualClock) -> LeaseRepository:
     """A team of 100 requests a minute, three at once."""
-    limits = Limits(requests_per_minute=100, concurrent_requests=3)
-    await LimitRepository(engine, source).set(SubjectKind.TEAM, "team_1", limits)
-    return LeaseRepository(engine, source)
+    limits = UsageLimits(requests_per_minute=100, concurrent_requests=3)
+    await LimitRepository(engine, clock).set(SubjectKind.TEAM, "team_1", limits)
+    return LeaseRepository(engine, clock)
 
 
 async def _lease(leases: LeaseRepository, holder: str, claim: Claim) -> Lease:
@@ -84,10 +69,10 @@ async def test_what_was_used_beyond_the_limit_is_kept(leases: LeaseRepository) -
 
 
 async def test_windows_subjects_and_measures_are_apart(
-    leases: LeaseRepository, engine: AsyncEngine, source: Source
+    leases: LeaseRepository, engine: AsyncEngine, clock: ManualClock
 ) -> None:
-    await LimitRepository(engine, source).set(
-        SubjectKind.USER, "team_1", Limits(requests_per_minute=5)
+    await LimitRepository(engine, clock).set(
+        SubjectKind.USER, "team_1", UsageLimits(requests_per_minute=5)
     )
     await _lease(leases, "a", TEAM._replace(amount=100, least=1))
     after = TEAM._replace(window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, least=1)
@@ -106,7 +91,9 @@ async def test_without_a_limit_all_is_granted(leases: LeaseRepository) -> None:
     assert (await _lease(leases, "a", of_a_measure)).granted.amount == 10**9
 
 
-async def test_slots_of_a_worker_that_died_come_back(leases: LeaseRepository, clock: Clock) -> None:
+async def test_slots_of_a_worker_that_died_come_back(
+    leases: LeaseRepository, clock: ManualClock
+) -> None:
     await _lease(leases, "killed", SLOTS._replace(amount=3, least=1))
     clock.now_s += 29.999
     assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(0, 0, 3)
@@ -114,7 +101,7 @@ async def test_slots_of_a_worker_that_died_come_back(leases: LeaseRepository, cl
     assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(1, 2, 3)
 
 
-async def test_slots_that_are_renewed_stay(leases: LeaseRepository, clock: Clock) -> None:
+async def test_slots_that_are_renewed_stay(leases: LeaseRepository, clock: ManualClock) -> None:
     await _lease(leases, "a", SLOTS._replace(amount=3, least=1))
     await _lease(leases, "a", SLOTS._replace(holding=3, ends_at_ms=SLOTS.ends_at_ms + 20_000))
     clock.now_s += 40
@@ -130,7 +117,7 @@ async def test_what_a_worker_closes_counts_until_the_window_ends(leases: LeaseRe
 
 
 async def test_rows_of_windows_that_ended_are_deleted(
-    leases: LeaseRepository, engine: AsyncEngine, clock: Clock
+    leases: LeaseRepository, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     lasting = SLOTS._replace(amount=1, ends_at_ms=SLOTS.ends_at_ms + 10**6)
     await _lease(leases, "a", TEAM._replace(amount=1))
@@ -148,9 +135,9 @@ async def _measures(engine: AsyncEngine) -> set[str]:
 
 
 async def test_claims_at_once_never_get_more_than_there_is(
-    leases: LeaseRepository, engine: AsyncEngine, source: Source
+    leases: LeaseRepository, engine: AsyncEngine, clock: ManualClock
 ) -> None:
-    others = [LeaseRepository(engine, source) for _ in range(4)]
+    others = [LeaseRepository(engine, clock) for _ in range(4)]
     answers = await asyncio.gather(
         *(
             repository.lease(f"worker_{n}", [SLOTS._replace(amount=1), TEAM._replace(amount=9)])

@@ -2,11 +2,11 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import MAX_AMOUNT, Limits, SubjectKind
+from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
-from services.common.ids import Source
+from services.common.clock import Clock
 
-ALL = Limits(
+ALL = UsageLimits(
     requests_per_minute=1,
     tokens_per_minute=MAX_AMOUNT,
     concurrent_requests=3,
@@ -18,29 +18,29 @@ ALL = Limits(
 
 @pytest.fixture
 def limits(engine: AsyncEngine) -> LimitRepository:
-    return LimitRepository(engine, Source(now=lambda: 1_700_000_000.0))
+    return LimitRepository(engine, Clock(now=lambda: 1_700_000_000.0))
 
 
 async def test_limits_are_kept_replaced_and_removed(limits: LimitRepository) -> None:
     assert await limits.get(SubjectKind.USER, "user_1") is None
-    for wanted in (ALL, Limits(concurrent_requests=1, allowed_models=())):
+    for wanted in (ALL, UsageLimits(concurrent_requests=1, allowed_models=())):
         await limits.set(SubjectKind.USER, "user_1", wanted)
         assert await limits.get(SubjectKind.USER, "user_1") == wanted
-    await limits.set(SubjectKind.USER, "user_1", Limits())
+    await limits.set(SubjectKind.USER, "user_1", UsageLimits())
     assert await limits.get(SubjectKind.USER, "user_1") is None
 
 
 async def test_subjects_of_other_kinds_and_ids_are_untouched(limits: LimitRepository) -> None:
     await limits.set(SubjectKind.KEY, "same", ALL)
-    await limits.set(SubjectKind.TEAM, "same", Limits(requests_per_minute=7))
-    await limits.set(SubjectKind.KEY, "same", Limits())
+    await limits.set(SubjectKind.TEAM, "same", UsageLimits(requests_per_minute=7))
+    await limits.set(SubjectKind.KEY, "same", UsageLimits())
     assert await limits.get(SubjectKind.KEY, "same") is None
-    assert await limits.get(SubjectKind.TEAM, "same") == Limits(requests_per_minute=7)
+    assert await limits.get(SubjectKind.TEAM, "same") == UsageLimits(requests_per_minute=7)
     assert await limits.get(SubjectKind.TEAM, "other") is None
 
 
 async def test_the_limits_of_a_caller_are_those_of_three_subjects(limits: LimitRepository) -> None:
-    by_kind = {kind: Limits(requests_per_minute=n) for n, kind in enumerate(SubjectKind)}
+    by_kind = {kind: UsageLimits(requests_per_minute=n) for n, kind in enumerate(SubjectKind)}
     for kind, of_kind in by_kind.items():
         await limits.set(kind, f"{kind}_1", of_kind)
         await limits.set(kind, f"{kind}_2", ALL)
@@ -59,8 +59,8 @@ async def test_a_key_is_identified_with_its_limits(
     assert (await repository.identify(key)).limits == ()
     caller = await repository.identify(key)
     await limits.set(SubjectKind.TEAM, caller.team_id, ALL)
-    await limits.set(SubjectKind.KEY, caller.key_id, Limits(concurrent_requests=2))
+    await limits.set(SubjectKind.KEY, caller.key_id, UsageLimits(concurrent_requests=2))
     assert (await repository.identify(key)).limits == (
-        Limits(concurrent_requests=2).to_proto(SubjectKind.KEY, caller.key_id),
+        UsageLimits(concurrent_requests=2).to_proto(SubjectKind.KEY, caller.key_id),
         ALL.to_proto(SubjectKind.TEAM, caller.team_id),
     )

@@ -13,12 +13,12 @@ from gateway.accounts.v1.limits_pb2_grpc import (
 )
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.servicer import SERVICE_NAME, LimitServicer
 from services.accounts.repository import AccountRepository
 from services.common.authentication import service_authorization
 from services.common.channels import USER_ID_KEY, call_metadata
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.server import Server
 
 CREDENTIAL = b"\x07" * 32
@@ -43,8 +43,8 @@ def _claim(**changed: Any) -> Claim:
 async def channel(
     repository: AccountRepository, engine: AsyncEngine
 ) -> AsyncIterator[grpc.aio.Channel]:
-    server = Server(repository.identify, max_message=1 << 20, service_credential=CREDENTIAL)
-    servicer = LimitServicer(LeaseRepository(engine, Source()))
+    server = Server(repository.identify, max_message_bytes=1 << 20, service_credential=CREDENTIAL)
+    servicer = LimitServicer(LeaseRepository(engine, Clock()))
     server.add(add_LimitServiceServicer_to_server, servicer, SERVICE_NAME)
     await server.start()
     yield server.channel()
@@ -52,8 +52,8 @@ async def channel(
 
 
 async def test_claims_are_answered_in_order(channel: grpc.aio.Channel, engine: AsyncEngine) -> None:
-    await LimitRepository(engine, Source()).set(
-        SubjectKind.KEY, "key_1", Limits(tokens_per_minute=5)
+    await LimitRepository(engine, Clock()).set(
+        SubjectKind.KEY, "key_1", UsageLimits(tokens_per_minute=5)
     )
     request = LeaseRequest(holder="a", claims=[_claim(), _claim(id="key_2", amount=1)])
     first, second = (await LimitServiceStub(channel).Lease(request, metadata=OWN)).grants

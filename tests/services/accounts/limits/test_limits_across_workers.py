@@ -8,7 +8,7 @@ import aiohttp
 import orjson
 import pytest
 
-from services.accounts.limits.rules import Limits, SubjectKind
+from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
 from tests.limited_callers import CHAT, limited_gateways, post
 
@@ -17,7 +17,7 @@ CHATS = "/beta/v1/chat/completions"
 
 async def test_of_1000_requests_over_two_workers_100_pass(tmp_path: Path, storage: Storage) -> None:
     async with limited_gateways(tmp_path, storage, 2) as shared:
-        caller = await shared.caller(SubjectKind.TEAM, Limits(requests_per_minute=100))
+        caller = await shared.caller(SubjectKind.TEAM, UsageLimits(requests_per_minute=100))
         body = orjson.dumps(CHAT)
         headers = {**caller, "content-type": "application/json"}
         connector = aiohttp.TCPConnector(limit=250)
@@ -42,7 +42,7 @@ async def test_one_request_at_a_time_moves_between_workers(
     tmp_path: Path, storage: Storage
 ) -> None:
     async with limited_gateways(tmp_path, storage, 2) as shared:
-        caller = await shared.caller(SubjectKind.KEY, Limits(concurrent_requests=1))
+        caller = await shared.caller(SubjectKind.KEY, UsageLimits(concurrent_requests=1))
         for number in range(6):
             status, _, _ = await post(shared.gateways[number % 2], CHATS, CHAT, caller)
             assert status == 200
@@ -51,7 +51,7 @@ async def test_one_request_at_a_time_moves_between_workers(
 async def test_a_worker_that_stops_returns_what_it_has_not_used(
     tmp_path: Path, storage: Storage
 ) -> None:
-    limits = Limits(requests_per_minute=3, concurrent_requests=1)
+    limits = UsageLimits(requests_per_minute=3, concurrent_requests=1)
     async with limited_gateways(tmp_path, storage) as first:
         caller = await first.caller(SubjectKind.USER, limits)
         for _ in range(2):
@@ -66,8 +66,8 @@ async def test_callers_of_other_subjects_are_not_limited(
     tmp_path: Path, storage: Storage, kind: SubjectKind
 ) -> None:
     async with limited_gateways(tmp_path, storage) as one:
-        limited = await one.caller(kind, Limits(requests_per_minute=1), team="math")
-        other = await one.caller(SubjectKind.USER, Limits(), team="math")
+        limited = await one.caller(kind, UsageLimits(requests_per_minute=1), team="math")
+        other = await one.caller(SubjectKind.USER, UsageLimits(), team="math")
         [gateway] = one.gateways
         assert (await post(gateway, CHATS, CHAT, limited))[0] == 200
         assert (await post(gateway, CHATS, CHAT, limited))[0] == 429

@@ -2,39 +2,39 @@ import pytest
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
-from services.accounts.limits.rules import AMOUNTS, MAX_AMOUNT, Limits, SubjectKind
+from services.accounts.limits.rules import AMOUNTS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.common.errors import GatewayError
 
 
 def test_limits_without_a_value_limit_nothing() -> None:
-    assert not Limits()
-    assert Limits(requests_per_minute=0)
-    assert Limits(allowed_models=())
+    assert not UsageLimits()
+    assert UsageLimits(requests_per_minute=0)
+    assert UsageLimits(allowed_models=())
 
 
 @pytest.mark.parametrize("name", AMOUNTS)
 @pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
 def test_an_amount_outside_its_range_is_refused(name: str, amount: int) -> None:
     with pytest.raises(GatewayError, match=f"^{name}: takes") as raised:
-        Limits(**{name: amount})
+        UsageLimits(**{name: amount})
     assert raised.value.param == name
 
 
 @pytest.mark.parametrize("pattern", ["", "a*b", "**", "a\nb", "x" * 257])
 def test_a_pattern_that_names_no_model_is_refused(pattern: str) -> None:
     with pytest.raises(GatewayError) as raised:
-        Limits(allowed_models=("gpt-*", pattern))
+        UsageLimits(allowed_models=("gpt-*", pattern))
     assert raised.value.param == "allowed_models[1]"
 
 
 def test_too_many_patterns_are_refused() -> None:
-    Limits(allowed_models=("a",) * 256)
+    UsageLimits(allowed_models=("a",) * 256)
     with pytest.raises(GatewayError, match="at most 256"):
-        Limits(allowed_models=("a",) * 257)
+        UsageLimits(allowed_models=("a",) * 257)
 
 
 def test_the_proto_has_only_what_is_limited() -> None:
-    limits = Limits(tokens_per_minute=0, allowed_models=())
+    limits = UsageLimits(tokens_per_minute=0, allowed_models=())
     assert limits.to_proto(SubjectKind.TEAM, "team_1") == SubjectLimits(
         kind=limits_pb2.SUBJECT_KIND_TEAM,
         id="team_1",

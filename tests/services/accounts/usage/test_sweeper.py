@@ -6,8 +6,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.usage.recording import add_records
 from services.accounts.usage.sweeper import UsageSweeper
 from services.accounts.usage.tables import days, records
+from services.common.clock import Clock
 from services.common.database import reading
-from services.common.ids import RECORD, Source, time_prefix
+from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
 from services.common.sweeping import sweeper_lease
 from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record
@@ -20,8 +21,8 @@ async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
         at = MIDNIGHT_MS - age * DAY_MS
         batch.append(record(1, id=f"{time_prefix(RECORD, at)}_x", time_ms=at))
     await add_records(engine, batch)
-    source = Source(now=lambda: MIDNIGHT_MS / 1000)
-    sweeper = UsageSweeper(engine, sweeper_lease(engine, "usage", 60, source), 60, Usage(), source)
+    clock = Clock(now=lambda: MIDNIGHT_MS / 1000)
+    sweeper = UsageSweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
     assert await sweeper.sweep()
     async with reading(engine) as connection:
         kept = await connection.scalar(select(func.count()).select_from(records))

@@ -26,18 +26,18 @@ BYTES = ("x-raw-bin", b"\x00\xff\x01")
 class Carrier:
     """How calls travel: what makes servers and channels of one kind."""
 
-    def __init__(self, kind: str, max_message: int = MIB) -> None:
+    def __init__(self, kind: str, max_message_bytes: int = MIB) -> None:
         self.kind = kind
-        self.max_message = max_message
+        self.max_message_bytes = max_message_bytes
 
     def server(self, methods: dict[str, Any], interceptors: Sequence[Any] = ()) -> "Server":
         """Make a server of `/test.T/<name>` methods."""
         handlers = grpc.method_handlers_generic_handler("test.T", methods)
         server: Server
         if self.kind == "inprocess":
-            server = InProcessServer(interceptors, max_message=self.max_message)
+            server = InProcessServer(interceptors, max_message_bytes=self.max_message_bytes)
         else:
-            options = [*size_options(self.max_message), ("grpc.so_reuseport", 0)]
+            options = [*size_options(self.max_message_bytes), ("grpc.so_reuseport", 0)]
             server = grpc.aio.server(interceptors=interceptors, options=options)
         server.add_generic_rpc_handlers((handlers,))
         return server
@@ -54,7 +54,7 @@ class Carrier:
     def channel(self, address: str) -> grpc.aio.Channel:
         """Make a plain channel."""
         options = [
-            *size_options(self.max_message),
+            *size_options(self.max_message_bytes),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),

@@ -115,7 +115,7 @@ async def abandon(inprocess, count):
             pass
         await asyncio.Event().wait()
 
-    inprocess.max_message = 4 * MIB
+    inprocess.max_message_bytes = 4 * MIB
     async with served(inprocess, unary=unary, down=down, up=up, both=echo_all) as at:
         await everything(at.both([b"first"]))
         at_first = held()

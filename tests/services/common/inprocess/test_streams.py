@@ -201,7 +201,7 @@ async def test_requests_that_cannot_be_made_cancel_the_call(carrier):
 
 @pytest.mark.parametrize("kind", CARRIERS)
 async def test_a_message_of_many_megabytes_goes_both_ways(kind):
-    carrier = Carrier(kind, max_message=21 * MIB)
+    carrier = Carrier(kind, max_message_bytes=21 * MIB)
     content = bytes(range(256)) * (20 * MIB // 256)
     async with served(carrier, unary=echo, both=echo_all) as at:
         assert await soon(at.unary(content)) == content

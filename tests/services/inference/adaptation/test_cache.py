@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from services.common.authentication import Caller, caller
+from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
@@ -152,7 +152,7 @@ async def test_the_sweeper_clears_the_folder(tmp_path):
     await store.put("a/2", b"x" * 10)
     old = time.time() - 1000
     os.utime(tmp_path / "kept" / "a" / "2", (old, old))
-    sweeper = StoreSweeper("conversions", store, FreeLease(), 60, BOUNDS, Source())
+    sweeper = StoreSweeper("conversions", store, FreeLease(), 60, BOUNDS, Clock())
     assert await sweeper.sweep()
     assert [one.key for one in await store.entries()] == ["a/1"]
 

@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     GenerateResponse,
     Multimodal,
-    Served,
+    RouteInfo,
 )
 from services.common.settings import Model, Roles
 from services.common.settings import Provider as ProviderSettings
@@ -52,7 +52,7 @@ class Helper:
         return GenerateResponse(
             choices=[Choice(blocks=[Block(text="cat")])],
             usage=Usage(input_tokens=3, cache_read_input_tokens=4, output_tokens=1),
-            served=Served(model="sees", provider="p"),
+            route=RouteInfo(model="sees", provider="p"),
         )
 
 

@@ -75,8 +75,8 @@ async def test_text_in_a_picture_of_a_docx_is_read(converter):
 async def test_a_docx_whose_picture_cannot_be_read_keeps_its_words(converter):
     body = paragraph("Before.") + f"<w:p>{office.picture('rImage')}</w:p>" + paragraph("After.")
     content = office.docx(body, image=RED)
-    without = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(without, "w") as cut:
+    refused_fields = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(refused_fields, "w") as cut:
         held = whole.getinfo("word/media/image1.png")
         for name in whole.namelist():
             if name != held.filename:
@@ -84,7 +84,7 @@ async def test_a_docx_whose_picture_cannot_be_read_keeps_its_words(converter):
     damaged = bytearray(content)
     # Its first byte, behind the local header, makes it no stream that can be unpacked.
     damaged[held.header_offset + 30 + len(held.filename)] = 0xFF
-    for broken in (without.getvalue(), bytes(damaged)):
+    for broken in (refused_fields.getvalue(), bytes(damaged)):
         (text,) = await pages(converter, broken, ocr=Ocr.AUTO)
         assert text == "Before.\n\n[image: a red square]\n\nAfter."
 

@@ -61,7 +61,7 @@ class ScriptedProvider:
         self.open = 0
         self.sources = True
 
-    def takes_lazy(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+    def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         return self.sources
 
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
@@ -156,16 +156,16 @@ class ScriptedEngine:
             self.p.plays(name, answer(f"I am {name}"))
         self.q.plays("pre", answer("I am pre"))
 
-    async def ask(self, stream: bool, wanted: GenerateRequest) -> tuple[str, pb.Served, Usage]:
+    async def ask(self, stream: bool, wanted: GenerateRequest) -> tuple[str, pb.RouteInfo, Usage]:
         """Return the text of an answer, who served it, and the usage."""
         if not stream:
             whole = await self.engine.generate(wanted)
-            return whole.choices[0].blocks[0].text, whole.served, whole.usage
+            return whole.choices[0].blocks[0].text, whole.route, whole.usage
         events = await self.stream(wanted)
         usage = [event.usage for event in events if event.HasField("usage")][-1]
         starts = [event.start for event in events if event.HasField("start")]
         assert len(starts) == 1
-        return text_of(events), starts[0].served, usage
+        return text_of(events), starts[0].route, usage
 
     async def stream(self, wanted: GenerateRequest) -> list[Event]:
         return [event for batch in await self.batches(wanted) for event in batch]

@@ -172,8 +172,8 @@ async def test_a_model_that_is_down_is_soon_left_alone_and_soon_back():
     while asyncio.get_running_loop().time() < 100:
         if 60 <= asyncio.get_running_loop().time() < 60.5:
             scripted.p.plays("a", answer("I am a"))
-        _, served, _ = await scripted.ask(False, request())
-        if served.model == "a" and back_at is None:
+        _, route, _ = await scripted.ask(False, request())
+        if route.model == "a" and back_at is None:
             back_at = asyncio.get_running_loop().time()
         await asyncio.sleep(0.5)
     assert back_at is not None
@@ -244,7 +244,7 @@ async def test_a_probe_that_streams_for_long_holds_nobody_up():
     batches = await scripted.engine.stream(chain("a", "b"))
     await anext(batches)
     other = await scripted.engine.stream(chain("a", "b"))
-    assert (await anext(other))[0].start.served.model == "a"
+    assert (await anext(other))[0].start.route.model == "a"
     await other.aclose()
     await batches.aclose()
 

@@ -145,12 +145,12 @@ async def test_missing_and_repeated_fallbacks_are_left_out():
     scripted = ScriptedEngine(fallbacks=("gone", "a", "b", "p/b", "c"))
     for name in ("a", "b"):
         scripted.p.plays(name, [])
-    _, served, _ = await scripted.ask(False, request())
+    _, route, _ = await scripted.ask(False, request())
     assert [name for _, name in scripted.asked()] == ["a"] * 3 + ["b"] * 3 + ["c"]
-    assert served.model == "c"
+    assert route.model == "c"
 
 
 @in_no_time
 async def test_tokens_are_counted_for_the_first_step():
     counted = await ScriptedEngine().engine.count_tokens(chain("b", model="nobody"))
-    assert (counted.input_tokens, counted.served.model, counted.served.step) == (7, "b", "s1")
+    assert (counted.input_tokens, counted.route.model, counted.route.step) == (7, "b", "s1")

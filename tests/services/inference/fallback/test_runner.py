@@ -32,8 +32,8 @@ both = pytest.mark.parametrize("stream", [False, True])
 @in_no_time
 async def test_a_healthy_model_is_asked_once(stream):
     scripted = ScriptedEngine()
-    text, served, _ = await scripted.ask(stream, request())
-    assert (text, served.step, served.attempts) == ("I am a", "primary", 1)
+    text, route, _ = await scripted.ask(stream, request())
+    assert (text, route.step, route.attempts) == ("I am a", "primary", 1)
     assert scripted.asked() == [(0, "a")]
     assert scripted.counted("served") == 1
 
@@ -55,9 +55,9 @@ async def test_auto_tries_a_model_three_times_and_then_its_fallbacks(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [failing(500)])
     scripted.p.plays("b", [failing(404)])
-    text, served, _ = await scripted.ask(stream, request())
+    text, route, _ = await scripted.ask(stream, request())
     assert text == "I am c"
-    assert (served.model, served.step, served.attempts) == ("c", "fallback-2", 5)
+    assert (route.model, route.step, route.attempts) == ("c", "fallback-2", 5)
     # 0.5 s, doubled, and the whole jitter of a quarter.
     assert scripted.asked() == [(0, "a"), (0.75, "a"), (2, "a"), (2, "b"), (2, "c")]
 
@@ -68,8 +68,8 @@ async def test_usage_is_that_of_the_step_that_served(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [[start()], cut()])
     scripted.p.plays("b", answer("I am b", tokens=9))
-    _, served, usage = await scripted.ask(stream, request())
-    assert (served.model, usage.output_tokens) == ("b", 9)
+    _, route, usage = await scripted.ask(stream, request())
+    assert (route.model, usage.output_tokens) == ("b", 9)
 
 
 @both
@@ -100,8 +100,8 @@ async def test_a_refusal_ends_the_chain(stream):
 @in_no_time
 async def test_strict_never_looks_the_outer_model_up(stream):
     scripted = ScriptedEngine()
-    text, served, _ = await scripted.ask(stream, chain("b", model="nobody"))
-    assert (text, served.step) == ("I am b", "s1")
+    text, route, _ = await scripted.ask(stream, chain("b", model="nobody"))
+    assert (text, route.step) == ("I am b", "s1")
 
 
 @both
@@ -196,8 +196,8 @@ async def test_silence_is_not_tried_again(stream):
 async def test_a_step_has_its_timeout_until_first_content(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [[start()], FOREVER])
-    text, served, _ = await scripted.ask(stream, chain({"model": "a", "timeout_ms": 1500}, "b"))
-    assert (text, served.attempts) == ("I am b", 2)
+    text, route, _ = await scripted.ask(stream, chain({"model": "a", "timeout_ms": 1500}, "b"))
+    assert (text, route.attempts) == ("I am b", 2)
     assert scripted.asked() == [(0, "a"), (1.5, "b")]
     assert scripted.is_quiet()
 
@@ -261,8 +261,8 @@ async def test_a_model_that_cannot_carry_the_request_is_left_out(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [unsupported("n", "n: one only")])
     scripted.p.plays("b", [failing(503)])
-    text, served, _ = await scripted.ask(stream, chain("a", "b", "c"))
-    assert (text, served.attempts) == ("I am c", 2)
+    text, route, _ = await scripted.ask(stream, chain("a", "b", "c"))
+    assert (text, route.attempts) == ("I am c", 2)
     scripted.p.plays("c", [unsupported("n", "n: one only")])
     with pytest.raises(UpstreamError) as failed:
         await scripted.ask(stream, chain("a", "b", "c"))
@@ -323,8 +323,8 @@ async def test_an_empty_stream_is_a_broken_one(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [])
     scripted.p.plays("b", [[start()]])
-    _, served, _ = await scripted.ask(stream, chain("a", "b", "c"))
-    assert (served.model, served.attempts) == ("c", 3)
+    _, route, _ = await scripted.ask(stream, chain("a", "b", "c"))
+    assert (route.model, route.attempts) == ("c", 3)
 
 
 @pytest.mark.parametrize("at", [0.1, 0.6, 2.5])

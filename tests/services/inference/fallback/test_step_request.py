@@ -113,7 +113,7 @@ async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
     text, served, _ = await scripted.ask(stream, request())
     assert (text, served.step) == ("I am a", "primary")
     await scripted.ask(stream, request())
-    assert [call.without for _, call in scripted.p.calls] == [
+    assert [call.refused_fields for _, call in scripted.p.calls] == [
         frozenset(),
         {"temperature"},
         {"temperature", "top_p"},

@@ -192,3 +192,28 @@ async def test_a_worker_that_closes_holds_what_it_used(limits: FakeLimits) -> No
     assert (ask.closes, ask.holding) == (True, 7)
     with pytest.raises(GatewayError, match="stopping"):
         await worker.admit(_with(TEAM, requests_per_minute=1_000))
+
+
+async def test_calls_that_fail_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    limits = FakeLimits(limit=3, fails=True)
+    now_ms = NOW_MS
+    leaser = Leaser(limits, lambda: now_ms, tick_s=3_600, slot_lease_s=30)
+    key = Key(limits_pb2.SUBJECT_KIND_USER, "user_1", limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+
+    async def fail_in_the_background() -> None:
+        before = len(limits.calls)
+        leaser.allowance(key, 3).want(1)
+        leaser.note(key)
+        await until(lambda: len(limits.calls) > before)
+        await asyncio.sleep(0)
+
+    for _ in range(3):
+        await fail_in_the_background()
+    now_ms += 60_000
+    await fail_in_the_background()
+    lines = [line.__dict__ for line in caplog.records if "could not be leased" in line.message]
+    assert [(line["error"], line["failures"]) for line in lines] == [
+        ("no database", 1),
+        ("no database", 3),
+    ]
+    await leaser.close()

@@ -1,52 +1,88 @@
-from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
-from gateway.inference.v1.inference_pb2 import Event, GenerateResponse, Served, Start
-from services.inference.limits.usage import End, UsageMeter, tokens_of
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import (
+    CACHE_STATUS_HIT,
+    Choice,
+    Event,
+    GenerateResponse,
+    RouteInfo,
+    Start,
+)
+from services.inference.limits.usage import AnswerMeter, End, tokens_of
+from services.inference.usage.lines import UsedModel
+from services.inference.usage.spent import Spent
 
-START = Event(start=Start(served=Served(provider="openai", model="gpt")))
+START = Event(start=Start(route=RouteInfo(provider="openai", model="gpt")))
 TEXT = Event(text="a" * 100)  # about 36 tokens
+HELPER = UsedModel("eyes", "openai", "eyes", 100, 1_000)
+ESTIMATED = UsedModel("gpt", "openai", "", 50, 36)
 
 
-def _meter(*events: Event) -> UsageMeter:
-    meter = UsageMeter()
+def _meter(*events: Event) -> AnswerMeter:
+    meter = AnswerMeter()
     meter.add_events(events)
     return meter
 
 
-def test_all_tokens_of_an_answer_count() -> None:
-    helper = HelperUsage(input_tokens=100, output_tokens=1_000)
-    usage = Usage(
-        input_tokens=1,
-        output_tokens=20,
-        cache_creation_input_tokens=300,
-        cache_read_input_tokens=4_000,
-        helpers=[helper],
-    )
-    assert tokens_of(usage) == 5_421
+def _spent(*models: UsedModel, parts: tuple[UsedModel, ...] = ()) -> Spent:
+    spent = Spent()
+    if models:
+        spent.add(models, is_part=False)
+    spent.add(parts, is_part=True)
+    return spent
 
 
-def test_the_usage_of_a_complete_answer_is_its_providers() -> None:
-    usage = Usage(input_tokens=7, output_tokens=3)
-    early = Event(usage=Usage(input_tokens=7, output_tokens=1))
-    meter = _meter(START, early, TEXT, Event(usage=usage))
-    assert (meter.provider, meter.model) == ("openai", "gpt")
-    assert meter.usage(50, End.COMPLETE) == usage
-    whole = UsageMeter()
-    whole.add_answer(GenerateResponse(served=START.start.served, usage=usage))
-    assert whole.usage(50, End.COMPLETE) == usage
+def _model(read: int | None, wrote: int = 0) -> UsedModel:
+    return UsedModel("gpt", "openai", "gpt-5", read, wrote)
+
+
+def test_all_tokens_of_a_model_count() -> None:
+    used = UsedModel("gpt", "openai", "gpt-5", 1, 20, cached=4_000, cached_anew=300, reasoning=9)
+    assert tokens_of(used) == 4_321
+    assert tokens_of(_model(None)) == 0
+
+
+def test_what_is_recorded_counts() -> None:
+    broken = UsedModel("old", "openai", "old", 9, 2)
+    spent = _spent(_model(7, 3), broken, parts=(HELPER,))
+    assert _meter(START, TEXT).used(spent, 50, End.COMPLETE) == [_model(7, 3), broken, HELPER]
+    whole = AnswerMeter()
+    whole.add_answer(GenerateResponse(route=START.start.route))
+    assert whole.used(spent, 50, End.COMPLETE) == [_model(7, 3), broken, HELPER]
 
 
 def test_what_a_caller_that_left_was_sent_counts() -> None:
-    early = Event(usage=Usage(input_tokens=7, output_tokens=1))
     for end in (End.LEFT, End.FAILED):
-        assert _meter(START, early, TEXT).usage(50, end) == Usage(input_tokens=7, output_tokens=36)
-        assert _meter(START, TEXT).usage(50, end) == Usage(input_tokens=50, output_tokens=36)
+        assert _meter(START, TEXT).used(_spent(_model(7, 1)), 50, end) == [_model(7, 36)]
+        assert _meter(START, TEXT).used(_spent(_model(None)), 50, end) == [_model(50, 36)]
 
 
 def test_an_answer_without_usage_is_estimated() -> None:
     meter = _meter(START, TEXT, Event(thinking="b" * 100), Event(input="c" * 100))
-    assert meter.usage(50, End.COMPLETE) == Usage(input_tokens=50, output_tokens=108)
+    assert meter.used(_spent(_model(None)), 50, End.COMPLETE) == [_model(50, 108)]
+    whole = AnswerMeter()
+    choices = [Choice(blocks=[Block(text="a" * 100)]), Choice(blocks=[Block(text="b" * 100)])]
+    whole.add_answer(GenerateResponse(served=START.start.served, choices=choices))
+    assert whole.used(_spent(_model(None)), 50, End.COMPLETE) == [_model(50, 72)]
+
+
+def test_an_answer_that_goes_on_without_its_caller_is_estimated() -> None:
+    assert _meter(START, TEXT).used(_spent(parts=(HELPER,)), 50, End.LEFT) == [ESTIMATED, HELPER]
 
 
 def test_a_request_that_nobody_answered_costs_nothing() -> None:
-    assert _meter().usage(50, End.FAILED) == Usage()
-    assert _meter().usage(50, End.LEFT) == Usage(input_tokens=50)
+    for spent in (_spent(), _spent(_model(None))):
+        assert _meter().used(spent, 50, End.FAILED) == []
+    [left] = _meter().used(_spent(), 50, End.LEFT)
+    assert tokens_of(left) == 50
+
+
+def test_an_attempt_that_failed_and_was_billed_counts() -> None:
+    assert _meter().used(_spent(_model(9, 2)), 50, End.FAILED) == [_model(9, 2)]
+    assert _meter().used(_spent(parts=(HELPER,)), 50, End.FAILED) == [HELPER]
+
+
+def test_an_answer_from_the_cache_counts_nothing() -> None:
+    route = RouteInfo(provider="openai", model="gpt", cache=CACHE_STATUS_HIT)
+    meter = _meter(Event(start=Start(route=route)), TEXT)
+    for end in End:
+        assert meter.used(_spent(), 50, end) == []

@@ -135,8 +135,8 @@ def test_thoughts_beside_calls_go_with_them_again() -> None:
     present = [user("Look"), assistant(call("1")), user(result("1"))]
     shown = seen(request(user("Look"), thoughtful, user(result("1"))), context(*present)).request
     assert shown.messages[1] == thoughtful
-    without = seen(request(user(result("1"))), context(*present)).request
-    assert without.messages[1] == assistant(call("1"))
+    refused_fields = seen(request(user(result("1"))), context(*present)).request
+    assert refused_fields.messages[1] == assistant(call("1"))
 
 
 def test_media_bytes_are_restored_at_every_hash() -> None:

@@ -66,9 +66,9 @@ async def test_turn_is_dropped_when_the_conversation_cannot_be_built(
 @in_no_time
 async def test_answer_is_committed(stream: bool) -> None:
     scripted = ScriptedEngine()
-    text, served, _ = await scripted.ask(stream, request(system("Be"), user("Hi")))
+    text, route, _ = await scripted.ask(stream, request(system("Be"), user("Hi")))
     assert text == "I am a"
-    assert served.memory_truncated == 0
+    assert route.memory_truncated == 0
     assert committed(scripted) == [["I am a"]]
     (turn,) = scripted.memories.turns
     assert texts(turn.opening.messages) == ["Hi"]
@@ -269,7 +269,7 @@ async def test_turns_that_a_model_has_no_room_for_are_reported() -> None:
     asked = [request(user("Hi"), model="tiny") for _ in range(3)]
     _, whole, _ = await scripted.ask(False, asked[0])
     _, streamed, _ = await scripted.ask(True, asked[1])
-    counted = (await scripted.engine.count_tokens(asked[2])).served
+    counted = (await scripted.engine.count_tokens(asked[2])).route
     sent = len(scripted.p.calls[0][1].request.messages) - 1
     assert 0 < sent < 20
     assert [one.memory_truncated for one in (whole, streamed, counted)] == [50 - sent] * 3
@@ -286,10 +286,10 @@ async def test_each_model_of_a_chain_sees_what_it_has_room_for(stream: bool) -> 
         steps=[pb.FallbackStep(step_id=name, model=name) for name in ("tiny", "b")],
     )
     asked = request(user("Hi"), fallback=STRICT, fallback_config=config)
-    _, served, _ = await scripted.ask(stream, asked)
+    _, route, _ = await scripted.ask(stream, asked)
     tiny, large = (len(call.request.messages) for _, call in scripted.p.calls)
     assert tiny < large == 51
-    assert served.memory_truncated == 0
+    assert route.memory_truncated == 0
 
 
 @BOTH
@@ -319,10 +319,10 @@ async def test_a_model_that_would_miss_its_thoughts_does_not_think(
     called = [Block(thinking=Thinking(text="hm", signature="c2ln"))] if thoughtful else []
     present = [user("Look"), assistant(*called, call("1")), user(result("1"))]
     scripted.memories.context = lambda opened: TurnContext(messages=present)
-    _, served, _ = await scripted.ask(True, asked)
+    _, route, _ = await scripted.ask(True, asked)
     thinks = scripted.p.calls[0][1].request.HasField("thinking")
     assert thinks == (thoughtful or not signs)
-    assert list(served.dropped) == ([] if thinks else ["thinking"])
+    assert list(route.dropped) == ([] if thinks else ["thinking"])
     # Where the user has spoken again nothing is missed.
     scripted.memories.context = lambda opened: TurnContext(messages=[user("Hi")])
     other = request(user("Hi"))

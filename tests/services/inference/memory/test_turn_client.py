@@ -84,11 +84,11 @@ async def store(servicer: Servicer) -> AsyncIterator[TurnClient]:
             raise invalid_api_key()
         return Caller("u", "", accounts_pb2.PLAN_PERSONAL_FREE)
 
-    server = Server(identify, max_message=1 << 20)
+    server = Server(identify, max_message_bytes=1 << 20)
     server.add(memory_pb2_grpc.add_MemoryServiceServicer_to_server, servicer, "memory")
     port = server.listen("127.0.0.1:0")
     await server.start()
-    channel = open_channel(f"127.0.0.1:{port}", max_message=1 << 20)
+    channel = open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20)
     caller_key.set(KEY)
     yield TurnClient(channel)
     await channel.close()
@@ -182,7 +182,7 @@ async def test_waiting_for_a_turn_can_be_given_up(store: TurnClient, servicer: S
 
 
 async def test_no_service_is_reported_as_such(servicer: Servicer) -> None:
-    channel = open_channel("unix:/nonexistent/socket", max_message=1 << 20)
+    channel = open_channel("unix:/nonexistent/socket", max_message_bytes=1 << 20)
     caller_key.set(KEY)
     with pytest.raises(GatewayError) as refused:
         await TurnClient(channel).open(OPENING)

@@ -1,6 +1,7 @@
 """Costs of answers: published prices, computed by hand, and prices of the settings."""
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -10,7 +11,11 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import HelperUsage, Opaque, Usage
 from services.common.settings import Model, Price, Provider, SettingsError, parse
 from services.inference.pricing.costs import Costs
+from services.inference.providers.base import Target
 from services.inference.routing import Models
+from services.inference.usage.metering import Metering
+from services.inference.usage.records import cost_of_used
+from services.inference.usage.spent import Spent, spent
 
 MODEL = '[providers.openai]\n[[models]]\nname="m"\nprovider="openai"\nprice={{input={}}}'
 NOON_MS = 1_795_435_200_000  # 2026-11-23 12:00:00 UTC
@@ -160,14 +165,18 @@ def test_another_deployment_of_a_name_has_its_own_price() -> None:
     assert costs([model]).cost_of(usage, "azure", "fast", "gpt-4o") == 2_500_000
 
 
-def test_helpers_are_billed_by_tokens_or_by_time() -> None:
-    there = costs()
-    seen = HelperUsage(
-        task="describe_image", model="gpt-4o", provider="openai", input_tokens=100, output_tokens=10
-    )
-    heard = HelperUsage(task="transcribe_audio", model="whisper-1", provider="openai", seconds=60.0)
-    assert dollars(there.cost_of_helper(seen)) == Decimal("0.00035")
-    assert dollars(there.cost_of_helper(heard)) == Decimal("0.006")
+@pytest.mark.parametrize(
+    ("seconds", "tokens", "expected"),
+    [(60.0, 0, "0.006"), (math.inf, 0, "0"), (math.nan, 0, "0"), (60.0, 100, "0.00025")],
+)
+def test_recordings_are_billed_by_tokens_or_by_time(
+    seconds: float, tokens: int, expected: str
+) -> None:
+    spent.set(total := Spent())
+    model = "gpt-4o" if tokens else "whisper-1"
+    usage = HelperUsage(task="transcribe_audio", input_tokens=tokens, seconds=seconds)
+    Metering().add_transcript(Target(model, "openai", model), usage)
+    assert dollars(cost_of_used(total.parts[0], costs())) == Decimal(expected)
 
 
 @pytest.mark.parametrize("written", ["0.15", '"0.15"', "1.5e-1"])

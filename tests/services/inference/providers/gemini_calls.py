@@ -58,7 +58,7 @@ def call_of(
     *messages: Message,
     model: str = "gemini-3-flash-preview",
     dialect: int = OPENAI,
-    without: tuple[str, ...] = (),
+    refused_fields: tuple[str, ...] = (),
     efforts: tuple[str, ...] = (),
     **fields: Any,
 ) -> Call:
@@ -67,7 +67,7 @@ def call_of(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
     target = Target("m", "google", model, efforts=efforts)
-    return Call(with_named_fields(request), target, False, without=frozenset(without))
+    return Call(with_named_fields(request), target, False, refused_fields=frozenset(refused_fields))
 
 
 def body_of(call: Call, *, pass_stateful: bool = False, fetches_urls: bool = False) -> Any:

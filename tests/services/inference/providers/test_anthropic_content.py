@@ -339,7 +339,7 @@ def test_unsigned_servers_get_thinking_back_unsigned(signature: str) -> None:
         {"type": "thinking", "thinking": "x", "signature": ""},
         {"type": "text", "text": "b"},
     ]
-    call.without = frozenset({UNSIGNED_THINKING})
+    call.refused_fields = frozenset({UNSIGNED_THINKING})
     assert body_of(call, official=False)["messages"][1]["content"] == "b"
 
 

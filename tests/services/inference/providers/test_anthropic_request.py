@@ -411,5 +411,5 @@ def test_a_model_without_prefill_is_asked_to_go_on(dialect: int) -> None:
     assert asked["role"] == "user"
     learnt = call_of(says(USER, "a"), says(ASSISTANT, "Well,"), dialect=dialect)
     assert body_of(learnt)["messages"][-1]["role"] == "assistant"
-    learnt.without = frozenset({"prefill"})
+    learnt.refused_fields = frozenset({"prefill"})
     assert body_of(learnt)["messages"][-1] == asked

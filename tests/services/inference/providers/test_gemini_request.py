@@ -87,7 +87,7 @@ def test_fields_are_named_in_the_callers_own_words() -> None:
 
 
 def test_what_the_model_has_refused_is_left_out() -> None:
-    call = call_of(presence_penalty=1, temperature=1, without=("presence_penalty",))
+    call = call_of(presence_penalty=1, temperature=1, refused_fields=("presence_penalty",))
     assert config_of(call) == {"temperature": 1}
     assert dropped_of(call) == ["presence_penalty"]
 
@@ -263,7 +263,7 @@ def test_a_model_that_does_not_think_is_not_asked_to() -> None:
 
 
 def test_thinking_that_the_model_refused_is_left_out() -> None:
-    call = call_of(thinking=enabled(2048), dialect=ANTHROPIC, without=("thinking",))
+    call = call_of(thinking=enabled(2048), dialect=ANTHROPIC, refused_fields=("thinking",))
     assert config_of(call) == {}
     assert dropped_of(call) == ["thinking"]
 

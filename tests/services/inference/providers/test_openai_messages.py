@@ -61,7 +61,7 @@ def test_fields_of_messages_that_the_model_refused_are_left_out() -> None:
         says(USER, Block(tool_result=ToolResult(tool_use_id="c1"), extra=opaque({"x": 1}))),
     )
     call = call_of(*messages)
-    call.without = frozenset({"messages[].x"})
+    call.refused_fields = frozenset({"messages[].x"})
     body = body_of(call, known=False)
     assert [message.get("x") for message in body["messages"]] == [None] * 3
     assert body["messages"][1]["kept"] == 2
@@ -290,7 +290,7 @@ def test_the_first_call_is_marked_if_signatures_are_required() -> None:
     signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}}))
     for first, expected in ((use(), mark), (signed, {"google": 1})):
         call = call_of(says(USER, "a"), says(ASSISTANT, first, use()))
-        call.without = frozenset({"unsigned_calls"})
+        call.refused_fields = frozenset({"unsigned_calls"})
         made = body_of(call, known=False, newest=False)["messages"][1]["tool_calls"]
         assert made[0]["extra_content"] == expected
         assert "extra_content" not in made[1]
@@ -348,7 +348,7 @@ def test_fields_of_messages_that_a_model_refuses_are_left_out() -> None:
     extra = opaque({"reasoning_details": [1], "annotations": [2]})
     thought = Block(thinking=Thinking(text="hm", field="reasoning"))
     call = call_of(says(USER, "a"), says(ASSISTANT, thought, signed, extra=extra))
-    call.without = frozenset({"reasoning_details", "extra_content", "reasoning"})
+    call.refused_fields = frozenset({"reasoning_details", "extra_content", "reasoning"})
     message = body_of(call, known=False, newest=False)["messages"][1]
     assert message["annotations"] == [2] and "reasoning_details" not in message
     assert "reasoning" not in message and message["reasoning_content"] == "hm"
@@ -418,7 +418,7 @@ def test_openai_itself_gets_no_thinking_and_reports_it(dialect, path) -> None:
 
 def test_a_server_that_refuses_thoughts_gets_none() -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"))
-    call.without = frozenset({"reasoning_content"})
+    call.refused_fields = frozenset({"reasoning_content"})
     assert "reasoning_content" not in body_of(call, newest=False)["messages"][0]
     assert dropped_of(call) == ["messages[].reasoning_content"]
 

@@ -275,7 +275,7 @@ def test_ten_times_the_messages_are_ten_times_the_work() -> None:
 
 def test_what_a_model_has_refused_is_left_out_and_reported() -> None:
     call = call_of(temperature=0.5, seed=7)
-    call.without = frozenset({"temperature", "top_p"})
+    call.refused_fields = frozenset({"temperature", "top_p"})
     body = body_of(call)
     assert "temperature" not in body
     assert body["seed"] == 7
@@ -291,7 +291,7 @@ def test_what_a_model_has_refused_is_left_out_and_reported() -> None:
 )
 def test_a_limit_that_is_refused_goes_by_its_other_name(newest, refused, name) -> None:
     call = call_of(max_tokens=50)
-    call.without = frozenset({refused})
+    call.refused_fields = frozenset({refused})
     body = body_of(call, newest=newest)
     assert refused not in body
     assert body[name] == 50

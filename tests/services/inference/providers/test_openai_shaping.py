@@ -230,7 +230,7 @@ def test_a_model_is_not_sent_what_it_is_known_to_refuse() -> None:
 
 def test_of_a_limits_two_names_the_one_that_was_refused_counts() -> None:
     call = call_of(max_tokens=9)
-    call.without = frozenset({"max_completion_tokens"})
+    call.refused_fields = frozenset({"max_completion_tokens"})
     call = replace(call, target=replace(call.target, refuses=frozenset({"max_tokens"})))
     body = orjson.loads(build_request(call, Server("acme", False, False, False)))
     assert body["max_tokens"] == 9
@@ -241,7 +241,7 @@ def test_ids_of_tool_calls_have_the_length_that_a_server_wants() -> None:
     uses = (Block(tool_use=ToolUse(id=one, name="f", input="{}")) for one in ids)
     results = (Block(tool_result=ToolResult(tool_use_id=one)) for one in ids)
     call = call_of(says(USER, "a"), says(ASSISTANT, *uses), says(USER, *results))
-    call.without = frozenset({"long_ids"})
+    call.refused_fields = frozenset({"long_ids"})
     _, asked, *answered = body_of(call)["messages"]
     sent_ids = [one["id"] for one in asked["tool_calls"]]
     assert [one["tool_call_id"] for one in answered] == sent_ids

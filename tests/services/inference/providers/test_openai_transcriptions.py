@@ -6,7 +6,7 @@ import pytest
 
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.conversion.parts import Source
-from services.inference.providers.base import Heard
+from services.inference.providers.base import Transcript
 from services.inference.providers.openai.transcriptions import form, read_transcript
 
 SOUND = b"RIFF\r\n--b\r\nsound"
@@ -59,11 +59,14 @@ def test_a_name_that_would_break_the_form_is_refused():
 @pytest.mark.parametrize(
     ("answer", "heard"),
     [
-        ({"text": "Hi"}, Heard("Hi")),
-        ({"text": "", "usage": None}, Heard("")),
-        ({"text": "Hi", "usage": {"type": "duration", "seconds": 9}}, Heard("Hi", seconds=9.0)),
-        ({"text": "Hi", "usage": {"input_tokens": 3, "output_tokens": 2}}, Heard("Hi", 3, 2)),
-        ({"text": "Hi", "usage": {"input_tokens": "many"}}, Heard("Hi")),
+        ({"text": "Hi"}, Transcript("Hi")),
+        ({"text": "", "usage": None}, Transcript("")),
+        (
+            {"text": "Hi", "usage": {"type": "duration", "seconds": 9}},
+            Transcript("Hi", seconds=9.0),
+        ),
+        ({"text": "Hi", "usage": {"input_tokens": 3, "output_tokens": 2}}, Transcript("Hi", 3, 2)),
+        ({"text": "Hi", "usage": {"input_tokens": "many"}}, Transcript("Hi")),
     ],
 )
 def test_a_transcript_is_read(answer, heard):

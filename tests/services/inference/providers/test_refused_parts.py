@@ -27,7 +27,7 @@ GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 
 def without(call: Call, *names: str) -> Call:
-    return replace(call, without=frozenset(names))
+    return replace(call, refused_fields=frozenset(names))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ async def test_a_missing_key_moves_to_the_next_model() -> None:
         Model(name="echo", provider="play"),
     )
     answer = await there.generate(request())
-    assert (answer.served.provider, answer.served.attempts) == ("play", 2)
+    assert (answer.route.provider, answer.route.attempts) == ("play", 2)
 
 
 async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:

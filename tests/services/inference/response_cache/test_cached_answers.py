@@ -11,8 +11,8 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.authentication import Caller, caller
+from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.ids import Source
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.metrics import Metrics
@@ -72,7 +72,7 @@ class Harness:
             ResponseCache(enabled=True, **bounds),
             600,
             Metrics(CollectorRegistry()),
-            Source(monotonic=lambda: self.seconds),
+            Clock(monotonic=lambda: self.seconds),
         )
 
     async def stream(self, wanted=None) -> tuple[pb.CacheStatus.ValueType, str]:
@@ -81,7 +81,7 @@ class Harness:
         async with aclosing(batches):
             events = [event async for batch in batches for event in batch]
         await self.cache.drain()
-        return events[0].start.served.cache, text_of(events)
+        return events[0].start.route.cache, text_of(events)
 
     async def whole(self, text: str = "Hi") -> pb.GenerateResponse:
         wanted = request()
@@ -127,7 +127,7 @@ async def test_a_store_that_fails_fails_no_request(is_kept):
         await harness.stream()
     harness.store.fails = True
     assert await harness.stream() == (pb.CACHE_STATUS_MISS, "I am a")
-    assert (await harness.whole()).served.cache == pb.CACHE_STATUS_MISS
+    assert (await harness.whole()).route.cache == pb.CACHE_STATUS_MISS
     await harness.cache.drain()
 
 

@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
     Event,
     Finish,
     GenerateResponse,
-    Served,
+    RouteInfo,
     Start,
 )
 from services.inference.stream.accumulator import Accumulator, BrokenStream, events_of
@@ -106,9 +106,9 @@ def test_thinking_that_shows_none_of_itself_keeps_its_signature() -> None:
 
 
 def test_the_answer_has_start_fields_and_the_last_usage() -> None:
-    served = Served(model="fast", provider="p", step="primary", attempts=2)
+    route = RouteInfo(model="fast", provider="p", step="primary", attempts=2)
     answer = fold(
-        Event(start=Start(id="i", model="m", served=served, extra=opaque({"k": 1}))),
+        Event(start=Start(id="i", model="m", route=route, extra=opaque({"k": 1}))),
         Event(usage=Usage(input_tokens=7)),
         finish(),
         Event(usage=Usage(input_tokens=7, output_tokens=3)),
@@ -116,7 +116,7 @@ def test_the_answer_has_start_fields_and_the_last_usage() -> None:
     assert answer == GenerateResponse(
         id="i",
         model="m",
-        served=served,
+        route=route,
         extra=opaque({"k": 1}),
         usage=Usage(input_tokens=7, output_tokens=3),
         choices=[Choice(finish=END)],
@@ -347,7 +347,7 @@ responses = st.builds(
     model=texts,
     choices=st.lists(choices(), min_size=1, max_size=3),
     usage=st.none() | st.builds(Usage, input_tokens=st.integers(0, 9)),
-    served=st.none() | st.builds(Served, model=texts),
+    route=st.none() | st.builds(RouteInfo, model=texts),
     extra=st.none() | opaques,
 )
 
@@ -359,14 +359,14 @@ def test_a_whole_answer_survives_conversion_to_events(response: GenerateResponse
 
 WHOLE = Event(
     whole=GenerateResponse(
-        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), route=RouteInfo(model="fast")
     )
 )
 
 
 def test_a_whole_answer_stays_as_it_is() -> None:
     assert fold(WHOLE) == GenerateResponse(
-        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), route=RouteInfo(model="fast")
     )
 
 

@@ -34,12 +34,12 @@ def test_a_batch_is_serialized_as_its_message() -> None:
 
 
 async def test_another_process_receives_a_message() -> None:
-    server = Server(identify, max_message=1 << 20)
+    server = Server(identify, max_message_bytes=1 << 20)
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
     try:
-        async with open_channel(f"127.0.0.1:{port}", max_message=1 << 20) as channel:
+        async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
             stub = inference_pb2_grpc.InferenceServiceStub(channel)
             metadata = call_metadata("gw-" + "a" * 43, "req_1")
             call = stub.StreamGenerate(GenerateRequest(), metadata=metadata)

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.accounts.v1.usage_pb2 import UsageRecord
+from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, unavailable
-from services.common.ids import Source
 from services.common.settings import Price, Provider, Usage
 from services.inference.pricing.costs import Costs
 from services.inference.usage import recorder as module
@@ -74,7 +74,7 @@ def recorder(folder: Path, database: Database, **settings: Any) -> UsageRecorder
         return Costs(PROVIDERS, lambda name: None, lambda: NOW_MS)
 
     metrics = UsageMetrics(CollectorRegistry())
-    return UsageRecorder(folder, Usage(**settings), Source(), costs, database.send, metrics)
+    return UsageRecorder(folder, Usage(**settings), Clock(), costs, database.send, metrics)
 
 
 def dropped(there: UsageRecorder) -> float:

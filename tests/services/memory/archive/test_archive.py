@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.clock import Clock
 from services.common.database import migrate, open_engine, reading, writing
-from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
 from services.memory.archive import binary_quantization, bm25f, tables
@@ -69,7 +69,7 @@ class SingleMemoryArchive:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+        self.archive = Archive(engine, Clock(now=lambda: NOW_MS / 1000))
 
     async def add(self, *turns: ArchivedTurn, owner: str = OWNER, memory: str = MEMORY) -> None:
         async with writing(self.engine) as connection:
@@ -408,7 +408,7 @@ async def test_turns_without_vectors_are_listed_in_batches(
 async def test_other_process_sees_additions_and_removals(
     memory_archive: SingleMemoryArchive, engine: AsyncEngine
 ) -> None:
-    other = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+    other = Archive(engine, Clock(now=lambda: NOW_MS / 1000))
     await memory_archive.add(turn(1, "boat"), turn(2, "canary"))
     await memory_archive.embed({1: [0.0, 1.0], 2: [1.0, 0.0]})
     asked = QuestionVector(MODEL, [1.0, 0.0])

@@ -8,7 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.jobs.job_queue import JobKind
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock, turn
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import turn
 from tests.services.memory.job_worker import (
     MemoryWorker,
     facts_said,
@@ -30,7 +31,7 @@ WINDOWS = Windows(5, 5)
 
 async def test_archived_turns_get_vectors_of_the_embedding_model(engine: AsyncEngine) -> None:
     async with fake_inference(embed="e") as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(20)
         # Turns that were archived before there was a model for vectors are made up for.
         tasks.roles = tasks.roles.model_copy(update={"embed": ""})
@@ -60,7 +61,7 @@ async def test_replaced_turn_never_gets_the_old_vector(engine: AsyncEngine) -> N
 
     async with fake_inference(embed="e") as (fake, tasks):
         fake.act = when_rewritten
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.observer.next() == DONE
@@ -82,7 +83,7 @@ async def test_replaced_turn_never_gets_the_old_vector(engine: AsyncEngine) -> N
 async def test_embedding_is_given_up_when_the_model_keeps_failing(engine: AsyncEngine) -> None:
     async with fake_inference(embed="e") as (fake, tasks):
         fake.act = fails
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.observer.next() == DONE

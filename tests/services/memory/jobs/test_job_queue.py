@@ -11,7 +11,7 @@ from services.common.database import writing
 from services.common.instances import Instances
 from services.memory.jobs.job_queue import JobKind, JobLostError, JobQueue
 from services.memory.jobs.tables import jobs as table
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     PATIENCE_S,
     MemoryWorker,
@@ -30,11 +30,11 @@ class Shared:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.clock = Clock()
+        self.clock = ManualClock()
         self.queue = self.process()
 
     def process(self) -> JobQueue:
-        return JobQueue(self.engine, self.clock.source(), LEASE_S)
+        return JobQueue(self.engine, self.clock, LEASE_S)
 
     async def put(self, count: int = 1, after_s: float = 0) -> None:
         async with writing(self.engine) as connection:
@@ -116,7 +116,7 @@ async def test_the_oldest_that_is_due_comes_first(engine: AsyncEngine) -> None:
 async def test_a_job_is_held_for_as_long_as_it_is_worked_on(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = MemoryWorker(engine, Clock(), tasks, lease_s=0.1)
+        worker = MemoryWorker(engine, ManualClock(), tasks, lease_s=0.1)
         await worker.put(await worker.fill(10))
         async with worker.running_jobs():
             await fake.called.wait()
@@ -138,7 +138,7 @@ async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = noted
-        clock = Clock()
+        clock = ManualClock()
         worker = MemoryWorker(engine, clock, tasks, lease_s=0.1)
         other = MemoryWorker(engine, clock, tasks)
         record = await worker.fill(10)
@@ -156,11 +156,11 @@ async def test_jobs_of_a_process_that_died_are_free_at_once(
 ) -> None:
     shared = Shared(engine)
     await shared.put(2)
-    alive = Instances.enter(tmp_path, shared.clock.source())
-    theirs = JobQueue(engine, shared.clock.source(), LEASE_S, alive)
+    alive = Instances.enter(tmp_path)
+    theirs = JobQueue(engine, shared.clock, LEASE_S, alive)
     [kept] = await theirs.claim(1)
     dead = Instances(tmp_path, "dead", -1)
-    [lost] = await JobQueue(engine, shared.clock.source(), LEASE_S, dead).claim(1)
+    [lost] = await JobQueue(engine, shared.clock, LEASE_S, dead).claim(1)
     assert await shared.queue.claim(2) == []
     (tmp_path / "instances" / "dead").touch()
     await alive.bury()

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, unavailable
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     LEASE_S,
     MemoryWorker,
@@ -35,7 +35,7 @@ WINDOWS = Windows(5, 5)
 
 async def test_job_of_a_dead_process_is_run_by_another(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
-        clock = Clock()
+        clock = ManualClock()
         dead, worker = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         await dead.put(await dead.fill(10))
         assert len(await dead.stores.queue.claim(10)) == 1
@@ -50,7 +50,7 @@ async def test_job_of_a_dead_process_is_run_by_another(engine: AsyncEngine) -> N
 @ONE_DATABASE
 async def test_stopped_process_releases_its_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        clock = Clock()
+        clock = ManualClock()
         first, second = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         fake.act = hangs
         await first.put(await first.fill(10))
@@ -65,7 +65,7 @@ async def test_stopped_process_releases_its_jobs(engine: AsyncEngine) -> None:
 async def test_summaries_of_one_memory_run_in_order(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         await worker.put(await worker.fill(15))
         async with worker.running_jobs():
             assert await worker.observer.next() == FAILED
@@ -82,7 +82,7 @@ async def test_jobs_of_different_memories_run_concurrently(engine: AsyncEngine) 
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = slow_for_diaries
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         stuck = await worker.fill(14)
         other = await worker.fill(10, "other")
         await worker.put(stuck, Windows(5, 9))
@@ -111,7 +111,7 @@ async def test_number_of_running_jobs_is_bounded(engine: AsyncEngine) -> None:
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = counted
-        worker = MemoryWorker(engine, Clock(), tasks, at_once=2)
+        worker = MemoryWorker(engine, ManualClock(), tasks, at_once=2)
         for number in range(5):
             await worker.put(await worker.fill(10, f"diary {number}"))
         async with worker.running_jobs():
@@ -127,7 +127,7 @@ async def test_results_of_a_batch_are_committed_atomically(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -150,7 +150,7 @@ async def test_unavailable_database_is_raised_to_the_waiter(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -165,7 +165,7 @@ async def test_unavailable_database_is_raised_to_the_waiter(
 async def test_backlog_is_reported(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         await worker.put(await worker.fill(15))
         worker.clock.now_s += 7
         async with worker.running_jobs():

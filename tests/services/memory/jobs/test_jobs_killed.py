@@ -9,7 +9,7 @@ from pathlib import Path
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     LEASE_S,
     MemoryWorker,
@@ -24,15 +24,9 @@ _WORK = """
 import asyncio, sys
 from pathlib import Path
 from services.common.database import open_engine
-from services.common.ids import Source
 from services.common.settings import Storage
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import MemoryWorker
-
-class UniqueIdsClock(Clock):
-    def source(self):
-        # Ids are never used again, also not by another process.
-        return Source(now=lambda: self.now_s)
 
 class HangingTasks:
     can_embed = False
@@ -42,7 +36,7 @@ class HangingTasks:
         await asyncio.get_running_loop().create_future()
 
 async def main():
-    clock = UniqueIdsClock()
+    clock = ManualClock()
     clock.now_s += float(sys.argv[3])
     engine = open_engine(Storage(data_dir=Path(sys.argv[1])))
     worker = MemoryWorker(engine, clock, HangingTasks(), at_once=1)
@@ -74,7 +68,7 @@ async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path)
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     async with fake_inference(summarise="m") as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         process = await work(tmp_path, "hang", 0)
@@ -94,7 +88,7 @@ async def test_kills_leave_each_turn_summarised_and_archived_once(tmp_path: Path
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(5 * batches + 5)
         await worker.put(record)
         for life in range(4):

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     MemoryWorker,
     archived_turns,
@@ -38,7 +38,7 @@ async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) 
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         async with worker.running_jobs():
@@ -62,7 +62,7 @@ async def test_summary_is_retried_after_a_rewind_of_later_turns(engine: AsyncEng
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(12)
         await worker.put(record)
         async with worker.running_jobs():
@@ -77,7 +77,7 @@ async def test_summary_is_retried_after_a_rewind_of_later_turns(engine: AsyncEng
 
 async def test_rewind_withdraws_summaries_of_removed_turns(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         record = await worker.rewind_to(await worker.now(record), 14)
@@ -92,7 +92,7 @@ async def test_rewind_withdraws_summaries_of_removed_turns(engine: AsyncEngine) 
 
 async def test_deleted_memory_leaves_no_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m", embed="e") as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, WINDOWS, 0)

@@ -6,7 +6,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import writing
 from services.memory.jobs.summaries import NO_SUMMARY, Summary, SummaryStore
-from tests.services.memory.builders import Clock, MemoryProcess
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess
 from tests.services.memory.job_worker import summary_rows
 
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
@@ -15,9 +16,9 @@ ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 async def chain(
     engine: AsyncEngine, *lasts: int, degraded: tuple[int, ...] = ()
 ) -> tuple[SummaryStore, str]:
-    clock = Clock()
+    clock = ManualClock()
     record = await MemoryProcess(engine, clock).make()
-    summaries = SummaryStore(engine, clock.source())
+    summaries = SummaryStore(engine, clock)
     first = 1
     async with writing(engine) as connection:
         for last in lasts:

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     Act,
     MemoryWorker,
@@ -36,7 +36,7 @@ WINDOWS = Windows(5, 5)
 
 async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         async with worker.running_jobs():
             await worker.put(record)
@@ -57,7 +57,7 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 @ONE_DATABASE
 async def test_summary_extends_the_previous_one_by_new_turns(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]
@@ -71,7 +71,7 @@ async def test_summary_extends_the_previous_one_by_new_turns(engine: AsyncEngine
 @ONE_DATABASE
 async def test_without_a_model_no_summary_is_degraded(engine: AsyncEngine) -> None:
     async with fake_inference() as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     summary = await worker.stores.summaries.current(record.id)
@@ -100,7 +100,7 @@ async def test_summary_is_degraded_after_three_failures_then_redone(
         tasks,
     ):
         fake.act = act
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         async with worker.running_jobs():
@@ -128,7 +128,7 @@ async def test_summary_is_degraded_after_three_failures_then_redone(
 async def test_failed_job_is_not_retried_early(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         await worker.put(await worker.fill(10))
         async with worker.running_jobs():
             assert await worker.observer.next() == FAILED
@@ -140,7 +140,7 @@ async def test_failed_job_is_not_retried_early(engine: AsyncEngine) -> None:
 @ONE_DATABASE
 async def test_redone_summary_does_not_replace_a_later_good_one(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
@@ -169,7 +169,7 @@ async def test_next_summary_builds_on_one_redone_meanwhile(engine: AsyncEngine) 
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
         assert await worker.observer.next() == ("summary", "taken_over")

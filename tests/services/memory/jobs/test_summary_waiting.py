@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     MemoryWorker,
     archived_turns,
@@ -28,7 +28,7 @@ WINDOWS = Windows(5, 5)
 async def test_waiting_too_long_gives_a_summary_without_the_model(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 0.05)
         current = await worker.now(record)
@@ -48,7 +48,7 @@ async def test_late_model_answer_changes_nothing(engine: AsyncEngine) -> None:
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = late
-        clock = Clock()
+        clock = ManualClock()
         slow, waiting = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         record = await slow.fill(10)
         await slow.put(record)
@@ -74,7 +74,7 @@ async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine)
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_told
-        clock = Clock()
+        clock = ManualClock()
         first, second = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         record = await first.fill(10)
         await first.put(record)
@@ -89,7 +89,7 @@ async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine)
 
 async def test_concurrent_waiters_and_workers_make_one_summary(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        clock = Clock()
+        clock = ManualClock()
         workers = [MemoryWorker(engine, clock, tasks) for _ in range(3)]
         record = await workers[0].fill(20)
         async with workers[0].running_jobs(), workers[1].running_jobs(), workers[2].running_jobs():
@@ -107,7 +107,7 @@ async def test_concurrent_waiters_and_workers_make_one_summary(engine: AsyncEngi
 
 async def test_duplicate_job_is_put_once(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(16)
         await worker.put(record)
         await worker.put(record)
@@ -117,7 +117,7 @@ async def test_duplicate_job_is_put_once(engine: AsyncEngine) -> None:
 @ONE_DATABASE
 async def test_changed_windows_put_no_overlapping_summaries(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = MemoryWorker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(16)
         await worker.put(record, Windows(5, 6))
         await worker.put(record, Windows(5, 5))

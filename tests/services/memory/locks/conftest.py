@@ -11,17 +11,18 @@ from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
-from tests.services.memory.builders import Clock, MemoryProcess, count_all
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess, count_all
 from tests.services.memory.locks.lock_helpers import PATIENT, Start
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def start(storage: Storage, engine: AsyncEngine, clock: Clock) -> AsyncIterator[Start]:
+async def start(storage: Storage, engine: AsyncEngine, clock: ManualClock) -> AsyncIterator[Start]:
     """Start processes on one database; at the end nobody may have left anything."""
     processes: list[MemoryProcess] = []
 

@@ -11,12 +11,13 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
-from tests.services.memory.builders import Clock, MemoryProcess, count_all, turn, until_waiting
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
 from tests.services.memory.locks.lock_helpers import HASTY, LEASE_S, PATIENT, Room, Start, refusal
 
 
 async def test_claim_cannot_be_removed_during_a_commit(
-    ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
+    ours: MemoryProcess, theirs: MemoryProcess, clock: ManualClock, record: MemoryRecord
 ) -> None:
     room = Room(record)
     async with asyncio.TaskGroup() as tasks, ours.locks.write_lock(record) as lock:
@@ -51,7 +52,7 @@ async def test_waiter_for_a_deleted_memory_gets_conflict(
 async def test_claim_that_cannot_be_released_expires(
     ours: MemoryProcess,
     start: Start,
-    clock: Clock,
+    clock: ManualClock,
     record: MemoryRecord,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -15,7 +15,8 @@ from services.common.errors import GatewayError
 from services.memory.locks.lock_queue import WRITE, LockQueue, QueueKey
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
-from tests.services.memory.builders import Clock, MemoryProcess, count_all, turn, until_waiting
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
 from tests.services.memory.locks.lock_helpers import (
     HASTY,
     LEASE_S,
@@ -39,7 +40,11 @@ async def test_fences_only_grow(
 
 
 async def test_expired_holder_is_succeeded_and_cannot_commit(
-    ours: MemoryProcess, theirs: MemoryProcess, start: Start, clock: Clock, record: MemoryRecord
+    ours: MemoryProcess,
+    theirs: MemoryProcess,
+    start: Start,
+    clock: ManualClock,
+    record: MemoryRecord,
 ) -> None:
     async with ours.locks.write_lock(record) as dead:
         clock.now_s += LEASE_S - 0.001
@@ -65,7 +70,11 @@ async def test_expired_holder_is_succeeded_and_cannot_commit(
 
 
 async def test_expired_holder_does_not_release_its_successors_lock(
-    ours: MemoryProcess, theirs: MemoryProcess, start: Start, clock: Clock, record: MemoryRecord
+    ours: MemoryProcess,
+    theirs: MemoryProcess,
+    start: Start,
+    clock: ManualClock,
+    record: MemoryRecord,
 ) -> None:
     hasty = start(HASTY)
     async with AsyncExitStack() as successor:
@@ -77,13 +86,13 @@ async def test_expired_holder_does_not_release_its_successors_lock(
 
 
 async def test_expired_waiter_does_not_block_others(
-    ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
+    ours: MemoryProcess, theirs: MemoryProcess, clock: ManualClock, record: MemoryRecord
 ) -> None:
     room = Room(record)
     async with asyncio.TaskGroup() as tasks:
         async with ours.locks.write_lock(record):
             # A claim with no process behind it.
-            dead = LockQueue(ours.engine, clock.source(), LEASE_S)
+            dead = LockQueue(ours.engine, clock, LEASE_S)
             await dead.enter(QueueKey(record.id, WRITE, 1), record.owner_id, "claim_dead")
             tasks.create_task(room.write(theirs, "theirs"))
             await until_waiting(ours.engine, 3)
@@ -96,7 +105,7 @@ async def test_expired_waiter_does_not_block_others(
 
 
 async def test_expired_claims_are_removed(
-    ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
+    ours: MemoryProcess, theirs: MemoryProcess, clock: ManualClock, record: MemoryRecord
 ) -> None:
     async with ours.locks.write_lock(record), ours.locks.read_lock(record):
         clock.now_s += LEASE_S
@@ -106,13 +115,13 @@ async def test_expired_claims_are_removed(
 
 
 async def test_renewed_lock_outlives_its_lease(
-    start: Start, clock: Clock, record: MemoryRecord
+    start: Start, clock: ManualClock, record: MemoryRecord
 ) -> None:
     ours, hasty = start(RENEWING), start(HASTY)
     async with ours.locks.write_lock(record) as lock:
         for _ in range(4):
             clock.now_s += RENEWING.lease_s * 0.9
-            while await ends_of(hasty.engine) != [clock.now_ms + 50]:
+            while await ends_of(hasty.engine) != [clock.now_ms() + 50]:
                 pass
         refused = await refusal(hasty.locks.write_lock(record))
         assert refused.reason == errors_pb2.REASON_MEMORY_BUSY

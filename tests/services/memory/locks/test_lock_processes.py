@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.ids import Source
+from services.common.clock import Clock
 from services.common.instances import Instances
 from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
@@ -32,8 +32,8 @@ class Parent:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.repository = MemoryRepository(engine, Source())
-        self.locks = MemoryLocks(engine, Source(), LockLimits(wait_s=60))
+        self.repository = MemoryRepository(engine, Clock())
+        self.locks = MemoryLocks(engine, Clock(), LockLimits(wait_s=60))
 
     async def write(self, text: str) -> None:
         reserved = await self.repository.reserve(OWNER, NAME, QUOTA)
@@ -105,8 +105,8 @@ async def test_processes_that_are_killed_leave_the_memory_to_others(
 async def test_lock_of_killed_local_process_is_free_at_once(
     storage: Storage, parent: Parent
 ) -> None:
-    instances = Instances.enter(storage.data_dir, Source())
-    parent.locks = MemoryLocks(parent.engine, Source(), LockLimits(wait_s=10), instances)
+    instances = Instances.enter(storage.data_dir)
+    parent.locks = MemoryLocks(parent.engine, Clock(), LockLimits(wait_s=10), instances)
     async with lock_holder_process(storage, "held", LONG_LEASE_S, "hold") as held:
         assert held.stdout is not None
         assert await held.stdout.readline() == b"held\n"

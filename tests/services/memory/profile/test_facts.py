@@ -22,7 +22,7 @@ from services.memory.profile.facts import (
     profile_text,
 )
 from services.memory.profile.tables import facts as table
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 
 HOME = ("home", "place")
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
@@ -33,8 +33,8 @@ class Profile:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.clock = Clock()
-        self.facts = FactStore(engine, self.clock.source())
+        self.clock = ManualClock()
+        self.facts = FactStore(engine)
 
     async def say(
         self,
@@ -45,7 +45,7 @@ class Profile:
         at_s: float | None = None,
     ) -> None:
         self.clock.now_s += 1
-        at_ms = self.clock.now_ms if at_s is None else int(at_s * 1000)
+        at_ms = self.clock.now_ms() if at_s is None else int(at_s * 1000)
         async with writing(self.engine) as connection:
             source = FactSource(*said_in) if said_in else None
             await self.facts.put(
@@ -97,7 +97,7 @@ async def test_a_fact_that_another_turn_says_too_stays(engine: AsyncEngine) -> N
     [fact] = await profile.facts.of("ada")
     assert fact.sources == (FactSource("m2", 9),)
     # It is as old as what still says it.
-    assert fact.updated_at_ms == profile.clock.now_ms - 1000
+    assert fact.updated_at_ms == profile.clock.now_ms() - 1000
 
 
 @ONE_DATABASE

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.responses.response_server import ResponseProcess, response_process
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def service(engine: AsyncEngine, clock: Clock) -> AsyncIterator[ResponseProcess]:
+async def service(engine: AsyncEngine, clock: ManualClock) -> AsyncIterator[ResponseProcess]:
     async with response_process(engine, clock) as process:
         yield process

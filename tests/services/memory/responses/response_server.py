@@ -27,7 +27,7 @@ from services.memory.responses.servicer import SERVICE_NAME, ResponseServicer
 from services.memory.responses.tables import contents, responses
 from services.memory.storage.tables import owners
 from tests.disks import Disk
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 
 DAY_S = 86_400
 LIMITS = ResponseLimits(
@@ -157,15 +157,15 @@ async def _identify(key: str) -> Caller:
 
 @asynccontextmanager
 async def response_process(
-    engine: AsyncEngine, clock: Clock, **limits: Any
+    engine: AsyncEngine, clock: ManualClock, **limits: Any
 ) -> AsyncIterator[ResponseProcess]:
     """Serve stored responses in a database as one process does."""
-    repository = ResponseRepository(engine, clock.source(), replace(LIMITS, **limits))
+    repository = ResponseRepository(engine, clock, replace(LIMITS, **limits))
     runs = ResponseRuns(repository)
-    conversations = ConversationReader(engine, clock.source(), repository.limits)
+    conversations = ConversationReader(engine, clock, repository.limits)
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)
-    server = Server(_identify, max_message=16 << 20)
+    server = Server(_identify, max_message_bytes=16 << 20)
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
         ResponseServicer(repository, runs, conversations, storage, disk.reserve),

@@ -11,7 +11,7 @@ from services.common.errors import GatewayError
 from services.common.instances import Instances
 from services.memory.responses.records import RUN_BYTES
 from services.memory.responses.repository import ResponseRepository
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.responses.response_server import (
     LIMITS,
     STORAGE,
@@ -28,7 +28,7 @@ from tests.waiting import until
 
 
 @pytest.fixture
-async def other(engine: AsyncEngine, clock: Clock) -> AsyncIterator[ResponseProcess]:
+async def other(engine: AsyncEngine, clock: ManualClock) -> AsyncIterator[ResponseProcess]:
     """Return another process on the same database."""
     async with response_process(engine, clock) as process:
         yield process
@@ -75,7 +75,7 @@ async def test_a_run_that_closes_early_is_interrupted(service: ResponseProcess) 
         assert await service.state("r1") == "interrupted"
 
 
-async def test_cancelling_ends_a_run_at_once(engine: AsyncEngine, clock: Clock) -> None:
+async def test_cancelling_ends_a_run_at_once(engine: AsyncEngine, clock: ManualClock) -> None:
     # Its lease is renewed later than any test waits.
     async with response_process(engine, clock, lease_s=1_000) as service:
         async with service.running("r1") as run:
@@ -88,7 +88,7 @@ async def test_cancelling_ends_a_run_at_once(engine: AsyncEngine, clock: Clock) 
 
 
 async def test_another_process_cancels_a_run(
-    engine: AsyncEngine, clock: Clock, other: ResponseProcess
+    engine: AsyncEngine, clock: ManualClock, other: ResponseProcess
 ) -> None:
     async with response_process(engine, clock, lease_s=0.05) as service:
         async with service.running("r1") as run:
@@ -116,7 +116,7 @@ async def test_an_ended_response_is_not_cancelled(service: ResponseProcess) -> N
 
 
 async def test_a_run_whose_lease_has_expired_is_interrupted(
-    service: ResponseProcess, other: ResponseProcess, clock: Clock, engine: AsyncEngine
+    service: ResponseProcess, other: ResponseProcess, clock: ManualClock, engine: AsyncEngine
 ) -> None:
     async with service.running("r1") as run, service.running("r2"):
         clock.now_s += LIMITS.lease_s - 1
@@ -133,7 +133,7 @@ async def test_a_run_whose_lease_has_expired_is_interrupted(
 
 
 async def test_what_comes_after_an_interruption_is_not_stored(
-    service: ResponseProcess, other: ResponseProcess, clock: Clock
+    service: ResponseProcess, other: ResponseProcess, clock: ManualClock
 ) -> None:
     async with service.running("r1") as run:
         clock.now_s += LIMITS.lease_s
@@ -145,12 +145,11 @@ async def test_what_comes_after_an_interruption_is_not_stored(
 
 
 async def test_runs_of_a_dead_process_are_interrupted(
-    engine: AsyncEngine, clock: Clock, service: ResponseProcess, tmp_path: Path
+    engine: AsyncEngine, clock: ManualClock, service: ResponseProcess, tmp_path: Path
 ) -> None:
-    source = clock.source()
-    alive = Instances.enter(tmp_path, source)
+    alive = Instances.enter(tmp_path)
     for name, instances in (("r1", alive), ("r2", Instances(tmp_path, "dead", -1))):
-        one = ResponseRepository(engine, source, LIMITS, instances)
+        one = ResponseRepository(engine, clock, LIMITS, instances)
         await one.create_held("ada", STORAGE, response(name))
     for note in alive.on_death:
         await note("dead")
@@ -209,7 +208,7 @@ async def test_a_run_cannot_be_continued_before_its_end(service: ResponseProcess
 
 
 async def test_a_run_does_not_expire(
-    engine: AsyncEngine, clock: Clock, service: ResponseProcess
+    engine: AsyncEngine, clock: ManualClock, service: ResponseProcess
 ) -> None:
     async with response_process(engine, clock, ttl_s=1, lease_s=100) as short:
         async with short.running("r1") as run:

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import responses_pb2 as pb
 from services.common.errors import GatewayError
-from tests.services.memory.builders import Clock
+from tests.manual_clock import ManualClock
 from tests.services.memory.responses.response_server import (
     DAY_S,
     LIMITS,
@@ -32,7 +32,9 @@ async def refusal(service: ResponseProcess, method: str, user: str = "ada", **fi
     return raised.value.code
 
 
-async def test_a_response_is_read_as_it_was_stored(service: ResponseProcess, clock: Clock) -> None:
+async def test_a_response_is_read_as_it_was_stored(
+    service: ResponseProcess, clock: ManualClock
+) -> None:
     stored = content("m1", "m2", body='{"id": "r1"}', events=b"data")
     new = pb.NewResponse(id="r1", input=items("i1"), content=stored)
     await service.call("CreateResponse", response=new)
@@ -40,8 +42,8 @@ async def test_a_response_is_read_as_it_was_stored(service: ResponseProcess, clo
     assert found == pb.StoredResponse(
         id="r1",
         state=pb.StoredResponse.STATE_ENDED,
-        created_at_ms=clock.now_ms,
-        expires_at_ms=clock.now_ms + int(LIMITS.ttl_s * 1000),
+        created_at_ms=clock.now_ms(),
+        expires_at_ms=clock.now_ms() + int(LIMITS.ttl_s * 1000),
         content=stored,
     )
     found.content.events = b""
@@ -120,7 +122,7 @@ async def test_a_deleted_response_is_gone_and_freed(
 
 
 async def test_a_response_expires(
-    service: ResponseProcess, engine: AsyncEngine, clock: Clock
+    service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     await service.create("r1")
     clock.now_s += LIMITS.ttl_s - 1
@@ -136,7 +138,7 @@ async def test_a_response_expires(
 
 
 async def test_expired_responses_are_deleted_in_batches(
-    service: ResponseProcess, engine: AsyncEngine, clock: Clock
+    service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     for number in range(5):
         await service.create(f"r{number}", user=f"user{number % 2}")
@@ -186,7 +188,7 @@ async def test_impossible_ids_are_absent(service: ResponseProcess, name: str) ->
         assert await refusal(service, method, id=name) == "not_found"
 
 
-async def test_one_response_is_bounded_in_size(engine: AsyncEngine, clock: Clock) -> None:
+async def test_one_response_is_bounded_in_size(engine: AsyncEngine, clock: ManualClock) -> None:
     async with response_process(engine, clock, max_bytes=10_000) as service:
         await service.create("r1", body="x" * 9_000)
         with pytest.raises(GatewayError) as raised:
@@ -305,7 +307,7 @@ async def test_a_conversation_is_bounded_in_bytes(service: ResponseProcess) -> N
 
 
 async def test_a_conversation_lives_as_long_as_its_last_response(
-    service: ResponseProcess, clock: Clock
+    service: ResponseProcess, clock: ManualClock
 ) -> None:
     await service.create("r0")
     previous = "r0"
@@ -319,7 +321,9 @@ async def test_a_conversation_lives_as_long_as_its_last_response(
     assert await service.repository.delete_expired(100) == LIMITS.max_conversation
 
 
-async def test_output_items_are_found_by_their_ids(service: ResponseProcess, clock: Clock) -> None:
+async def test_output_items_are_found_by_their_ids(
+    service: ResponseProcess, clock: ManualClock
+) -> None:
     await service.create("r1", sent=["sent"])
     await service.create("r2")
     found = await service.call("FindItems", ids=["out-r2", "out-r1", "out-r2"])
@@ -348,7 +352,7 @@ async def test_items_of_many_responses_are_found(service: ResponseProcess) -> No
 
 
 async def test_many_calls_at_once_are_all_counted(
-    service: ResponseProcess, engine: AsyncEngine, clock: Clock
+    service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     async with response_process(engine, clock) as other:
         await service.create("first")

@@ -6,20 +6,20 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.memory.storage.tables import claims
+from tests.manual_clock import ManualClock
 from tests.services.memory.builders import (
-    Clock,
     MemoryProcess,
     count_all,
 )
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def memory(engine: AsyncEngine, clock: Clock) -> AsyncIterator[MemoryProcess]:
+async def memory(engine: AsyncEngine, clock: ManualClock) -> AsyncIterator[MemoryProcess]:
     process = MemoryProcess(engine, clock)
     yield process
     await process.locks.close()

@@ -10,9 +10,9 @@ from services.common.database import reading
 from services.common.errors import GatewayError
 from services.memory.storage.tables import memories, owners, parts
 from services.memory.transcript.messages import message_key
+from tests.manual_clock import ManualClock
 from tests.services.memory.builders import (
     QUOTA,
-    Clock,
     MemoryProcess,
     assistant,
     call,
@@ -38,7 +38,7 @@ async def test_find_does_not_create_a_memory(memory: MemoryProcess) -> None:
 
 
 async def test_a_memory_is_there_for_others_from_its_first_turn_on(
-    memory: MemoryProcess, clock: Clock
+    memory: MemoryProcess, clock: ManualClock
 ) -> None:
     reserved = await memory.repository.reserve("ada", "diary", QUOTA)
     assert await memory.repository.find("ada", "diary") is None
@@ -47,23 +47,23 @@ async def test_a_memory_is_there_for_others_from_its_first_turn_on(
     clock.now_s += 5
     await memory.add(reserved, turn(1, 0, "hello", "hi"))
     found = await memory.repository.find("ada", "diary")
-    assert found == replace(reserved, updated_at_ms=clock.now_ms, turns=1, messages=2)
+    assert found == replace(reserved, updated_at_ms=clock.now_ms(), turns=1, messages=2)
     assert await memory.repository.page("ada", 10) == ([found], "")
 
 
 async def test_every_commit_moves_the_time_of_last_use_and_never_back(
-    memory: MemoryProcess, clock: Clock
+    memory: MemoryProcess, clock: ManualClock
 ) -> None:
     record = await memory.make()
     clock.now_s += 1
     record = await memory.add(record, turn(2, 2, "more", "yes"))
-    assert record.updated_at_ms == clock.now_ms
+    assert record.updated_at_ms == clock.now_ms()
     clock.now_s += 1
     record, _ = await memory.rewind(record, 2)
-    assert record.updated_at_ms == clock.now_ms
+    assert record.updated_at_ms == clock.now_ms()
     clock.now_s -= 60
     record = await memory.add(record, turn(2, 2, "again", "yes"))
-    assert record.updated_at_ms == clock.now_ms + 60_000
+    assert record.updated_at_ms == clock.now_ms() + 60_000
     assert await memory.repository.current(record) == record
 
 
@@ -122,7 +122,9 @@ async def test_turn_of_message_finds_each_message(memory: MemoryProcess) -> None
     assert found[5] == found[2]
 
 
-async def test_continued_turn_writes_only_new_messages(memory: MemoryProcess, clock: Clock) -> None:
+async def test_continued_turn_writes_only_new_messages(
+    memory: MemoryProcess, clock: ManualClock
+) -> None:
     record = await memory.repository.reserve("ada", "diary", QUOTA)
     messages = [user("look around")]
     for step in range(20):
@@ -205,7 +207,9 @@ async def test_a_commit_that_fails_leaves_nothing(memory: MemoryProcess) -> None
     assert await memory.said(record) == ["hello", "hi"]
 
 
-async def test_what_another_process_wrote_is_read(memory: MemoryProcess, clock: Clock) -> None:
+async def test_what_another_process_wrote_is_read(
+    memory: MemoryProcess, clock: ManualClock
+) -> None:
     record = await memory.make()
     other = MemoryProcess(memory.engine, clock)
     assert await other.repository.find("ada", "diary") == record
@@ -213,7 +217,7 @@ async def test_what_another_process_wrote_is_read(memory: MemoryProcess, clock: 
 
 
 async def test_memories_are_listed_in_pages_the_one_used_last_first(
-    memory: MemoryProcess, clock: Clock
+    memory: MemoryProcess, clock: ManualClock
 ) -> None:
     made = []
     for number in range(5):

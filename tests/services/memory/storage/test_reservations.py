@@ -13,24 +13,25 @@ from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import memories, owners
-from tests.services.memory.builders import QUOTA, Clock, MemoryProcess, count_all, rows_of, turn
+from tests.manual_clock import ManualClock
+from tests.services.memory.builders import QUOTA, MemoryProcess, count_all, rows_of, turn
 
 GRACE_S = 60
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def memory(engine: AsyncEngine, clock: Clock) -> MemoryProcess:
+def memory(engine: AsyncEngine, clock: ManualClock) -> MemoryProcess:
     return MemoryProcess(engine, clock)
 
 
 @pytest.fixture
 async def other(
-    storage: Storage, memory: MemoryProcess, clock: Clock
+    storage: Storage, memory: MemoryProcess, clock: ManualClock
 ) -> AsyncIterator[MemoryProcess]:
     """Another process on the same database."""
     engine = open_engine(storage)
@@ -133,7 +134,7 @@ async def test_deleting_makes_room_at_once(memory: MemoryProcess) -> None:
 
 
 async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
-    memory: MemoryProcess, clock: Clock
+    memory: MemoryProcess, clock: ManualClock
 ) -> None:
     used = await memory.make("used")
     emptied, _ = await memory.rewind(await memory.make("emptied"), 0)
@@ -158,12 +159,12 @@ async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
     assert await count_all(memory.engine, memories) == 4
 
 
-def shared_now(record: MemoryRecord, clock: Clock) -> MemoryRecord:
-    record.updated_at_ms = clock.now_ms
+def shared_now(record: MemoryRecord, clock: ManualClock) -> MemoryRecord:
+    record.updated_at_ms = clock.now_ms()
     return record
 
 
-async def test_a_dead_holder_keeps_nothing(memory: MemoryProcess, clock: Clock) -> None:
+async def test_a_dead_holder_keeps_nothing(memory: MemoryProcess, clock: ManualClock) -> None:
     record = await memory.repository.reserve("ada", "diary", QUOTA)
     async with memory.locks.write_lock(record), memory.locks.read_lock(record):
         clock.now_s += GRACE_S

@@ -56,7 +56,7 @@ def thought(item: Json) -> Block:
 def call_of(
     *messages: Message,
     stream: bool = False,
-    without: frozenset[str] = frozenset(),
+    refused_fields: frozenset[str] = frozenset(),
     thinks: bool | None = False,
     takes_passthrough: bool = False,
     dialect: Dialect.ValueType = RESPONSES,
@@ -70,7 +70,7 @@ def call_of(
         **fields,
     )
     target = Target("m", "acme", "gpt-1", thinks=thinks)
-    return Call(request, target, stream, [], takes_passthrough, without)
+    return Call(request, target, stream, [], takes_passthrough, refused_fields)
 
 
 def body_of(

@@ -172,7 +172,7 @@ async def test_a_doubted_reasoning_item_is_left_out(gateway: Gateway) -> None:
     turns = [says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c")]
     found = await gateway.ask(request("openai/echo", *turns))
     assert said(found) == 'Sandbox echo: you said "c".'
-    assert found.served.attempts == 2
+    assert found.route.attempts == 2
     assert [item["type"] for item in gateway.sent["input"]] == ["message"] * 3
 
 
@@ -260,9 +260,9 @@ async def test_a_model_that_is_not_there_is_no_missing_endpoint(gateway: Gateway
 
 async def test_refused_fields_are_learnt_and_named(gateway: Gateway) -> None:
     first = await gateway.ask(request("o/echo", temperature=0.5))
-    assert (first.served.attempts, list(first.served.dropped)) == (2, ["temperature"])
+    assert (first.route.attempts, list(first.route.dropped)) == (2, ["temperature"])
     again = await gateway.ask(request("o/echo", temperature=0.5))
-    assert (again.served.attempts, list(again.served.dropped)) == (1, ["temperature"])
+    assert (again.route.attempts, list(again.route.dropped)) == (1, ["temperature"])
 
 
 async def test_the_provider_searches_the_web_itself(gateway: Gateway) -> None:
@@ -291,13 +291,13 @@ async def test_a_conversation_is_translated_for_others(gateway: Gateway, model: 
     assert [kind for kind in kinds(first) if kind != "redacted_thinking"] == [
         *("thinking", "text", "tool_use")
     ]
-    assert {"extra.truncation", "extra.prompt_cache_key"} <= set(first.served.dropped)
+    assert {"extra.truncation", "extra.prompt_cache_key"} <= set(first.route.dropped)
     turns = next_turn(first, "sunny")
     second = await gateway.ask(request(model, says(SYSTEM, "Be brief."), asked, *turns, **fields))
     assert 'The tool answered "sunny".' in said(second)
     thoughts = first.choices[0].blocks[0].thinking.text
     # OpenAI's own chat completions know no thoughts of earlier turns.
-    is_left_out = "messages[].blocks[].thinking" in second.served.dropped
+    is_left_out = "messages[].blocks[].thinking" in second.route.dropped
     assert is_left_out == (model == "chat/echo")
     assert (orjson.dumps(thoughts)[1:-1] in orjson.dumps(gateway.sent)) != is_left_out
 

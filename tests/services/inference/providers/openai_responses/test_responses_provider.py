@@ -201,14 +201,14 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
         await events_from(provider(here), call_of(thinks=None))
     assert new_refusal(raised.value, frozenset()) == ENCRYPTED_REASONING
     with pytest.raises(UpstreamError):
-        await events_from(provider(here), call_of(without=frozenset({ENCRYPTED_REASONING})))
+        await events_from(provider(here), call_of(refused_fields=frozenset({ENCRYPTED_REASONING})))
     first, second = (orjson.loads(request.body) for request in here.server.requests)
     assert first["include"] == ["reasoning.encrypted_content"]
     assert "include" not in second
 
 
 @pytest.mark.parametrize(
-    ("fields", "without", "goes"),
+    ("fields", "refused_fields", "goes"),
     [
         ({}, frozenset(), True),
         ({}, frozenset({"temperature"}), True),
@@ -223,13 +223,13 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
     ],
 )
 async def test_a_conversation_goes_as_it_is_unless_it_names_state(
-    here: ScriptedUpstream, fields: dict[str, object], without: frozenset[str], goes: bool
+    here: ScriptedUpstream, fields: dict[str, object], refused_fields: frozenset[str], goes: bool
 ) -> None:
     given = {"input": "hi", **fields}
     lazy = LazyRequest(
         GenerateRequest(dialect=DIALECT_RESPONSES), given, lambda _: None, size=1, only_maker=True
     )
-    assert provider(here).takes_lazy(lazy, without) == goes
+    assert provider(here).takes_lazy(lazy, refused_fields) == goes
 
 
 async def test_documents_may_be_fetched_as_images_are(here: ScriptedUpstream) -> None:

@@ -169,7 +169,7 @@ def test_what_responses_have_nothing_for_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "gone", "dropped"),
+    ("refused_fields", "gone", "dropped"),
     [
         ("temperature", "temperature", "temperature"),
         ("reasoning", "reasoning", "thinking.effort"),
@@ -178,14 +178,16 @@ def test_what_responses_have_nothing_for_is_named() -> None:
         ("parallel_tool_calls", "parallel_tool_calls", "tool_choice.disable_parallel_tool_use"),
     ],
 )
-def test_refused_fields_are_left_out_and_named(without: str, gone: str, dropped: str) -> None:
+def test_refused_fields_are_left_out_and_named(
+    refused_fields: str, gone: str, dropped: str
+) -> None:
     call = call_of(
         temperature=0.5,
         thinking=ThinkingConfig(effort="low"),
         tools=[F],
         tool_choice=ToolChoice(mode=ToolChoice.MODE_AUTO, disable_parallel_tool_use=True),
         extra=opaque({"truncation": "auto", "text": {"verbosity": "low"}}),
-        without=frozenset({without}),
+        refused_fields=frozenset({refused_fields}),
     )
     body = body_of(call)
     assert gone not in body
@@ -197,7 +199,7 @@ def test_refused_parts_of_a_field_leave_the_rest() -> None:
     include = [ENCRYPTED, "web_search_call.results"]
     call = call_of(
         thinks=None,
-        without=frozenset({"verbosity", ENCRYPTED_REASONING}),
+        refused_fields=frozenset({"verbosity", ENCRYPTED_REASONING}),
         extra=opaque({"text": {"verbosity": "low"}, "include": include}),
     )
     body = body_of(call)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from facade.dialects.paths import CallerPaths
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import Served
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
@@ -25,7 +25,7 @@ _CACHE_WORDS = {
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
+def route_headers(route: RouteInfo, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
     `x-gateway-deployment` is there where the model has several, `x-gateway-cache` where the gateway
@@ -40,34 +40,34 @@ def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     percent-encoded. Dropped fields are listed as far as they fit.
 
     Args:
-        served: the service's `Served`.
+        route: the service's `RouteInfo`.
         paths: translates canonical field paths into the caller's; None if they are the same.
     """
     headers = {
-        "x-gateway-model": _safe(served.model[:MAX_NAME]),
-        "x-gateway-provider": _safe(served.provider[:MAX_NAME]),
-        "x-gateway-step": _safe(served.step[:MAX_NAME]),
-        "x-gateway-attempts": str(served.attempts),
+        "x-gateway-model": _safe(route.model[:MAX_NAME]),
+        "x-gateway-provider": _safe(route.provider[:MAX_NAME]),
+        "x-gateway-step": _safe(route.step[:MAX_NAME]),
+        "x-gateway-attempts": str(route.attempts),
     }
-    if deployment := served.deployment:
+    if deployment := route.deployment:
         headers["x-gateway-deployment"] = _safe(deployment[:MAX_NAME])
-    if status := served.cache:
+    if status := route.cache:
         headers["x-gateway-cache"] = _CACHE_WORDS[status]
         if status == inference_pb2.CACHE_STATUS_HIT:
-            headers["age"] = str(served.cache_age_s)
-    if served.dropped:
+            headers["age"] = str(route.cache_age_s)
+    if route.dropped:
         headers["x-gateway-dropped"] = _listed(
-            served.dropped if paths is None else paths.dropped(served.dropped)
+            route.dropped if paths is None else paths.dropped(route.dropped)
         )
-    if served.adapted:
+    if route.adapted:
         headers["x-gateway-adapted"] = _listed(
-            served.adapted if paths is None else paths.adapted(served.adapted)
+            route.adapted if paths is None else paths.adapted(route.adapted)
         )
-    if served.memory_truncated:
-        headers["x-memory-truncated"] = str(served.memory_truncated)
-    if upstream_id := served.upstream_request_id:
+    if route.memory_truncated:
+        headers["x-memory-truncated"] = str(route.memory_truncated)
+    if upstream_id := route.upstream_request_id:
         headers[UPSTREAM_REQUEST_ID] = upstream_id
-    if told := served.headers:
+    if told := route.headers:
         headers.update(told)
     return headers
 

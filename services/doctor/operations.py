@@ -1,0 +1,94 @@
+"""Checks of administration, limits, records of usage, and telemetry."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from services.accounts.admin.admin_keys import configured_hashes
+from services.common.settings import Admin, Limits, Settings, SettingsError, Telemetry
+from services.common.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
+from services.doctor.findings import Finding, failure, ok, warning
+from services.inference.usage.journal import FOLDER, SUFFIX
+
+_TIMEOUT_S = 5.0
+# Calls that renew a lease of slots may fail so many times before it ends.
+_CALLS_A_LEASE = 3
+_MIB = 1 << 20
+
+
+def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
+    """Check the admin keys that the settings name."""
+    try:
+        keys = configured_hashes(settings, environ)
+    except SettingsError as error:
+        advice = "put an admin key there (`gateway admin-key make`), or take the setting out"
+        return failure("admin key", f"{error}: the gateway does not start", advice)
+    if not keys:
+        return ok("admin key", "none in the settings; those of `gateway admin-key create` count")
+    return ok("admin key", ", ".join(keys))
+
+
+def limits(settings: Limits) -> Finding:
+    """Check that slots of requests under way are renewed before their leases end."""
+    every_s, lease_s = settings.lease_every_s, settings.slot_lease_s
+    text = f"slots are leased for {lease_s:g} s, and renewed every {every_s:g} s"
+    if _CALLS_A_LEASE * every_s > lease_s:
+        return warning(
+            "limits",
+            f"{text}: more requests than concurrent_requests may be under way at once",
+            f"set limits.slot_lease_s to {_CALLS_A_LEASE * every_s:g} or more",
+        )
+    return ok("limits", text)
+
+
+def usage(settings: Settings) -> Finding:
+    """Check that the journal can be written, and that the database takes its records."""
+    if not settings.usage.enabled:
+        return ok("usage", "is not recorded (usage.enabled); budgets count all the same")
+    folder = settings.storage.data_dir / FOLDER
+    if not folder.exists():
+        return ok("usage", f"{folder} will be made with the first request")
+    try:
+        files = [one.stat() for one in folder.iterdir() if one.name.endswith(SUFFIX)]
+    except OSError as error:
+        return failure("usage", f"{folder}: {error.strerror}", _writable(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return failure("usage", f"{folder}: this user may not write there", _writable(folder))
+    waiting = sum(one.st_size for one in files)
+    text = f"{len(files)} files with {waiting / _MIB:.1f} MiB wait in {folder}"
+    if 2 * waiting > settings.usage.max_journal_bytes:
+        return warning(
+            "usage",
+            f"{text}: records are lost beyond usage.max_journal_bytes a worker",
+            "start the gateway, and see in its log why the database takes no records",
+        )
+    return ok("usage", text)
+
+
+def _writable(folder: Path) -> str:
+    return f"run as the gateway's user, or give it {folder} (chown)"
+
+
+async def telemetry(settings: Telemetry, environ: Mapping[str, str]) -> Finding:
+    """Check that the extra is installed, and that the collector accepts connections."""
+    endpoint = settings.otlp_endpoint or environ.get(ENDPOINT_VARIABLE, "")
+    if not endpoint:
+        return ok("telemetry", "no collector is named")
+    where = "telemetry.otlp_endpoint" if settings.otlp_endpoint else ENDPOINT_VARIABLE
+    advice = f"start the collector, or correct {where}"
+    try:
+        load_otlp()
+    except SettingsError as error:
+        return failure("telemetry", str(error), "install the extra, or name no collector")
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        async with asyncio.timeout(_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except (OSError, TimeoutError, ValueError) as error:
+        words = str(error) or "no answer"
+        return warning("telemetry", f"{endpoint} is not reachable: {words}", advice)
+    writer.close()
+    return ok("telemetry", f"{endpoint} accepts connections")

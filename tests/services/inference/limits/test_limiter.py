@@ -1,0 +1,145 @@
+"""What requests of callers with limits are settled with: the figures of their usage records."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
+from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.common.authentication import Caller, caller
+from services.common.errors import GatewayError
+from services.inference.limits.admission import Admission
+from services.inference.limits.allowance import Ask
+from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.limiter import Limiter
+from services.inference.limits.usage import tokens_of
+from services.inference.usage.lines import UsedModel
+from services.inference.usage.metering import Metering
+from services.inference.usage.spent import Spent, spent
+from tests.services.inference.fallback.scripted_engine import (
+    ScriptedEngine,
+    broken,
+    chain,
+    failing,
+    opening,
+    start,
+)
+from tests.services.inference.usage.test_metering import Lines, reporting
+
+NOW_MS = 1_700_000_000_000
+BUDGET, TOKENS = 10**9, 10**6
+LIMITS = [
+    SubjectLimits(
+        kind=limits_pb2.SUBJECT_KIND_KEY,
+        id="key_1",
+        tokens_per_minute=TOKENS,
+        spend_per_day_pusd=BUDGET,
+    )
+]
+HEAD, LAST = Usage(input_tokens=50, output_tokens=1), Usage(input_tokens=60, output_tokens=9)
+KEYS = [
+    Key(limits_pb2.SUBJECT_KIND_KEY, "key_1", measure)
+    for measure in (limits_pb2.MEASURE_TOKENS_PER_MINUTE, limits_pb2.MEASURE_SPEND_PER_DAY)
+]
+
+
+class Generous:
+    """Grants whatever is claimed."""
+
+    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
+        return [Grant(granted=ask.amount, remaining=BUDGET, limit=BUDGET) for _, ask in asks]
+
+
+def price(used: UsedModel) -> int:
+    """Return a price at which no two of these tests' answers cost the same."""
+    return 3 * (used.read or 0) + 1_000 * used.wrote
+
+
+class Settled:
+    """A limiter of an engine whose providers play scripts, and what it has counted."""
+
+    def __init__(self, *, is_recorded: bool = True) -> None:
+        self.lines = Lines()
+        self.there = ScriptedEngine(fallbacks=())
+        self.there.engine.metering = Metering(self.lines if is_recorded else None)
+        self.leaser = Leaser(Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
+        admission = Admission(self.leaser, lambda: NOW_MS)
+        self._limiter = Limiter(self.there.engine, admission, price)
+
+    async def ask(self, request: GenerateRequest, *, stream: bool) -> None:
+        caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
+        if not stream:
+            await self._limiter.generate(LIMITS, request, self.there.engine)
+            return
+        answer = self._limiter.stream(LIMITS, request, self.there.engine)
+        async with aclosing(answer) as batches:
+            async for _ in batches:
+                pass
+
+    def counted(self) -> list[int]:
+        """Return the tokens and the money that were counted."""
+        return [self.leaser.allowance(key, BUDGET).used for key in KEYS]
+
+    def recorded(self) -> list[int]:
+        """Return the tokens and the money of the usage records."""
+        used = [one for line in self.lines.written for one in line.used]
+        return [sum(map(tokens_of, used)), sum(map(price, used))]
+
+
+@pytest.fixture
+async def settled() -> AsyncIterator[Settled]:
+    one = Settled()
+    yield one
+    await one.leaser.close()
+
+
+def billed_and_broken() -> list[Any]:
+    return [[start(), Event(usage=HEAD), *opening("Hello")], broken("")[1]]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_is_settled_as_it_is_recorded(settled: Settled, stream: bool) -> None:
+    settled.there.p.plays("a", [failing(401)])
+    settled.there.p.plays("b", reporting("Hi", HEAD, LAST))
+    await settled.ask(chain("a", "b"), stream=stream)
+    assert settled.counted() == settled.recorded() == [69, 3 * 60 + 9_000]
+
+
+async def test_attempts_that_broke_off_count(settled: Settled) -> None:
+    settled.there.p.plays("a", billed_and_broken())
+    settled.there.p.plays("b", reporting("Hello you", HEAD, LAST))
+    await settled.ask(chain("a", "b"), stream=True)
+    assert settled.counted() == settled.recorded() == [51 + 69, 3 * 110 + 10_000]
+
+
+async def test_a_request_that_failed_and_was_billed_counts(settled: Settled) -> None:
+    settled.there.p.plays(
+        "a", [[start(), Event(usage=Usage(input_tokens=50, output_tokens=400))], failing(500)]
+    )
+    with pytest.raises(GatewayError):
+        await settled.ask(chain("a"), stream=True)
+    assert settled.counted() == settled.recorded() == [450, 150 + 400_000]
+
+
+async def test_what_helpers_use_counts(settled: Settled) -> None:
+    settled.there.p.plays("a", reporting("Hi", HEAD, LAST))
+    total = Spent()
+    spent.set(total)
+    caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
+    await settled.there.engine.generate(chain("a"), task="describe_image")
+    assert total.answer is None
+    assert [(one.read, one.wrote) for one in total.parts] == [(60, 9)]
+
+
+async def test_requests_that_are_not_recorded_count_alike() -> None:
+    one = Settled(is_recorded=False)
+    one.there.p.plays("a", reporting("Hi", HEAD, LAST))
+    await one.ask(chain("a"), stream=True)
+    assert one.counted() == [69, 3 * 60 + 9_000]
+    assert one.lines.written == []
+    await one.leaser.close()
