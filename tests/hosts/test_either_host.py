@@ -78,7 +78,8 @@ async def test_turns_at_both_hosts_at_once_are_in_one_order(
         (one if number % 2 else other).chat(text, memory_id="busy")
         for number, text in enumerate(texts)
     )
-    assert {answer.status for answer in await asyncio.gather(*turns)} == {200}
+    answers = await asyncio.gather(*turns)
+    assert [one for one in answers if one.status != 200] == []
     kept = await one.turns("busy")
     assert sorted(kept) == sorted(texts)
     assert await other.turns("busy") == kept
