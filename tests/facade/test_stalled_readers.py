@@ -154,6 +154,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
         drain=Drain(),
         cors=None,
+        telemetry=None,
     )
     exchange = Exchange(context, None, "GET", "/", "/", {})
 

@@ -80,6 +80,8 @@ class UsageRecorder:
         self._append = self._journal.append
         self._held: list[bytes] = []
         self._is_disk_failing = False
+        # The last flush of a process may begin while a regular one is under way.
+        self._flushing = asyncio.Lock()
         self._numbers = itertools.count()
         self.now = clock.now
 
@@ -117,6 +119,10 @@ class UsageRecorder:
         Raises:
             GatewayError: unavailable; what was not recorded is tried again the next time.
         """
+        async with self._flushing:
+            await self._flush(takes_over=takes_over)
+
+    async def _flush(self, *, takes_over: bool) -> None:
         self._is_disk_failing = False
         self._journal.rotate()
         self.metrics.journal_bytes.set(self._journal.closed_bytes)

@@ -109,6 +109,9 @@ class FakeTransport(asyncio.Transport):
         self._closing = True
         self._end(ConnectionResetError("gone"))
 
+    def can_write_eof(self) -> bool:
+        return True
+
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written.append(bytes(data))
         if self._stalls:
@@ -260,13 +263,20 @@ class Side:
             f"{sample.name}{sample.labels}": sample.value
             for metric in self._registry.collect()
             for sample in metric.samples
-            if sample.value and not sample.name.endswith(("_created", "_bucket"))
+            if sample.value
+            and not sample.name.endswith(("_created", "_bucket"))
+            # Of the loop, which both share.
+            and not sample.name.startswith("gateway_loop_delay")
         }
         # Counted anew, as to read what all conversations before came to takes longer than one.
         metrics = self._metrics
-        for counted in (metrics.requests, metrics.seconds, metrics.limits_reached):
+        for counted in (
+            *(metrics.requests, metrics.seconds, metrics.limits_reached),
+            *(metrics.first_content_seconds, metrics.output_token_seconds),
+        ):
             counted.clear()
         metrics._answered.clear()
+        metrics._streamed.clear()
         return samples
 
 
