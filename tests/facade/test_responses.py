@@ -91,7 +91,7 @@ class Client:
 
 
 def exchange_of(client: ClientConnection, **kwargs: Any) -> Exchange:
-    context = cast(Any, SimpleNamespace(source=SimpleNamespace(now=lambda: NOW)))
+    context = cast(Any, SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW)))
     return Exchange(context, client, "POST", "/a", "/a", {}, b"", **kwargs)
 
 

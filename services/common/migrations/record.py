@@ -53,15 +53,11 @@ def read_record(connection: Connection) -> Record:
     found = inspect(connection)
     if not found.has_table(TABLE):
         return Record()
-    step: str | None = connection.scalar(text(f"SELECT version_num FROM {TABLE}"))
-    if step is None or step <= HEAD:
-        # `OLDEST` is what counts then.
-        return Record(step)
-    # Another program's table may be there, without the column.
-    if _OLDEST_STEP not in {column["name"] for column in found.get_columns(TABLE)}:
-        return Record(step)
-    oldest: str | None = connection.scalar(text(f"SELECT {_OLDEST_STEP} FROM {TABLE}"))
-    return Record(step, oldest)
+    row = connection.execute(text(f"SELECT * FROM {TABLE}")).mappings().first()
+    if row is None:
+        return Record()
+    # The column came later; and another program's table may be there, without it.
+    return Record(row["version_num"], row.get(_OLDEST_STEP))
 
 
 def insert_record(connection: Connection) -> None:
