@@ -37,7 +37,7 @@ def issue(folder: Path, *hosts: str) -> Certificates:
 
 
 def issue_by(authority: trustme.CA, folder: Path, *hosts: str) -> Certificates:
-    """Let an authority issue a certificate for hosts; files from before are replaced."""
+    """Issue a certificate for hosts by an authority; files from before are replaced."""
     made = Certificates(folder / "ca.pem", folder / "own.pem", folder / "own.key")
     issued = authority.issue_cert(*(hosts or ("127.0.0.1", "localhost")))
     authority.cert_pem.write_to_path(str(made.ca))

@@ -151,7 +151,7 @@ class _Admin:
         return int(found[1]) if found else None
 
     async def drain_listeners(self) -> None:
-        """Let connections end with their requests, and take no new ones after a moment."""
+        """Close connections after their requests, and take no new ones after a moment."""
         await self._call("POST", "/drain_listeners?graceful")
 
     async def _call(self, method: str, target: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import asyncpg  # type: ignore[import-untyped]  # it brings no types
+import asyncpg
 
 from tests.bench import processes
 from tests.databases import PostgreSQL, postgresql_server

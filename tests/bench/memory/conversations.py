@@ -138,14 +138,14 @@ class _Maker:
             self._ask("said by the assistant", asked, frozenset([number]))
 
     def elsewhere(self) -> None:
-        """Tell and ask in other languages."""
+        """Add turns and questions in other languages."""
         for told, asked, values in self._own(material.ELSEWHERE):
             [number] = self._free(1)
             self._say(number, told.format(v=self._random.choice(values)))
             self._ask("other languages", asked, frozenset([number]))
 
     def hops(self) -> None:
-        """Tell in two turns far apart what is asked for."""
+        """Add questions whose answer lies in two turns far apart."""
         for first, second, asked, names, values in self._own(material.HOPS):
             a, b = self._random.choice(names), self._random.choice(values)
             numbers = self._free(2)
@@ -154,7 +154,7 @@ class _Maker:
             self._ask("multi-hop", asked, *(frozenset([number]) for number in numbers))
 
     def across(self) -> None:
-        """Tell in one language, ask in another."""
+        """Add turns in one language and questions on them in another."""
         for told, asked, values in self._own(material.ACROSS):
             [number] = self._free(1)
             self._say(number, told.format(v=self._random.choice(values)))
