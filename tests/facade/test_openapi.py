@@ -38,6 +38,7 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
+CONSOLE_PAGES = ("/console", "/console/assets/{model}", "/console/{page}")
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another.
@@ -177,7 +178,8 @@ def test_every_route_except_pages_for_people_is_documented():
     }
     aliases = {(method, path) for method, path in served if path.startswith("/v1/")}
     assert {(method, f"/beta{path}") for method, path in aliases} <= served
-    assert served - aliases - described == {("GET", "/docs")}
+    pages = {("GET", path) for path in ("/", "/docs", *CONSOLE_PAGES)}
+    assert served - aliases - described == pages
     assert described <= served
 
 

@@ -1,0 +1,3 @@
+export default function Files() {
+  return <h1>Files</h1>;
+}

@@ -1,0 +1,3 @@
+export default function Memory() {
+  return <h1>Memory</h1>;
+}
