@@ -46,7 +46,7 @@ def entry(page: Page, name: str):
 async def test_without_files_it_says_what_to_do(browser, empty_gateway):
     async with opened(browser, empty_gateway, "/console/files") as page:
         await expect(page.get_by_text("There are no files yet")).to_be_visible()
-        await expect(page.get_by_text("0 files take up 0 byte of")).to_be_visible()
+        await expect(page.get_by_text("0 files take up 0 bytes of")).to_be_visible()
 
 
 async def test_an_upload_of_50_mib_shows_its_progress(browser, empty_gateway, tmp_path):

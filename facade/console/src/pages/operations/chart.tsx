@@ -27,9 +27,9 @@ export function Chart({
     if (parent === null) return;
     const style = getComputedStyle(parent);
     const axis = {
-      stroke: style.getPropertyValue("--text"),
-      grid: { stroke: style.getPropertyValue("--line"), width: 1 },
-      ticks: { stroke: style.getPropertyValue("--line"), width: 1 },
+      stroke: style.color,
+      grid: { stroke: style.borderTopColor, width: 1 },
+      ticks: { stroke: style.borderTopColor, width: 1 },
     };
     const plot = new uPlot(
       {
