@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
-from facade.dialects.openai.plain import plain_request
+from facade.dialects.openai.plain import beginning, plain_request
 from facade.dialects.openai.source import plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, set_tool_choice
 from facade.dialects.openai.types import (
@@ -128,6 +128,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             only_maker=only_maker,
             is_whole=settings is not None,
             read_plain=partial(plain_request, wire, settings),
+            read_beginning=partial(beginning, wire),
         )
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     options = {

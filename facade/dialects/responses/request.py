@@ -17,7 +17,7 @@ from facade.dialects.responses.items import (
     add_instructions,
     check_not_empty,
 )
-from facade.dialects.responses.plain import plain_request
+from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
 from facade.dialects.responses.source import plain_settings, source_of
 from facade.dialects.responses.state import (
@@ -137,6 +137,7 @@ def _lazy(
         only_maker=False,
         is_whole=settings is not None,
         read_plain=partial(plain_request, wire, settings),
+        read_beginning=partial(beginning, wire),
     )
 
 

@@ -218,10 +218,16 @@ class Message(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
+    HAS_BILLING_LINE_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Required."""
     name: _builtins.str
     """Optional. The participant's name (OpenAI's `name`)."""
+    has_billing_line: _builtins.bool
+    """Optional, with ROLE_SYSTEM. Whether the first line of the first block says whom the maker of the
+    request's dialect is to bill, as coding agents write it. It is not meant for models and differs
+    in every request, which would defeat prompt caching: other providers are not sent it.
+    """
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
         """Required, at least one block unless `extra` is set. Order is the order of reading."""
@@ -237,10 +243,11 @@ class Message(_message.Message):
         blocks: _abc.Iterable[Global___Block] | None = ...,
         name: _builtins.str = ...,
         extra: Global___Opaque | None = ...,
+        has_billing_line: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "name", b"name", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "has_billing_line", b"has_billing_line", "name", b"name", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
