@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import types
-from facade.dialects.anthropic.web_results import set_result
+from facade.dialects.anthropic.web_results import set_result, without_own_citations
 from facade.dialects.paths import SYSTEM, Origins
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
@@ -177,6 +177,7 @@ def _add_block(
     match kind:
         case "text":
             added.text = block["text"]
+            block = without_own_citations(block)
             known: tuple[str, ...] = ("text",)
         case "image" | "document" if block["source"]["type"] in _SOURCES[kind]:
             _set_media(added.media, block, path)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.anthropic.web_results import result_json
+from facade.dialects.anthropic.web_results import citation_json, result_json
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
@@ -127,6 +127,8 @@ def block_json(block: pb.Block) -> dict[str, Any]:
     match block.WhichOneof("kind"):
         case "text":
             fields = {"type": "text", "text": block.text}
+            if block.citations:
+                fields["citations"] = [citation_json(one) for one in block.citations]
         case "refusal":
             fields = {"type": "text", "text": block.refusal}
         case "thinking":

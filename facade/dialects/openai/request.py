@@ -182,7 +182,10 @@ def _over(outer: ChatRequest, step: ChatParameters) -> ChatParameters:
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(
-        dialect=DIALECT_OPENAI, ignores_stop_sequence=True, has_unsigned_thinking=True
+        dialect=DIALECT_OPENAI,
+        ignores_stop_sequence=True,
+        has_unsigned_thinking=True,
+        joins_texts=True,
     )
     said = _said(wire)
     for field in _SAME & said.keys():

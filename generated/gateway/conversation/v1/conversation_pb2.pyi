@@ -269,6 +269,7 @@ class Block(_message.Message):
     OPAQUE_FIELD_NUMBER: _builtins.int
     SERVER_TOOL_USE_FIELD_NUMBER: _builtins.int
     SERVER_TOOL_RESULT_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     text: _builtins.str
@@ -310,6 +311,12 @@ class Block(_message.Message):
         """What one of the gateway's own tools gave. Assistant messages only, after the call."""
 
     @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
+        """Optional, with `text`, in answers. Pages of the web that the text names or rests on, in the order
+        of the text. Those that a provider told to a caller of its own dialect are in `extra` instead.
+        """
+
+    @_builtins.property
     def extra(self) -> Global___Opaque:
         """Optional. The block's fields without a name here (citations, for one)."""
 
@@ -326,12 +333,13 @@ class Block(_message.Message):
         opaque: Global___Opaque | None = ...,
         server_tool_use: Global___ToolUse | None = ...,
         server_tool_result: Global___ServerToolResult | None = ...,
+        citations: _abc.Iterable[Global___Citation] | None = ...,
         cache_control: _builtins.bytes = ...,
         extra: Global___Opaque | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "citations", b"citations", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "media", "thinking", "redacted_thinking", "tool_use", "tool_result", "refusal", "opaque", "server_tool_use", "server_tool_result"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
@@ -428,6 +436,44 @@ class Thinking(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Thinking: _TypeAlias = Thinking  # noqa: Y015
+
+@_typing.final
+class Citation(_message.Message):
+    """A page of the web that a passage of an answer's text names or rests on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    END_INDEX_FIELD_NUMBER: _builtins.int
+    QUOTE_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Required. An http or https address."""
+    title: _builtins.str
+    """Optional. Title of the page."""
+    start_index: _builtins.int
+    """Required. Where the passage begins in the text of its block, in Unicode characters."""
+    end_index: _builtins.int
+    """Required, above `start_index`. Where it ends: the index after its last character."""
+    quote: _builtins.str
+    """Optional, at most 150 characters. What the page says. Untrusted."""
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+        title: _builtins.str = ...,
+        start_index: _builtins.int = ...,
+        end_index: _builtins.int = ...,
+        quote: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_index", b"end_index", "quote", b"quote", "start_index", b"start_index", "title", b"title", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Citation: _TypeAlias = Citation  # noqa: Y015
 
 @_typing.final
 class ToolUse(_message.Message):
