@@ -50,6 +50,8 @@ def own_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
 
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return unnamed JSON unchanged, on one line; None for another dialect."""
+    if opaque.dialect == pb.DIALECT_GEMINI:
+        return orjson.Fragment(orjson.dumps({**orjson.loads(opaque.json), "type": "google_part"}))
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None
     # Line breaks are white space here, as JSON strings escape them.
@@ -112,7 +114,7 @@ def is_shown(block: pb.Block) -> bool:
         case "refusal":
             return bool(block.refusal)
         case "opaque":
-            return block.opaque.dialect == pb.DIALECT_ANTHROPIC
+            return block.opaque.dialect in (pb.DIALECT_ANTHROPIC, pb.DIALECT_GEMINI)
         case _:
             return True
 

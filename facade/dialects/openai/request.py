@@ -185,7 +185,7 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
         dialect=DIALECT_OPENAI,
         ignores_stop_sequence=True,
         has_unsigned_thinking=True,
-        joins_texts=True,
+        has_flat_answers=True,
     )
     said = _said(wire)
     for field in _SAME & said.keys():

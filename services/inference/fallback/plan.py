@@ -45,7 +45,7 @@ _KEPT_BYTES = 2_048
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
-    *("ignores_stop_sequence", "has_unsigned_thinking", "joins_texts"),
+    *("ignores_stop_sequence", "has_unsigned_thinking", "has_flat_answers"),
 )
 
 

@@ -38,6 +38,8 @@ class _DialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dialect.Value
     """Anthropic's messages."""
     DIALECT_RESPONSES: _Dialect.ValueType  # 3
     """OpenAI's responses."""
+    DIALECT_GEMINI: _Dialect.ValueType  # 4
+    """Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
 
 class Dialect(_Dialect, metaclass=_DialectEnumTypeWrapper):
     """The API whose JSON is used."""
@@ -50,6 +52,8 @@ DIALECT_ANTHROPIC: Dialect.ValueType  # 2
 """Anthropic's messages."""
 DIALECT_RESPONSES: Dialect.ValueType  # 3
 """OpenAI's responses."""
+DIALECT_GEMINI: Dialect.ValueType  # 4
+"""Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
 Global___Dialect: _TypeAlias = Dialect  # noqa: Y015
 
 class _Role:

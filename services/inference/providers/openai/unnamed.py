@@ -60,11 +60,10 @@ def thoughts_in(details: object) -> str:
 def citations_in(annotations: object) -> Iterator[Citation]:
     """Yield the canonical form of a message's `annotations` that name pages of the web."""
     for one in annotations if isinstance(annotations, list) else ():
-        of = one.get("url_citation") if isinstance(one, dict) else None
-        match of:
-            case {"url": str(url), "start_index": int(start), "end_index": int(end)}:
+        match one.get("url_citation") if isinstance(one, dict) else None:
+            case {"url": str(url), "start_index": int(start), "end_index": int(end), **rest}:
                 if url.startswith(_HTTP) and 0 <= start < end <= _MAX_INDEX:
-                    title = of.get("title")
+                    title = rest.get("title")
                     title = title if isinstance(title, str) else ""
                     yield Citation(url=url, title=title, start_index=start, end_index=end)
 
