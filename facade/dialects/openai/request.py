@@ -12,7 +12,7 @@ from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
 from facade.dialects.openai.source import plain_settings, source_of
-from facade.dialects.openai.tools import add_tools, set_tool_choice
+from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
     ChatRequest,
@@ -209,7 +209,8 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
             names = {tool["function"]["name"] for tool in tools}
     if not _TOOL_CHOICES.isdisjoint(said):
         path = f"{prefix}tool_choice"
-        set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, path, names)
+        choice, parallel = wire.tool_choice, wire.parallel_tool_calls
+        set_tool_choice(request, choice, parallel, path, names, read_choice)
     if "reasoning_effort" in said:
         request.thinking.effort = said["reasoning_effort"]
     request.end_user = said.get("user", "")

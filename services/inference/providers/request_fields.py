@@ -77,6 +77,22 @@ class RequestFields:
         self.check_state(fields, path)
         return fields
 
+    def of_request(self, extra: Opaque, *, but: Collection[str]) -> Json:
+        """Return the fields of a request's `extra` that are not null, {} of another dialect.
+
+        Args:
+            extra: possibly empty.
+            but: names of fields that never go on.
+
+        Raises:
+            GatewayError: as `leave_out`.
+        """
+        if not self.is_own(extra):
+            self.leave_out(extra, "extra")
+            return {}
+        given = read_object(extra.json, "extra").items()
+        return {name: value for name, value in given if value is not None and name not in but}
+
     def is_own(self, opaque: Opaque) -> bool:
         """Return whether an opaque object is written in the provider's dialect."""
         return opaque.dialect == self.dialect != DIALECT_UNSPECIFIED
