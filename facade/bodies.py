@@ -1,7 +1,7 @@
 """Readers of request bodies, with limits of time and memory.
 
 A body that was received with the head is returned directly. Any other is limited in time
-(`limits.body_idle_s`, `limits.min_body_rate`) and, if buffered, in the total size of bodies
+(`limits.body_idle_s`, `limits.min_body_bytes_per_s`) and, if buffered, in the total size of bodies
 (`BodyBudget`). `100 Continue` is sent when the body is first read, after all checks of the head.
 """
 
@@ -45,7 +45,7 @@ class PieceReader:
             self._is_expected = False
             self._send_continue()
         limits = self._limits
-        left_s = limits.body_idle_s + self._received / limits.min_body_rate - self._waited_s
+        left_s = limits.body_idle_s + self._received / limits.min_body_bytes_per_s - self._waited_s
         began = self._time()
         try:
             async with asyncio.timeout(min(limits.body_idle_s, left_s)):
@@ -69,8 +69,8 @@ class PieceReader:
         if is_idle:
             said, limit = f"nothing came for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
-            said = f"came slower than {limits.min_body_rate:,} bytes a second"
-            limit = "min_body_rate"
+            said = f"came slower than {limits.min_body_bytes_per_s:,} bytes a second"
+            limit = "min_body_bytes_per_s"
         return HttpError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 

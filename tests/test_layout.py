@@ -15,6 +15,9 @@ TOP = {
     *("Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "docs", "deploy"),
     *("requirements.lock", "requirements-run.lock", "Dockerfile", "compose.yaml"),
 }
+# Where inference asks for the dialect of a request's caller: answers to responses are stored, and
+# the records of usage name the endpoint. Elsewhere fields of the request say what a caller wants.
+ASKS_FOR_DIALECT = {"response_cache/rules.py", "usage/metering.py"}
 MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
@@ -53,3 +56,32 @@ def test_the_top_of_the_tree_holds_what_convention_puts_there():
     )
     names = {line.partition("/")[0] for line in listed.stdout.splitlines()}
     assert {name for name in names if not name.startswith(".")} <= TOP
+
+
+def asks_for_dialect(node: ast.AST) -> bool:
+    """Return whether code depends on which dialect a request is written in.
+
+    To compare it with the dialect of a provider or of a part of the request is another matter.
+    """
+    match node:
+        case ast.Compare():
+            sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+        case ast.Subscript():
+            return ast.unparse(node.slice).endswith("request.dialect")
+        case ast.Match():
+            return ast.unparse(node.subject).endswith("request.dialect")
+        case _:
+            return False
+    is_named = any(side.rpartition(".")[2].isupper() for side in sides)
+    is_known = any(side.endswith("DIALECT_UNSPECIFIED") for side in sides)
+    return is_named and not is_known and any(side.endswith("request.dialect") for side in sides)
+
+
+def test_inference_does_not_ask_for_its_callers_dialect():
+    inference = TESTS.parent / "services" / "inference"
+    asking = {
+        str(path.relative_to(inference))
+        for path in inference.rglob("*.py")
+        if any(map(asks_for_dialect, ast.walk(ast.parse(path.read_text()))))
+    }
+    assert asking == ASKS_FOR_DIALECT

@@ -8,14 +8,14 @@ complete. What a facade makes one of keeps to all rules
 of the proto.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.plain_request import PlainRequest
+from services.common.plain_request import PlainMessage, PlainRequest
 
 # Bytes of a body up to which this is done: what a caller's JSON becomes when it is read takes
 # several times as much memory, and is held until the request has been answered.
@@ -48,6 +48,7 @@ class LazyRequest:
         only_maker: bool,
         is_whole: bool = False,
         read_plain: Callable[[], PlainRequest | None] | None = None,
+        read_beginning: Callable[[], Iterable[PlainMessage]] = tuple,
     ) -> None:
         """Return a request.
 
@@ -60,6 +61,7 @@ class LazyRequest:
             only_maker: see the attribute.
             is_whole: see the attribute.
             read_plain: returns its plain form, if it has one.
+            read_beginning: returns the `beginning`.
         """
         self.request = request
         self.only_maker = only_maker
@@ -68,12 +70,17 @@ class LazyRequest:
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size
         self._read_plain = read_plain
+        self._read_beginning = read_beginning
         self._written: dict[str, bytes] = {}
 
     @cached_property
     def plain(self) -> PlainRequest | None:
         """The conversation in the words of all dialects, if it has no others."""
         return None if self._read_plain is None else self._read_plain()
+
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the texts of its instructions and messages, up to the first of a user."""
+        return self._read_beginning()
 
     @cached_property
     def source(self) -> Source:

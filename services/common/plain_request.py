@@ -33,6 +33,7 @@ class PlainMessage(NamedTuple):
         call_id: of the call that a result answers.
         is_error: whether the call failed.
         is_marked: whether a part has a mark of Anthropic's prompt cache.
+        has_billing_line: of a system message, as of the canonical one.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -41,6 +42,14 @@ class PlainMessage(NamedTuple):
     call_id: str = ""
     is_error: bool = False
     is_marked: bool = False
+    has_billing_line: bool = False
+
+    def texts_without_billing(self) -> Sequence[str]:
+        """Return the texts without the line that says whom to bill."""
+        if not self.has_billing_line:
+            return self.texts
+        rest = self.texts[0].partition("\n")[2]
+        return [rest, *self.texts[1:]] if rest else self.texts[1:]
 
 
 class PlainTool(NamedTuple):

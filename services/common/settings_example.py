@@ -119,13 +119,13 @@ max_queued_responses = 16     # and how many more may wait for that
 max_buffered_bytes = 536870912    # bytes of bodies that a process reads at once
 max_buffered_bytes_per_user = 134217728   # of them those of one user
 body_idle_s = 60              # how long a client may send nothing of a body or file
-min_body_rate = 8192          # bytes a second that a body or file comes with, beyond body_idle_s
+min_body_bytes_per_s = 8192   # bytes a second that a body or file comes with, beyond body_idle_s
 max_message_bytes = 83886080  # bytes of a message between processes
-max_answer = 83886080         # bytes of a provider's answer, as it comes and unpacked
+max_answer_bytes = 83886080   # bytes of a provider's answer, as it comes and unpacked
 max_answer_parts = 10000      # blocks and tool calls of an answer, and pieces that wait for others
 max_answer_values = 1000000   # JSON values in an answer, or in one event of it
-max_recovered = 4194304       # characters of an answer that broke off with which another goes on
-max_sse_line = 33554432       # bytes of one event of a provider's stream
+max_recovered_characters = 4194304  # of an answer that broke off with which another goes on
+max_sse_line_bytes = 33554432  # bytes of one event of a provider's stream
 upstream_idle_s = 30          # after which an unused connection to a provider is closed
 max_idle_upstream_connections = 256   # of a process; more are closed as soon as they are unused
 connect_timeout_s = 10
@@ -150,7 +150,7 @@ fetch_timeout_s = 10          # for all of one fetch, redirects included
 max_parallel_conversions = 2  # processes that convert documents, images and recordings at once
 max_waiting_conversions = 100 # conversions that may wait for one of them
 conversion_timeout_s = 300    # how long one conversion may take
-conversion_memory = 2147483648    # bytes of address space that such a process may have
+conversion_memory_bytes = 2147483648  # bytes of address space that such a process may have
 
 [limits.storage]              # bytes that an owner's files may have together, by plan
 personal_free = 1073741824

@@ -26,7 +26,7 @@ def max_body_bytes(settings: Settings) -> int:
 def max_body_seconds(settings: Settings) -> float:
     """Return how long the slowest body takes that the facade waits for."""
     limits = settings.limits
-    return limits.body_idle_s + max_body_bytes(settings) / limits.min_body_rate
+    return limits.body_idle_s + max_body_bytes(settings) / limits.min_body_bytes_per_s
 
 
 def silence_s(settings: Settings) -> float:

@@ -186,7 +186,7 @@ class Inference:
         client = Client(
             limits.connect_timeout_s,
             monotonic=clock.monotonic,
-            max_answer=limits.max_answer,
+            max_answer_bytes=limits.max_answer_bytes,
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
         )

@@ -358,7 +358,9 @@ class RequestAttempts:
         """
         if not request.takes_passthrough or request.dialect != provider.dialect:
             return False
-        return not stream or (request.dialect == conversation_pb2.DIALECT_RESPONSES and self._alone)
+        return not stream or (
+            provider.dialect == conversation_pb2.DIALECT_RESPONSES and self._alone
+        )
 
     def _takes_source(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions

@@ -14,22 +14,22 @@ from tests.waiting import until
 
 # What ends by a bound, of streamed chat completions unless it says otherwise, and which.
 BOUNDED = {
-    "text": "limits.max_answer",
-    "other-text": "limits.max_answer",
-    "thoughts": "limits.max_answer",
-    "nothing": "limits.max_answer",
-    "usage": "limits.max_answer",
-    "comments": "limits.max_answer",
-    "blank-lines": "limits.max_answer",
-    "fields": "limits.max_answer",
-    "byte-chunks": "limits.max_answer",
-    "one-line": "limits.max_sse_line",
+    "text": "limits.max_answer_bytes",
+    "other-text": "limits.max_answer_bytes",
+    "thoughts": "limits.max_answer_bytes",
+    "nothing": "limits.max_answer_bytes",
+    "usage": "limits.max_answer_bytes",
+    "comments": "limits.max_answer_bytes",
+    "blank-lines": "limits.max_answer_bytes",
+    "fields": "limits.max_answer_bytes",
+    "byte-chunks": "limits.max_answer_bytes",
+    "one-line": "limits.max_sse_line_bytes",
     "calls": "limits.max_answer_parts",
     "kinds": "limits.max_answer_parts",
     "half-call": "limits.max_answer_parts",
 }
 OF_MESSAGES = {"blocks": "limits.max_answer_parts", "deltas": "limits.max_answer_parts"}
-OF_WHOLES = {"whole": "limits.max_answer", "values": "limits.max_answer_values"}
+OF_WHOLES = {"whole": "limits.max_answer_bytes", "values": "limits.max_answer_values"}
 BROKEN = (
     *("far-choice", "next-choice", "second-choice", "head", "interim", "trailers", "switch"),
     *("gzip", "code", "retry-after"),

@@ -20,7 +20,7 @@ IDLE_S = 0.3
 PER_USER = 4096
 LIMITS = {
     "body_idle_s": IDLE_S,
-    "min_body_rate": 1024,
+    "min_body_bytes_per_s": 1024,
     "max_body_bytes": 1 << 20,
     "max_body_values": 1000,
     "max_buffered_bytes_per_user": PER_USER,
@@ -128,7 +128,7 @@ async def test_a_stalling_client_gets_an_error_and_is_cut(gateway, connect, path
 
 
 async def test_a_client_that_trickles_is_cut_too(gateway, connect):
-    before = reached(gateway, "min_body_rate")
+    before = reached(gateway, "min_body_bytes_per_s")
     client = await connect(gateway, CHAT, len(BODY))
 
     async def trickle() -> None:
@@ -140,7 +140,7 @@ async def test_a_client_that_trickles_is_cut_too(gateway, connect):
     status, body = await client.answer()
     trickling.cancel()
     assert (status, b"slower than 1,024 bytes a second" in body) == (408, True)
-    assert reached(gateway, "min_body_rate") == before + 1
+    assert reached(gateway, "min_body_bytes_per_s") == before + 1
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -85,6 +85,8 @@ async def test_a_search_is_run_within_one_answer(client, web, model, stream):
     assert [one.url for one in result.content] == [TYPST.url, "https://evil.example/"]
     assert result.content[0].page_age == "2 days ago"
     assert "Typst sets documents." in said.text
+    assert [one.url for one in said.citations] == [TYPST.url, "https://evil.example"]
+    assert said.citations[0].title == TYPST.title
     assert message.stop_reason == "end_turn"
     assert message.usage.server_tool_use.web_search_requests == 1
     assert message.usage.server_tool_use.web_fetch_requests == 0

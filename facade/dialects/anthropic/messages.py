@@ -11,12 +11,15 @@ from typing import Any, NamedTuple, cast
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import types
-from facade.dialects.anthropic.web_results import set_result
+from facade.dialects.anthropic.web_results import set_result, without_own_citations
 from facade.dialects.paths import SYSTEM, Origins
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
 from services.common.ids import SERVER_CALL
+
+# How the line starts in which Claude Code says whom to bill.
+_BILLING = "x-anthropic-billing-header"
 
 # Protobuf's types of repeated messages and blocks.
 MessageList = RepeatedCompositeFieldContainer[pb.Message]
@@ -76,6 +79,7 @@ def add_system(
     message = target.add(role=pb.ROLE_SYSTEM)
     origins.mark(0, 0, SYSTEM, 0)
     _add_content(message.blocks, system, _Place(path, SYSTEM, 0, "system", origins))
+    _mark_billing(message)
     if not message.blocks:
         del target[-1]
         origins.mark(0, 0, 0, 0)
@@ -107,6 +111,8 @@ def add_messages(
             origins.mark(number, len(current.blocks), index, 0)
         place = _Place(path, index, number, message["role"], origins)
         _add_content(current.blocks, content, place)
+        if role == pb.ROLE_SYSTEM:
+            _mark_billing(current)
         if not current.blocks:
             del target[-1]
             number -= 1
@@ -117,6 +123,16 @@ def add_messages(
             current.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, where))
     if len(target) == before:
         raise invalid(path, f"{path}: at least one message must hold more than empty text")
+
+
+def starts_with_billing(text: str) -> bool:
+    """Return whether the first line of a system prompt says whom to bill."""
+    return text.startswith(_BILLING)
+
+
+def _mark_billing(message: pb.Message) -> None:
+    if message.blocks and starts_with_billing(message.blocks[0].text):
+        message.has_billing_line = True
 
 
 def _add_content(target: BlockList, content: str | list[Any], place: _Place) -> None:
@@ -161,6 +177,7 @@ def _add_block(
     match kind:
         case "text":
             added.text = block["text"]
+            block = without_own_citations(block)
             known: tuple[str, ...] = ("text",)
         case "image" | "document" if block["source"]["type"] in _SOURCES[kind]:
             _set_media(added.media, block, path)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.anthropic.web_results import result_json
+from facade.dialects.anthropic.web_results import citation_json, result_json
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
@@ -50,6 +50,8 @@ def own_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
 
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return unnamed JSON unchanged, on one line; None for another dialect."""
+    if opaque.dialect == pb.DIALECT_GEMINI:
+        return orjson.Fragment(orjson.dumps({**orjson.loads(opaque.json), "type": "google_part"}))
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None
     # Line breaks are white space here, as JSON strings escape them.
@@ -112,7 +114,7 @@ def is_shown(block: pb.Block) -> bool:
         case "refusal":
             return bool(block.refusal)
         case "opaque":
-            return block.opaque.dialect == pb.DIALECT_ANTHROPIC
+            return block.opaque.dialect in (pb.DIALECT_ANTHROPIC, pb.DIALECT_GEMINI)
         case _:
             return True
 
@@ -127,6 +129,8 @@ def block_json(block: pb.Block) -> dict[str, Any]:
     match block.WhichOneof("kind"):
         case "text":
             fields = {"type": "text", "text": block.text}
+            if block.citations:
+                fields["citations"] = [citation_json(one) for one in block.citations]
         case "refusal":
             fields = {"type": "text", "text": block.refusal}
         case "thinking":

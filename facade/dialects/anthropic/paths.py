@@ -11,5 +11,6 @@ FIELD_NAMES = FieldNames(
         "tools[].web": "tools[]",
         "messages[].blocks[].thinking": "messages[].content[].thinking",
         "messages[].blocks[].thinking.field": "messages[].content[].thinking",
+        "messages[].has_billing_line": "x-anthropic-billing-header",
     }
 )

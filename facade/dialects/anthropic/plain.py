@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import CountTokensBody
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
@@ -22,8 +23,7 @@ def plain_request(body: CountTokensBody, settings: Mapping[str, Any] | None) -> 
         settings: as `source.plain_settings` returns them.
     """
     messages: list[PlainMessage] = []
-    if body.system:
-        _add("system", body.system, messages)
+    _add_system(body, messages)
     for message in body.messages:
         if not _add(message["role"], message["content"], messages):
             return None
@@ -33,6 +33,21 @@ def plain_request(body: CountTokensBody, settings: Mapping[str, Any] | None) -> 
     if settings is not None and "tool_choice" in settings:
         settings = {**settings, "tool_choice": "auto"}
     return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
+
+
+def beginning(body: CountTokensBody) -> Sequence[PlainMessage]:
+    """Return the texts of a conversation up to the first message; see `LazyRequest.beginning`."""
+    messages: list[PlainMessage] = []
+    _add_system(body, messages)
+    _add("user", body.messages[0]["content"], messages)
+    return messages
+
+
+def _add_system(body: CountTokensBody, messages: list[PlainMessage]) -> None:
+    if body.system:
+        _add("system", body.system, messages)
+        if starts_with_billing(messages[0].texts[0]):
+            messages[0] = messages[0]._replace(has_billing_line=True)
 
 
 def _add(

@@ -12,7 +12,7 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from facade.dialects.anthropic.messages import add_messages, add_system
-from facade.dialects.anthropic.plain import plain_request
+from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.source import plain_settings, source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
@@ -138,6 +138,7 @@ def _translated(
             only_maker=only_maker,
             is_whole=settings is not None,
             read_plain=partial(plain_request, body, settings),
+            read_beginning=partial(beginning, body),
         )
     if settings is None:
         set_settings(request, body, names, "")

@@ -24,7 +24,7 @@ def render_message(response: GenerateResponse) -> bytes:
     for block in choice.blocks:
         kind = block.WhichOneof("kind")
         refused = refused or kind == "refusal"
-        if kind == "text" and not block.HasField("extra"):
+        if kind == "text" and not (block.HasField("extra") or block.citations):
             # Nearly all blocks are like this.
             if text := block.text:
                 content.append({"type": "text", "text": text})

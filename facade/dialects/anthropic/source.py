@@ -9,6 +9,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
 from facade.dialects.extensions import EXTENSION_FIELDS
 
@@ -65,7 +66,8 @@ def source_of(body: CountTokensBody) -> tuple[Mapping[str, object], bool] | None
         fields["system"] = system
     if tools:
         fields["tools"] = tools
-    return fields, _thinks(body.messages)
+    first = system if isinstance(system, str) else system[0]["text"]
+    return fields, starts_with_billing(first) or _thinks(body.messages)
 
 
 def _are_plain(messages: Sequence[Message]) -> bool:

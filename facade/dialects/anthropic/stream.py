@@ -14,6 +14,7 @@ from facade.dialects.anthropic.parts import (
     stop_fields,
     usage_json,
 )
+from facade.dialects.anthropic.web_results import citation_json
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
 from services.common.errors import GatewayError, internal
@@ -172,6 +173,9 @@ class MessageStream:
                 return self._delta(_INPUT, event.input, event.pieces)
             case "opaque":
                 return self._opaque_delta(event.opaque)
+            case "citation" if not self._unopened:
+                delta = {"type": "citations_delta", "citation": citation_json(event.citation)}
+                return self._block_delta(delta)
         return b""
 
     def _delta(self, opening: bytes, value: str, pieces: Sequence[bytes] = ()) -> bytes:
@@ -185,8 +189,10 @@ class MessageStream:
         fields = raw_json(delta)
         if fields is None:
             return b""
-        event = {"index": self._index, "delta": fields}
-        return self._open() + self._named("content_block_delta", event)
+        return self._open() + self._block_delta(fields)
+
+    def _block_delta(self, delta: object) -> bytes:
+        return self._named("content_block_delta", {"index": self._index, "delta": delta})
 
     def _waits(self, event: conversation_pb2.Opaque) -> bool:
         """Hold unnamed fields of a later event; return whether they are held."""

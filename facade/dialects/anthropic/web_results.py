@@ -41,6 +41,36 @@ def result_json(result: pb.ServerToolResult) -> dict[str, Any]:
     }
 
 
+def citation_json(citation: pb.Citation) -> dict[str, Any]:
+    """Return a citation of a text."""
+    return {
+        "type": "web_search_result_location",
+        "url": citation.url,
+        "title": citation.title or None,
+        "encrypted_index": _PREFIX,
+        "cited_text": citation.quote,
+    }
+
+
+def without_own_citations(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a text block that the caller sent back, without citations that the gateway wrote.
+
+    They are of no use to a provider, which would not know its own index in them.
+    """
+    given = block.get("citations")
+    if not isinstance(given, list):
+        return block
+    kept = [
+        one
+        for one in given
+        if not (isinstance(one, dict) and one.get("encrypted_index") == _PREFIX)
+    ]
+    if len(kept) == len(given):
+        return block
+    rest = {name: value for name, value in block.items() if name != "citations"}
+    return {**rest, "citations": kept} if kept else rest
+
+
 def set_result(target: pb.ServerToolResult, block: Mapping[str, Any], path: str) -> None:
     """Parse a result that the caller sent back.
 

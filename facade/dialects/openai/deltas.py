@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from facade.dialects.openai.response import thoughts, tool_call, unnamed
+from facade.dialects.openai.response import annotation, thoughts, tool_call, unnamed
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import Event
 
@@ -20,16 +20,20 @@ class Choice:
         text: JSON before the string of a text delta.
         has_answered: whether the message has content other than thinking.
         has_ended: whether its finish reason has been sent.
+        length: characters of its texts so far.
+        annotations: its citations, which come at its end.
     """
 
     __slots__ = (
-        *("_calls", "_has_text", "_number_of_calls", "_thinking"),
-        *("has_answered", "has_ended", "head", "text"),
+        *("_before", "_calls", "_has_text", "_number_of_calls", "_thinking", "annotations"),
+        *("has_answered", "has_ended", "head", "length", "text"),
     )
 
     def __init__(self, head: bytes) -> None:
         self.begin_with(head)
         self.has_answered = self.has_ended = False
+        self.length = self._before = 0
+        self.annotations: list[dict[str, Any]] = []
         self._thinking = Thinking()
         self._has_text = False
         # Open tool calls by block.
@@ -45,6 +49,8 @@ class Choice:
         """Return the first delta of a block, possibly empty."""
         match block.WhichOneof("kind"):
             case "text":
+                self._before = self.length
+                self.length += len(block.text)
                 delta = unnamed(block.extra)
                 # Before the first text, content is null rather than empty.
                 if block.text or not self._has_text:
@@ -75,7 +81,11 @@ class Choice:
         """Return the delta for more of a block or its end, possibly empty."""
         match kind:
             case "text":
+                self.length += len(event.text)
                 return {"content": event.text}
+            case "citation":
+                self.annotations.append(annotation(event.citation, self._before))
+                return {}
             case "thinking":
                 return thoughts(self._thinking, event.thinking)
             case "refusal":

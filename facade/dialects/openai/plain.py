@@ -1,6 +1,6 @@
 """Plain conversations of chat completions, for providers of another dialect. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from facade.dialects.openai.types import ChatRequest, Message
@@ -27,6 +27,14 @@ def plain_request(wire: ChatRequest, settings: Mapping[str, Any] | None) -> Plai
         [_tool(tool["function"]) for tool in wire.tools or ()],
         settings,
     )
+
+
+def beginning(wire: ChatRequest) -> Iterator[PlainMessage]:
+    """Yield the messages of a chat up to the first of a user; see `LazyRequest.beginning`."""
+    for message in wire.messages:
+        yield _message(message)
+        if message["role"] == "user":
+            return
 
 
 def _message(message: Message) -> PlainMessage:

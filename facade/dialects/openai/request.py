@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
-from facade.dialects.openai.plain import plain_request
+from facade.dialects.openai.plain import beginning, plain_request
 from facade.dialects.openai.source import plain_settings, source_of
-from facade.dialects.openai.tools import add_tools, set_tool_choice
+from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
     ChatRequest,
@@ -128,6 +128,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             only_maker=only_maker,
             is_whole=settings is not None,
             read_plain=partial(plain_request, wire, settings),
+            read_beginning=partial(beginning, wire),
         )
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     options = {
@@ -181,7 +182,10 @@ def _over(outer: ChatRequest, step: ChatParameters) -> ChatParameters:
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(
-        dialect=DIALECT_OPENAI, ignores_stop_sequence=True, has_unsigned_thinking=True
+        dialect=DIALECT_OPENAI,
+        ignores_stop_sequence=True,
+        has_unsigned_thinking=True,
+        has_flat_answers=True,
     )
     said = _said(wire)
     for field in _SAME & said.keys():
@@ -205,7 +209,8 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
             names = {tool["function"]["name"] for tool in tools}
     if not _TOOL_CHOICES.isdisjoint(said):
         path = f"{prefix}tool_choice"
-        set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, path, names)
+        choice, parallel = wire.tool_choice, wire.parallel_tool_calls
+        set_tool_choice(request, choice, parallel, path, names, read_choice)
     if "reasoning_effort" in said:
         request.thinking.effort = said["reasoning_effort"]
     request.end_user = said.get("user", "")

@@ -6,7 +6,14 @@ import orjson
 
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Thinking, Usage
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Citation,
+    FinishReason,
+    Opaque,
+    Thinking,
+    Usage,
+)
 from gateway.inference.v1.inference_pb2 import Choice, Finish, GenerateResponse
 
 ID_PREFIX = "chatcmpl-"
@@ -80,6 +87,19 @@ def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
     return told
 
 
+def annotation(citation: Citation, before: int) -> dict[str, Any]:
+    """Return a citation of a text that so many characters of the message come before."""
+    return {
+        "type": "url_citation",
+        "url_citation": {
+            "start_index": before + citation.start_index,
+            "end_index": before + citation.end_index,
+            "url": citation.url,
+            "title": citation.title,
+        },
+    }
+
+
 def usage_object(usage: Usage) -> dict[str, Any]:
     """Return the usage; cache reads and writes count as prompt tokens."""
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
@@ -120,7 +140,7 @@ def _text_message(choice: Choice) -> dict[str, Any] | None:
     if len(blocks) != 1 or choice.HasField("extra"):
         return None
     block = blocks[0]
-    if block.HasField("extra") or not block.HasField("text"):
+    if block.HasField("extra") or block.citations or not block.HasField("text"):
         return None
     return {"role": "assistant", "content": block.text, "refusal": None}
 
@@ -132,10 +152,14 @@ def _message(choice: Choice) -> dict[str, Any]:
     thought: list[str] = []
     refusals: list[str] = []
     calls: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    length = 0  # characters of the texts
     last = Thinking()
     for block in choice.blocks:
         match block.WhichOneof("kind"):
             case "text":
+                annotations += [annotation(one, length) for one in block.citations]
+                length += len(block.text)
                 texts.append(block.text)
                 parts.append({"type": "text", "text": block.text})
                 further |= unnamed(block.extra)
@@ -163,6 +187,8 @@ def _message(choice: Choice) -> dict[str, Any]:
         "content": content,
         "refusal": "".join(refusals) or None,
     }
+    if annotations:
+        message["annotations"] = annotations
     if reasoning := "".join(thought):
         message |= thoughts(last, reasoning)
     if calls:

@@ -62,11 +62,12 @@ class ChatStream:
             kind = event.WhichOneof("kind")
             if kind == "text" and not event.logprobs:
                 # The common case.
-                head, tail = self._choices[event.choice].text, self._text_tail
+                choice, tail, text = self._choices[event.choice], self._text_tail, event.text
+                choice.length += len(text)
                 if pieces := event.pieces:
-                    _copy(pieces, head, tail, out)
+                    _copy(pieces, choice.text, tail, out)
                 else:
-                    out += (head, orjson.dumps(event.text), tail)
+                    out += (choice.text, orjson.dumps(text), tail)
             elif kind == "start":
                 self._start(event.start, out)
             elif kind == "usage":
@@ -173,6 +174,8 @@ class ChatStream:
 
     def _finish(self, event: Event, out: list[bytes]) -> None:
         choice, delta = self._begun(event.choice, out)
+        if choice.annotations:
+            self._chunk(choice, {"annotations": choice.annotations}, b"", out)
         choice.has_ended = True
         if not choice.has_answered:
             delta["content"] = ""

@@ -1,7 +1,8 @@
 """Translate tools of a chat and the tool choice."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from typing import TypeVar
 
 from facade.dialects.openai.types import NamedToolChoice, Tool
 from facade.dialects.openai.unnamed import keep_of_part
@@ -11,6 +12,10 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
 from services.common.texts import quoted
+
+# The choice of a tool in a dialect, and its tools.
+Choice = TypeVar("Choice")
+Tools = TypeVar("Tools", bound=Sized)
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
@@ -45,19 +50,26 @@ def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> Non
 
 def set_tool_choice(
     request: GenerateRequest,
-    choice: str | NamedToolChoice | None,
+    choice: str | Choice | None,
     parallel: bool | None,
     path: str,
-    names: Collection[str],
+    tools: Tools,
+    read_named: Callable[[Choice, Tools, str], ToolChoice],
 ) -> None:
-    """Set `tool_choice` (at `path`) and `parallel_tool_calls` of a request.
+    """Set the tool choice and whether calls may be parallel.
 
-    `names` are the names of its tools, "" for a tool without a name.
+    Args:
+        request: modified in place.
+        choice: a mode, or the choice of a tool.
+        parallel: the `parallel_tool_calls`.
+        path: of the choice.
+        tools: the tools of the request, or their names; possibly empty.
+        read_named: translates the choice of a tool at a path.
 
     Raises:
         GatewayError: invalid, if the choice names an unknown tool.
     """
-    if not names:
+    if not tools:
         # Without tools, `auto` and `none` have no effect, and some servers reject them.
         if choice not in (None, "auto", "none"):
             raise invalid(path, f"{path}: must be auto or none where there are no tools")
@@ -67,7 +79,7 @@ def set_tool_choice(
     if isinstance(choice, str) or choice is None:
         request.tool_choice.mode = TOOL_CHOICE_MODES[choice or "auto"]
     else:
-        request.tool_choice.CopyFrom(_named(choice, names, path))
+        request.tool_choice.CopyFrom(read_named(choice, tools, path))
     if parallel is not None:
         request.tool_choice.disable_parallel_tool_use = not parallel
 
@@ -75,6 +87,16 @@ def set_tool_choice(
 def is_name(name: str) -> bool:
     """Return whether a tool name is valid."""
     return _NAME.fullmatch(name) is not None
+
+
+def check_name(name: str, path: str) -> None:
+    """Check the name of a tool.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    if not is_name(name):
+        raise invalid(path, f"{path}: must be 1 to 128 letters, digits, underscores and dashes")
 
 
 def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
@@ -86,9 +108,7 @@ def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
     if definition is None:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
     name = definition["name"]
-    if not is_name(name):
-        place = f"{path}.{kind}.name"
-        raise invalid(place, f"{place}: must be 1 to 128 letters, digits, underscores and dashes")
+    check_name(name, f"{path}.{kind}.name")
     if kind == "custom":
         return inference_pb2.Tool(
             name=name, extra=to_opaque(DIALECT_OPENAI, tool, path), opaque=True
@@ -118,7 +138,12 @@ def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
     return extra
 
 
-def _named(choice: NamedToolChoice, names: Collection[str], path: str) -> ToolChoice:
+def read_choice(choice: NamedToolChoice, names: Collection[str], path: str) -> ToolChoice:
+    """Return the choice of a tool, which has to be one of these names.
+
+    Raises:
+        GatewayError: invalid.
+    """
     kind = choice["type"]
     if kind not in _CHOICE_TYPES:
         return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))

@@ -77,13 +77,17 @@ class OpenMessage:
         )
 
     def add(self, kind: str, event: Event) -> None:
-        """Write fields without a name, such as annotations."""
+        """Write a citation, or fields without a name."""
+        fields: Json = {}
         if kind == "further":
             self._of_message |= own_fields(event.further.message)
-        if kind != "opaque":
+        elif kind == "citation":
+            fields["annotations"] = [output.annotation(event.citation)]
+        elif kind == "opaque":
+            fields = own_fields(event.opaque)
+            fields.pop("type", None)
+        if not fields:
             return
-        fields = own_fields(event.opaque)
-        fields.pop("type", None)
         added = fields.pop("annotations", None) or []
         before = self._own.setdefault("annotations", [])
         for number, annotation in enumerate(added, len(before)):

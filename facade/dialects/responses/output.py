@@ -9,7 +9,13 @@ import orjson
 from facade.dialects.responses.items import OWN_SEARCH, REDACTED
 from facade.dialects.responses.unnamed import own_fields
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Media, ServerToolResult, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Citation,
+    Media,
+    ServerToolResult,
+    ToolUse,
+)
 
 Json = dict[str, Any]
 
@@ -44,8 +50,19 @@ def message(own: Mapping[str, Any], given_id: str, status: str, content: list[An
     }
 
 
+def annotation(citation: Citation) -> Json:
+    """Return a citation of a text."""
+    return {
+        "type": "url_citation",
+        "start_index": citation.start_index,
+        "end_index": citation.end_index,
+        "url": citation.url,
+        "title": citation.title,
+    }
+
+
 def text_part(own: Mapping[str, Any], text: str, logprobs: list[Any]) -> Json:
-    """Return a text; `own` are fields without a name, its annotations among them."""
+    """Return a text; `own` are its annotations, and fields without a name."""
     return {"annotations": [], **own, "type": "output_text", "logprobs": logprobs, "text": text}
 
 

@@ -1,6 +1,6 @@
 """Plain conversations of responses, for providers of another dialect. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from facade.dialects.responses.types import ResponseRequest
@@ -43,6 +43,23 @@ def plain_request(wire: ResponseRequest, settings: Mapping[str, Any] | None) -> 
         settings = dict(settings)
         settings["max_tokens"] = settings.pop(_MAX_TOKENS)
     return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
+
+
+def beginning(wire: ResponseRequest) -> Iterator[PlainMessage]:
+    """Yield the texts of a conversation up to the first of a user; see `LazyRequest.beginning`."""
+    if wire.instructions:
+        yield PlainMessage("system", [wire.instructions])
+    given: Any = wire.input
+    if isinstance(given, str):
+        yield PlainMessage("user", [given])
+        return
+    for item in given:
+        if (item.get("type") or "message") == "message":
+            role, content = item["role"], item["content"]
+            parts = [{"text": content}] if isinstance(content, str) else content
+            yield PlainMessage(role, [part["text"] for part in parts if part.get("text")])
+            if role == "user":
+                return
 
 
 def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
+from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.paths import Origins
 from facade.dialects.responses.item_types import Item
 from facade.dialects.responses.items import (
@@ -17,7 +18,7 @@ from facade.dialects.responses.items import (
     add_instructions,
     check_not_empty,
 )
-from facade.dialects.responses.plain import plain_request
+from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
 from facade.dialects.responses.source import plain_settings, source_of
 from facade.dialects.responses.state import (
@@ -27,7 +28,7 @@ from facade.dialects.responses.state import (
     conversation_name,
     echo_of,
 )
-from facade.dialects.responses.tools import add_tools, set_tool_choice
+from facade.dialects.responses.tools import add_tools, read_choice
 from facade.dialects.responses.types import (
     Format,
     ResponseParameters,
@@ -137,6 +138,7 @@ def _lazy(
         only_maker=False,
         is_whole=settings is not None,
         read_plain=partial(plain_request, wire, settings),
+        read_beginning=partial(beginning, wire),
     )
 
 
@@ -279,6 +281,7 @@ def _parameters(
         wire.parallel_tool_calls,
         f"{prefix}tool_choice",
         cast("Sequence[Mapping[str, Any]]", tools),
+        read_choice,
     )
     request.end_user = wire.user or ""
     request.service_tier = wire.service_tier or ""

@@ -224,7 +224,10 @@ def _groups(blocks: Iterable[Block]) -> list[list[Block]]:
 def _part(block: Block, logprobs: list[Any]) -> Json:
     if block.HasField("refusal"):
         return output.refusal_part(block.refusal)
-    return output.text_part(own_fields(block.extra), block.text, logprobs)
+    own = own_fields(block.extra)
+    if block.citations:
+        own["annotations"] = [output.annotation(one) for one in block.citations]
+    return output.text_part(own, block.text, logprobs)
 
 
 def _item(block: Block, response_id: str, index: int, status: str) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from facade.dialects.openai.tools import TOOL_CHOICE_MODES, is_name
+from facade.dialects.openai.tools import check_name
 from facade.dialects.openai.web_search import web_search_tool
 from facade.dialects.responses.tool_types import NamedToolChoice, Tool
 from facade.dialects.responses.unnamed import keep
@@ -55,33 +55,6 @@ def add_tools(
             added.optional = tool["type"] not in _NAMED
 
 
-def set_tool_choice(
-    request: GenerateRequest,
-    choice: str | NamedToolChoice | None,
-    parallel: bool | None,
-    path: str,
-    tools: Sequence[Mapping[str, Any]],
-) -> None:
-    """Set `tool_choice` (at `path`) and `parallel_tool_calls` of a request with `tools`.
-
-    Raises:
-        GatewayError: invalid, if the choice names an unknown tool.
-    """
-    if not tools:
-        # Without tools, `auto` and `none` have no effect, and some servers reject them.
-        if choice not in (None, "auto", "none"):
-            raise invalid(path, f"{path}: must be auto or none where there are no tools")
-        return
-    if choice is None and parallel is None:
-        return
-    if isinstance(choice, str) or choice is None:
-        request.tool_choice.mode = TOOL_CHOICE_MODES[choice or "auto"]
-    else:
-        request.tool_choice.CopyFrom(_named(choice, tools, path))
-    if parallel is not None:
-        request.tool_choice.disable_parallel_tool_use = not parallel
-
-
 def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
     kind = tool["type"]
     if kind not in _NAMED:
@@ -91,9 +64,7 @@ def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
             added.web.CopyFrom(web_search_tool(tool, path))
         return added
     name = tool["name"]
-    if not is_name(name):
-        place = f"{path}.name"
-        raise invalid(place, f"{place}: must be 1 to 128 letters, digits, underscores and dashes")
+    check_name(name, f"{path}.name")
     if kind == "custom":
         return inference_pb2.Tool(
             name=name, extra=to_opaque(DIALECT_RESPONSES, tool, path), opaque=True
@@ -107,7 +78,14 @@ def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
     return added
 
 
-def _named(choice: NamedToolChoice, tools: Sequence[Mapping[str, Any]], path: str) -> ToolChoice:
+def read_choice(
+    choice: NamedToolChoice, tools: Sequence[Mapping[str, Any]], path: str
+) -> ToolChoice:
+    """Return the choice of a tool, which has to be one of these.
+
+    Raises:
+        GatewayError: invalid.
+    """
     kind = choice["type"]
     names = {tool["name"] for tool in tools if tool["type"] in _NAMED}
     for name, place in _names(choice, path):

@@ -145,13 +145,13 @@ class Limits(Section):
     max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
     max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
     body_idle_s: Annotated[float, Field(gt=0)] = 60
-    min_body_rate: Annotated[int, Field(ge=1)] = 8 << 10
+    min_body_bytes_per_s: Annotated[int, Field(ge=1)] = 8 << 10
     max_message_bytes: Annotated[int, Field(ge=1024)] = 80 << 20
-    max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
+    max_answer_bytes: Annotated[int, Field(ge=1 << 16)] = 80 << 20
     max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
     max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
-    max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
-    max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
+    max_recovered_characters: Annotated[int, Field(ge=0)] = 4 << 20
+    max_sse_line_bytes: Annotated[int, Field(ge=1 << 16)] = 32 << 20
     upstream_idle_s: Annotated[float, Field(gt=0)] = 30
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
@@ -175,7 +175,7 @@ class Limits(Section):
     max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
     max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
     conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
-    conversion_memory: Annotated[int, Field(ge=512 << 20)] = 2 << 30
+    conversion_memory_bytes: Annotated[int, Field(ge=512 << 20)] = 2 << 30
     storage: StorageLimits = StorageLimits()
 
 

@@ -5,20 +5,15 @@ time, each deployment for itself. A conversation begins alike in all of its requ
 instructions and the first message of its user. One that the server remembers has a name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.lazy_request import LazyRequest
-from services.inference.providers.billing import BILLING
 
 # Bytes of the beginning that are compared.
 _MAX_BYTES = 64 << 10
-# Fields of instructions beside the messages, in Anthropic's dialect and that of responses.
-_INSTRUCTIONS = ("system", "instructions")
-# Fields of the messages, in all dialects.
-_MESSAGES = ("messages", "input")
 
 
 def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None) -> bytes:
@@ -35,10 +30,7 @@ def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None
         digest.update(memory_id.encode())
         return digest.digest()
     left = _MAX_BYTES
-    texts = _canonical(request) if lazy is None else _written(lazy.fields)
-    for text in texts:
-        if text.startswith(BILLING):
-            text = text.partition("\n")[2]
+    for text in _canonical(request) if lazy is None else _plain(lazy):
         # A character takes a byte at least.
         digest.update(text[:left].encode(errors="replace"))
         left -= len(text)
@@ -49,31 +41,15 @@ def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None
 
 def _canonical(request: GenerateRequest) -> Iterator[str]:
     for message in request.messages:
+        is_billing = message.has_billing_line
         for block in message.blocks:
             if block.HasField("text"):
-                yield block.text
+                yield block.text.partition("\n")[2] if is_billing else block.text
+            is_billing = False
         if message.role == conversation_pb2.ROLE_USER:
             return
 
 
-def _written(fields: Mapping[str, object]) -> Iterator[str]:
-    for name in _INSTRUCTIONS:
-        yield from _texts(fields.get(name))
-    for name in _MESSAGES:
-        messages = fields.get(name)
-        if isinstance(messages, str):
-            yield messages
-        for message in messages if isinstance(messages, Sequence) else ():
-            if isinstance(message, Mapping):
-                yield from _texts(message.get("content"))
-                if message.get("role") == "user":
-                    return
-
-
-def _texts(content: object) -> Iterable[str]:
-    if isinstance(content, str):
-        return (content,)
-    if not isinstance(content, Sequence):
-        return ()
-    found = (part.get("text") for part in content if isinstance(part, Mapping))
-    return [text for text in found if isinstance(text, str)]
+def _plain(lazy: LazyRequest) -> Iterator[str]:
+    for message in lazy.beginning():
+        yield from message.texts_without_billing()

@@ -10,7 +10,7 @@ from services.common.errors import GatewayError, unavailable, unsupported
 log = logging.getLogger(__name__)
 
 _MAX_TRACE = 16_000
-_MEMORY = "limits.conversion_memory"
+_MEMORY = "limits.conversion_memory_bytes"
 
 # The extra of this package that installs a library; `media` for libraries not listed.
 _EXTRAS = {

@@ -61,7 +61,7 @@ class ConversionPool:
         most = limits.max_parallel_conversions
         self._timeout_s = limits.conversion_timeout_s
         threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // most))
-        self._bounds = Bounds(limits.conversion_timeout_s, limits.conversion_memory, threads)
+        self._bounds = Bounds(limits.conversion_timeout_s, limits.conversion_memory_bytes, threads)
         self._turns = Turns(most, limits.max_waiting_conversions)
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="convert")
         self._loop = asyncio.get_running_loop()

@@ -45,7 +45,7 @@ _KEPT_BYTES = 2_048
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
-    *("ignores_stop_sequence", "has_unsigned_thinking"),
+    *("ignores_stop_sequence", "has_unsigned_thinking", "has_flat_answers"),
 )
 
 
@@ -102,8 +102,8 @@ class Plan(NamedTuple):
         max_retries: over all steps together; no bound when None.
         hedge_after_s: how long a model may be silent before the next is asked beside
             it; 0 for ever.
-        max_recovered: characters of an answer that breaks off in the middle which may be gone
-            on with; None where none may.
+        max_recovered_characters: how much of an answer that breaks off in the middle may be gone
+            on with; None where nothing may.
         is_patient: whether a wait that a provider asks for is kept however long it is.
         is_balanced: whether a step's model has several deployments.
         load_class: the class of requests whose times to the first content are compared; see
@@ -114,7 +114,7 @@ class Plan(NamedTuple):
     timeout_s: float | None = None
     max_retries: int | None = None
     hedge_after_s: float = 0.0
-    max_recovered: int | None = None
+    max_recovered_characters: int | None = None
     is_patient: bool = True
     is_balanced: bool = False
     load_class: int = 0
@@ -192,7 +192,7 @@ class Plans:
         return _plan(
             (first, *self._configured(first)),
             hedge_after_s=0 if asks_to_think else self._limits.hedge_after_s,
-            max_recovered=self._limits.max_recovered if recovers else None,
+            max_recovered_characters=self._limits.max_recovered_characters if recovers else None,
             is_patient=False,
         )
 
@@ -235,7 +235,9 @@ class Plans:
             steps,
             timeout_s=timeout_s if config.HasField("global_timeout_ms") else None,
             max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
-            max_recovered=self._limits.max_recovered if request.n <= 1 else None,
+            max_recovered_characters=self._limits.max_recovered_characters
+            if request.n <= 1
+            else None,
         )
 
     def _primary(self, model: str, retries: Retries) -> Step:

@@ -69,7 +69,9 @@ class FallbackRunner:
         except BaseException:
             self._context.on_end(self._context)
             raise
-        delivered = DeliveredPrefix() if self._context.plan.max_recovered is not None else None
+        delivered = (
+            DeliveredPrefix() if self._context.plan.max_recovered_characters is not None else None
+        )
         try:
             while True:
                 try:
@@ -223,7 +225,9 @@ class FallbackRunner:
         context.delivered = delivered
         recoveries = context.log.metrics.recoveries
         try:
-            if not delivered.comparable or delivered.size() > (context.plan.max_recovered or 0):
+            if not delivered.comparable or delivered.size() > (
+                context.plan.max_recovered_characters or 0
+            ):
                 raise error
             runner = StepRunner(context, broken.index)
             if not (runner.switch_deployment(error) or await runner.may_retry(error)):

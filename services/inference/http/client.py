@@ -29,7 +29,7 @@ class Client:
 
     Args:
         connect_timeout_s: timeout of connecting, TLS included.
-        max_answer: maximum size of a response in bytes, compressed and decompressed.
+        max_answer_bytes: maximum size of a response in bytes, compressed and decompressed.
         idle_s: seconds after which an idle connection is closed. Servers close idle connections
             after 60 s or more; a request sent at that moment fails.
         max_idle: maximum idle connections.
@@ -46,13 +46,13 @@ class Client:
         tls: ssl.SSLContext | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         *,
-        max_answer: int = 80 << 20,
+        max_answer_bytes: int = 80 << 20,
         idle_s: float = 30,
         max_idle: int = 256,
         settle_s: float = _SETTLE_S,
     ) -> None:
         self._connect_timeout_s = connect_timeout_s
-        self._max_answer = max_answer
+        self._max_answer = max_answer_bytes
         self._idle_s = idle_s
         self._max_idle = max_idle
         self._settle_s = settle_s

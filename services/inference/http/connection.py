@@ -52,7 +52,7 @@ class Response:
         connection: "Connection",
         status: int,
         headers: CIMultiDictProxy[str],
-        max_answer: int,
+        max_answer_bytes: int,
     ) -> None:
         self.status = status
         self.headers = headers
@@ -62,7 +62,7 @@ class Response:
         if encoding and encoding.lower() != "identity":
             self._unpacker = Unpacker(encoding.lower())
             self._unpacked: Iterator[bytes] = iter(())
-            self._left = max_answer  # remaining limit of decompressed bytes
+            self._left = max_answer_bytes  # remaining limit of decompressed bytes
 
     def read(self) -> Coroutine[Any, Any, bytes]:
         """Return the next piece of the body, b"" at its end.
@@ -109,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
     """A connection, used by one request at a time.
 
     Args:
-        max_answer: maximum size of a response in bytes, head and framing included.
+        max_answer_bytes: maximum size of a response in bytes, head and framing included.
         read_size: returns how many bytes of a response may be read, or buffered, at once.
         released: called when a response is complete and the connection can be reused.
         lost: called when the connection is closed.
@@ -121,14 +121,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        max_answer: int,
+        max_answer_bytes: int,
         read_size: Callable[[], int],
         released: Callable[["Connection"], None],
         lost: Callable[["Connection"], None],
     ) -> None:
         self.is_usable = True
         self.idle_since = 0.0
-        self._max_answer = max_answer
+        self._max_answer = max_answer_bytes
         self._read_size = read_size
         self._most = _READ_MOST  # last value of `read_size`
         self._poll: select.poll | None = None

@@ -49,13 +49,15 @@ def connection_failure(
             return failures.cut_off(provider)
         case http.TooLargeError():
             return failures.over_limit(
-                provider, f"answered more than {limits.max_answer:,} bytes", "limits.max_answer"
+                provider,
+                f"answered more than {limits.max_answer_bytes:,} bytes",
+                "limits.max_answer_bytes",
             )
         case SseTooLongError():
             return failures.over_limit(
                 provider,
-                f"streamed an event over {limits.max_sse_line:,} bytes",
-                "limits.max_sse_line",
+                f"streamed an event over {limits.max_sse_line_bytes:,} bytes",
+                "limits.max_sse_line_bytes",
             )
         case _:
             what = next(

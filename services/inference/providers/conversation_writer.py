@@ -1,6 +1,7 @@
 """`ConversationWriter`, the base of the translations of conversations for providers. Pure."""
 
 import binascii
+import hashlib
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Opaque
 from services.common.errors import GatewayError
@@ -39,6 +40,11 @@ def referenced_tool(opaque: Opaque) -> str:
         case {"type": "tool_reference", "tool_name": str(name)}:
             return name
     return ""
+
+
+def digest_of(text: str, length: int) -> str:
+    """Return so many hexadecimal digits that stand for a text that a provider would refuse."""
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def base64_of(data: bytes) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.settings import Limits
 
 Headers = Mapping[str, str]
 # Called with the headers of a response, whatever its status.
@@ -25,6 +26,21 @@ class Classify(Protocol):
         now: Callable[[], float],
     ) -> UpstreamError:
         """See `failures.classify`."""
+
+
+class Failures(Protocol):
+    """Creates errors from a provider's words; an `Upstream`.
+
+    Attributes:
+        name: the provider's name in the settings.
+        limits: of answers.
+    """
+
+    name: str
+    limits: Limits
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        """Return the error for an error object in an answer."""
 
 
 class Gauge(Protocol):

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import (
-    DIALECT_ANTHROPIC,
     DIALECT_UNSPECIFIED,
     Dialect,
     Message,
@@ -18,15 +17,12 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
+from services.common.plain_request import PlainMessage
 from services.inference.providers.base import Call
-from services.inference.providers.billing import (
-    BILLING,
-    has_billing,
-    texts_without_billing,
-    without_billing,
-)
 
 Json = dict[str, Any]
+
+_BILLING_LINE = "messages[].has_billing_line"
 
 
 class RequestFields:
@@ -80,6 +76,22 @@ class RequestFields:
         fields = read_object(opaque.json, path)
         self.check_state(fields, path)
         return fields
+
+    def of_request(self, extra: Opaque, *, but: Collection[str]) -> Json:
+        """Return the fields of a request's `extra` that are not null, {} of another dialect.
+
+        Args:
+            extra: possibly empty.
+            but: names of fields that never go on.
+
+        Raises:
+            GatewayError: as `leave_out`.
+        """
+        if not self.is_own(extra):
+            self.leave_out(extra, "extra")
+            return {}
+        given = read_object(extra.json, "extra").items()
+        return {name: value for name, value in given if value is not None and name not in but}
 
     def is_own(self, opaque: Opaque) -> bool:
         """Return whether an opaque object is written in the provider's dialect."""
@@ -144,22 +156,25 @@ class RequestFields:
         return {name: value for name, value in fields.items() if name not in refused}
 
     def system_prompt(self, message: Message) -> Message:
-        """Return a system message without the text that tells Anthropic whom to bill."""
-        if not (self._is_anthropics() and has_billing(message)):
+        """Return a system message without the line that says whom to bill."""
+        if not message.has_billing_line:
             return message
-        self.drop(BILLING)
-        return without_billing(message)
+        self.drop(_BILLING_LINE)
+        rest = Message()
+        rest.CopyFrom(message)
+        rest.has_billing_line = False
+        text = rest.blocks[0].text.partition("\n")[2]
+        if text:
+            rest.blocks[0].text = text
+        else:
+            del rest.blocks[0]
+        return rest
 
-    def system_texts(self, texts: Sequence[str]) -> Sequence[str]:
+    def system_texts(self, message: PlainMessage) -> Sequence[str]:
         """Return the texts of a plain system message; as `system_prompt`."""
-        if not (self._is_anthropics() and texts and texts[0].startswith(BILLING)):
-            return texts
-        self.drop(BILLING)
-        return texts_without_billing(texts)
-
-    def _is_anthropics(self) -> bool:
-        # Only clients of this dialect write the billing text.
-        return self._call.request.dialect == DIALECT_ANTHROPIC
+        if message.has_billing_line:
+            self.drop(_BILLING_LINE)
+        return message.texts_without_billing()
 
     def check_state(self, content: object, path: str) -> None:
         """Refuse JSON that names something kept at the provider, unless that is allowed."""

@@ -184,8 +184,8 @@ class Upstream:
 
         Raises:
             UpstreamError: no answer, none in time, one that is not 2xx or no event
-                stream, an event over `limits.max_sse_line`, a broken connection, an event that
-                tells an error or cannot be read, or an end that came too early.
+                stream, an event over `limits.max_sse_line_bytes`, a broken connection, an event
+                that tells an error or cannot be read, or an end that came too early.
         """
         body = await offload(make_body)
         self._live.inc()
@@ -195,7 +195,7 @@ class Upstream:
             response = await self._send(path, body, headers)
             await self._check_head(response, on_headers)
             self._check_event_stream(response)
-            cutter = SseSplitter(self.limits.max_sse_line)
+            cutter = SseSplitter(self.limits.max_sse_line_bytes)
             chunk = await response.read()
             while chunk:
                 if text := cutter.feed(chunk):

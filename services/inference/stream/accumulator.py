@@ -185,6 +185,9 @@ class _Choice:
         elif kind == "opaque":
             self._check_open(kind, event)
             self._deltas.append(event.opaque)
+        elif kind == "citation":
+            self._check_open(kind, event)
+            self._answer.blocks[-1].citations.append(event.citation)
         elif kind == "further":
             _add(self._further, event.further.choice)
             _add(self._message, event.further.message)
@@ -392,6 +395,7 @@ def events_of(response: GenerateResponse) -> list[Event]:
 def _block_events(choice: int, index: int, block: Block) -> list[Event]:
     begun = Block()
     begun.CopyFrom(block)
+    begun.ClearField("citations")
     deltas: dict[str, str] = {}
     match block.WhichOneof("kind"):
         case "text":
@@ -417,5 +421,6 @@ def _block_events(choice: int, index: int, block: Block) -> list[Event]:
             event = Event(choice=choice, block=index)
             setattr(event, kind, piece)
             events.append(event)
+    events += (Event(choice=choice, block=index, citation=one) for one in block.citations)
     events.append(Event(choice=choice, block=index, block_stop=BlockStop()))
     return events

@@ -92,7 +92,7 @@ class DeliveredPrefix:
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
             keep(self.blocks[-1].pieces, getattr(event, kind))
-        elif kind == "opaque":
+        elif kind in ("opaque", "citation"):
             self._is_known = False
         elif kind == "further":
             self._has_open_fields |= event.further.HasField("message")

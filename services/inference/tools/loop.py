@@ -29,7 +29,7 @@ from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import Metrics
 from services.inference.stream.filters import Batch
-from services.inference.tools.citations import citations_of
+from services.inference.tools.citations import CitationWriter
 from services.inference.tools.history import addresses_in
 from services.inference.tools.round import Round
 from services.inference.tools.rounds import Progress, Rounds
@@ -75,7 +75,7 @@ class ToolLoop:
         self._metrics = metrics
         self._on_end = on_end
         self._whole = whole
-        self._citations = citations_of(rounds.dialect)
+        self._citations = CitationWriter(joins_texts=rounds.joins_texts)
         self._budget: RetryBudget | None = None
         self._offset = 0  # blocks sent so far
         self._usage = Usage()
@@ -98,7 +98,7 @@ class ToolLoop:
                 round_ = self._round(runner, is_first=number == 1)
                 async with aclosing(self._run(runner, round_)) as batches:
                     async for batch in batches:
-                        yield batch if self._citations is None else self._citations.follow(batch)
+                        yield self._citations.follow(batch)
                 self._budget = runner.budget
                 self._offset += len(round_.choice.blocks)
                 message = _message(round_.choice)
@@ -109,13 +109,11 @@ class ToolLoop:
                 async with aclosing(self._results(calls, runner, is_last)) as results:
                     async for result in results:
                         message.blocks.add(server_tool_result=result)
-                        if self._citations is not None:
-                            self._citations.add_result(result)
+                        self._citations.add_result(result)
                         yield self._result_events(result)
                 end = self._end(round_, calls, runner.serving, is_last)
                 if end is not None:
-                    sources = () if self._citations is None else self._citations.annotations()
-                    yield [*sources, end, Event(usage=self._usage)]
+                    yield [end, Event(usage=self._usage)]
                     return
                 said.append(message)
                 self._go_on_from(runner.serving)

@@ -51,9 +51,9 @@ class Rounds:
         self._seen: dict[int, Sequence[Message]] = {}
 
     @property
-    def dialect(self) -> Dialect.ValueType:
-        """The caller's dialect."""
-        return self._request.dialect
+    def joins_texts(self) -> bool:
+        """Whether the caller reads all texts of the answer as one."""
+        return self._request.has_flat_answers
 
     def offered(self, step: Step) -> Mapping[str, WebTool]:
         """Return the gateway tools offered to a step's model, by name."""

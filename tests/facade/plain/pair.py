@@ -36,7 +36,7 @@ LIMITS = {
     "stalled_reader_s": 4,
     "max_body_bytes": 4096,
     "body_idle_s": 2,
-    "min_body_rate": 64,
+    "min_body_bytes_per_s": 64,
     "keepalive_s": 1,
     "hold_headers_s": 1,
 }

@@ -82,7 +82,7 @@ def test_limits_follow_those_of_the_gateway():
     limits = {
         "max_body_bytes": 1 << 20,
         "max_file_bytes": 5 << 20,
-        "min_body_rate": 1 << 20,
+        "min_body_bytes_per_s": 1 << 20,
         "body_idle_s": 10,
         "step_timeout_s": 40,
         "stream_idle_s": 100,

@@ -38,6 +38,8 @@ class _DialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dialect.Value
     """Anthropic's messages."""
     DIALECT_RESPONSES: _Dialect.ValueType  # 3
     """OpenAI's responses."""
+    DIALECT_GEMINI: _Dialect.ValueType  # 4
+    """Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
 
 class Dialect(_Dialect, metaclass=_DialectEnumTypeWrapper):
     """The API whose JSON is used."""
@@ -50,6 +52,8 @@ DIALECT_ANTHROPIC: Dialect.ValueType  # 2
 """Anthropic's messages."""
 DIALECT_RESPONSES: Dialect.ValueType  # 3
 """OpenAI's responses."""
+DIALECT_GEMINI: Dialect.ValueType  # 4
+"""Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
 Global___Dialect: _TypeAlias = Dialect  # noqa: Y015
 
 class _Role:
@@ -218,10 +222,16 @@ class Message(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
+    HAS_BILLING_LINE_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Required."""
     name: _builtins.str
     """Optional. The participant's name (OpenAI's `name`)."""
+    has_billing_line: _builtins.bool
+    """Optional, with ROLE_SYSTEM. Whether the first line of the first block says whom the maker of the
+    request's dialect is to bill, as coding agents write it. It is not meant for models and differs
+    in every request, which would defeat prompt caching: other providers are not sent it.
+    """
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
         """Required, at least one block unless `extra` is set. Order is the order of reading."""
@@ -237,10 +247,11 @@ class Message(_message.Message):
         blocks: _abc.Iterable[Global___Block] | None = ...,
         name: _builtins.str = ...,
         extra: Global___Opaque | None = ...,
+        has_billing_line: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "name", b"name", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "has_billing_line", b"has_billing_line", "name", b"name", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -262,6 +273,7 @@ class Block(_message.Message):
     OPAQUE_FIELD_NUMBER: _builtins.int
     SERVER_TOOL_USE_FIELD_NUMBER: _builtins.int
     SERVER_TOOL_RESULT_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     text: _builtins.str
@@ -303,6 +315,12 @@ class Block(_message.Message):
         """What one of the gateway's own tools gave. Assistant messages only, after the call."""
 
     @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
+        """Optional, with `text`, in answers. Pages of the web that the text names or rests on, in the order
+        of the text. Those that a provider told to a caller of its own dialect are in `extra` instead.
+        """
+
+    @_builtins.property
     def extra(self) -> Global___Opaque:
         """Optional. The block's fields without a name here (citations, for one)."""
 
@@ -319,12 +337,13 @@ class Block(_message.Message):
         opaque: Global___Opaque | None = ...,
         server_tool_use: Global___ToolUse | None = ...,
         server_tool_result: Global___ServerToolResult | None = ...,
+        citations: _abc.Iterable[Global___Citation] | None = ...,
         cache_control: _builtins.bytes = ...,
         extra: Global___Opaque | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "citations", b"citations", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "media", "thinking", "redacted_thinking", "tool_use", "tool_result", "refusal", "opaque", "server_tool_use", "server_tool_result"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
@@ -421,6 +440,44 @@ class Thinking(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Thinking: _TypeAlias = Thinking  # noqa: Y015
+
+@_typing.final
+class Citation(_message.Message):
+    """A page of the web that a passage of an answer's text names or rests on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    END_INDEX_FIELD_NUMBER: _builtins.int
+    QUOTE_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Required. An http or https address."""
+    title: _builtins.str
+    """Optional. Title of the page."""
+    start_index: _builtins.int
+    """Required. Where the passage begins in the text of its block, in Unicode characters."""
+    end_index: _builtins.int
+    """Required, above `start_index`. Where it ends: the index after its last character."""
+    quote: _builtins.str
+    """Optional, at most 150 characters. What the page says. Untrusted."""
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+        title: _builtins.str = ...,
+        start_index: _builtins.int = ...,
+        end_index: _builtins.int = ...,
+        quote: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_index", b"end_index", "quote", b"quote", "start_index", b"start_index", "title", b"title", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Citation: _TypeAlias = Citation  # noqa: Y015
 
 @_typing.final
 class ToolUse(_message.Message):

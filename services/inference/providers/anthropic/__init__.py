@@ -28,7 +28,6 @@ from services.inference.providers.base import (
     Transcript,
     no_transcripts,
 )
-from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.heads import request_headers
@@ -90,10 +89,8 @@ class AnthropicProvider:
         if lazy.request.dialect != self.dialect:
             # How much the model may think depends on the canonical messages.
             return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
-        if not self.checks_signatures:
-            system = lazy.json_of("system")
-            if lazy.only_maker or BILLING.encode() in system:
-                return False
+        if lazy.only_maker and not self.checks_signatures:
+            return False
         if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
             return False  # a name of something kept at the provider, if it is no text
         return not refused_fields or not changes_messages(refused_fields)

@@ -5,13 +5,11 @@ its stream add up to the same.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateResponse
-from services.common.errors import UpstreamError
-from services.common.settings import Limits
 from services.inference.providers.anthropic.parts import (
     OF_THE_END,
     Counts,
@@ -27,6 +25,7 @@ from services.inference.providers.anthropic.parts import (
 from services.inference.providers.bounds import Bounds
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.failures import broken_answer, cut_off
+from services.inference.providers.protocols import Failures
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
 from services.inference.stream.content import is_content
@@ -52,16 +51,6 @@ _FIELDS = {
 }
 # What `message_delta` tells in its `delta`.
 _OF_DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details", "container"})
-
-
-class Failures(Protocol):
-    """What makes a failure of a provider's words (an `Upstream`)."""
-
-    name: str
-    limits: Limits
-
-    def in_band(self, body: bytes) -> UpstreamError:
-        """Return the failure that an error object stands for."""
 
 
 def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False) -> list[Event]:

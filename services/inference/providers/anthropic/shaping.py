@@ -3,9 +3,10 @@
 Nothing here is for callers who speak Anthropic's own dialect: theirs goes as it is.
 """
 
-import hashlib
 import re
 from typing import Any
+
+from services.inference.providers.conversation_writer import digest_of
 
 Json = dict[str, Any]
 
@@ -22,12 +23,12 @@ def tool_use_id(given: str) -> str:
 
     A call and its result have the same id, and so the same hash.
     """
-    return given if _ID.fullmatch(given) else f"call_{_digest(given)}"
+    return given if _ID.fullmatch(given) else f"call_{digest_of(given, _DIGEST_LENGTH)}"
 
 
 def end_user(given: str) -> str:
     """Return an opaque id of the end user: the caller's own, or a hash of it."""
-    return given if _END_USER.fullmatch(given) else f"user_{_digest(given)}"
+    return given if _END_USER.fullmatch(given) else f"user_{digest_of(given, _DIGEST_LENGTH)}"
 
 
 def closed_schema(schema: Any) -> Any:
@@ -44,7 +45,3 @@ def closed_schema(schema: Any) -> Any:
     if is_object and isinstance(schema.get("properties", {}), dict):
         closed.setdefault("additionalProperties", False)
     return closed
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

@@ -28,7 +28,7 @@ from services.inference.providers.gemini.logprobs import read_logprobs
 Json = dict[str, Any]
 
 _OPENAI = conversation_pb2.DIALECT_OPENAI
-_ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+_GEMINI = conversation_pb2.DIALECT_GEMINI
 
 # Candidate.FinishReason in Google's reference. Unknown reasons count as a normal end.
 _REASONS = {
@@ -82,15 +82,15 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        # Only chats get fields of Google's OpenAI-compatible API.
-        self._is_chat = request.dialect == _OPENAI
+        # Flat answers have what Google's OpenAI-compatible API has in fields of the message.
+        self._is_flat = request.has_flat_answers
         self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names
         self._new_id = new_id
         self._bounds = bounds
         self._block = 0  # number of the open or next block
         self._open = ""  # "text", "thinking", or "" for none
-        self._text_signature = ""  # of the last text, for chats
+        self._text_signature = ""  # of the last text, for flat answers
         self._signature = ""  # of the open thinking block
         self._called = False
         self._further: Json = {}
@@ -125,7 +125,7 @@ class Candidate:
         further = dict(self._further)
         if self.reason not in _REASONS:
             further["finishReason"] = self.reason
-        if further and self._is_chat:
+        if further and self._is_flat:
             finish.extra.dialect = _OPENAI
             finish.extra.json = dump({"extra_content": {"google": further}})
         out.append(Event(choice=self._number, finish=finish))
@@ -183,7 +183,7 @@ class Candidate:
         """
         if not signature:
             return
-        if self._is_chat:
+        if self._is_flat:
             self._text_signature = signature  # sent at the end: one per message
         elif self._shows_signatures:
             self._close(out)
@@ -202,9 +202,9 @@ class Candidate:
             raise TypeError("arguments")
         block = Block(tool_use=use)
         if signature:
-            # For chats, and for the server's memory, which stores no thinking.
+            # For flat answers, and for the server's memory, which stores no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
-        if signature and not self._is_chat:
+        if signature and not self._is_flat:
             carried = signatures.packed(signatures.CALL, signature)
             if self._open == "thinking" and not self._signature:
                 self._signature = carried
@@ -225,11 +225,11 @@ class Candidate:
         mime, data = name_of(inline.get("mimeType") or ""), inline.get("data")
         if not isinstance(data, str):
             raise TypeError("no data")
-        if self._is_chat and mime.startswith("image/"):
+        if self._is_flat and mime.startswith("image/"):
             # The format of OpenRouter and others.
             url = {"url": f"data:{mime};base64,{data}"}
             self._add_unnamed({"images": [{"type": "image_url", "image_url": url}]}, out)
-        elif self._is_chat:
+        elif self._is_flat:
             self._add_unnamed(_google_parts({"inlineData": inline}), out)
         else:
             content = binascii.a2b_base64(data)
@@ -242,11 +242,10 @@ class Candidate:
         if not any(kept.values()):
             return
         self._close(out)
-        if self._is_chat:
+        if self._is_flat:
             self._add_unnamed(_google_parts(kept), out)
         else:
-            fields = {**kept, "type": "google_part"}
-            self._add(Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields))), out)
+            self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(kept))), out)
 
     def _add_unnamed(self, fields: Json, out: list[Event]) -> None:
         """Add unnamed fields of the message."""

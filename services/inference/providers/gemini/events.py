@@ -5,18 +5,19 @@ Only the end of the stream marks the end of the answer: several events may have 
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, Start
 from services.common.errors import UpstreamError
 from services.common.ids import IdGenerator
-from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of, tokens
 from services.inference.providers.gemini.candidate import Candidate
+from services.inference.providers.protocols import Failures
 from services.inference.providers.sse import read_event
 from services.inference.stream.content import is_content
 
@@ -26,16 +27,6 @@ Json = dict[str, Any]
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
 _BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
-
-
-class Failures(Protocol):
-    """Creates errors from a provider's messages (an `Upstream`)."""
-
-    name: str
-    limits: Limits
-
-    def in_band(self, body: bytes) -> UpstreamError:
-        """Return the error for an error object."""
 
 
 class AnswerReader:
@@ -63,6 +54,7 @@ class AnswerReader:
     ) -> None:
         self._call = call
         self._upstream = upstream
+        self._broken = partial(failures.broken_answer, upstream.name)
         self._names = names
         self._new_id = new_id
         self._bounds = Bounds(upstream.name, upstream.limits)
@@ -165,9 +157,6 @@ class AnswerReader:
             f"the provider {self._upstream.name} blocked the prompt{told}",
             status=400,
         )
-
-    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
-        return failures.broken_answer(self._upstream.name, what, data)
 
 
 def events_from_whole(

@@ -1,10 +1,10 @@
 """Adapt values that callers may send and Gemini rejects. Pure."""
 
-import hashlib
 import re
 from collections.abc import Iterable
 
 from services.common.errors import model_not_found
+from services.inference.providers.conversation_writer import digest_of
 
 _MODEL = re.compile(r"(?:(?:models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}", re.ASCII)
 # Models before Gemini 3 control thinking by a budget, if at all, and check no thought signatures.
@@ -41,8 +41,8 @@ def function_name(given: str) -> str:
     """Return a function name that Gemini accepts, derived from the given one."""
     if _NAME.fullmatch(given):
         return given
-    digest = hashlib.sha256(given.encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"_{given[: _MAX_NAME - _DIGEST_LENGTH - 2]}_{digest}"
+    kept = given[: _MAX_NAME - _DIGEST_LENGTH - 2]
+    return f"_{kept}_{digest_of(given, _DIGEST_LENGTH)}"
 
 
 def given_names(names: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A signature belongs to one part of an answer and goes back on that part, else Gemini 3 and
 later refuse the next step of a tool loop (ai.google.dev/gemini-api/docs/thought-signatures).
-Callers of OpenAI's dialect get it where Google's own OpenAI-compatible API puts it,
+Callers of flat answers get it where Google's own OpenAI-compatible API puts it,
 `extra_content.google.thought_signature`. Other callers get it in a thinking block, or in a
 redacted one, where the gateway's signature carries it (`services.inference.thinking`)
 together with the kind of part that it belongs to.

@@ -14,7 +14,13 @@ from typing import Any, Literal
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_OPENAI,
+    Block,
+    Citation,
+    Opaque,
+    ToolUse,
+)
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump
@@ -124,6 +130,7 @@ class Blocks:
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
+        self._texts = 0  # text blocks so far
         self._number = 0  # of the block that is open, or comes next
         self._open: TextKind | ToolCall | None = None
         # What comes after the open block, in order: behind a call that is not done, or
@@ -191,6 +198,12 @@ class Blocks:
         else:
             self._say_part(json, out)
 
+    def cite(self, citations: Sequence[Citation], out: list[Event]) -> None:
+        """Add citations to the text, which has to be the only one: their places are of it all."""
+        if self._open == "text" and self._texts == 1:
+            choice, block = self._choice, self._number
+            out += (Event(choice=choice, block=block, citation=one) for one in citations)
+
     def go_on(self, pieces: Sequence[bytes], out: list[Event]) -> None:
         """Take more of what the last event out of here said, the insides of JSON strings."""
         call = self._open if isinstance(self._open, ToolCall) else None
@@ -248,6 +261,7 @@ class Blocks:
             block.thinking.field = self.thoughts_field
             block.thinking.SetInParent()
         self._open = kind
+        self._texts += kind == "text"
         self.kinds.add(kind)
         out.append(event)
 

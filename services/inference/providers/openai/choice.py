@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
 from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
@@ -33,7 +33,7 @@ class Choice:
     """
 
     __slots__ = (
-        *("_bounds", "_calls", "_fields", "_last", "_names", "_next"),
+        *("_bounds", "_calls", "_citations", "_fields", "_last", "_names", "_next"),
         *("_translates", "_unknown", "blocks", "ended", "number"),
     )
 
@@ -54,6 +54,7 @@ class Choice:
         self._names = names
         self._translates = translates
         self._calls: dict[int, ToolCall] = {}
+        self._citations: list[Citation] = []  # for callers of another dialect
         self._last = -1  # index of the call that came last
         self._next = 0  # index after all of them
         self._fields: Json = {}  # of the choice, without a name, as told last
@@ -75,6 +76,9 @@ class Choice:
                 return {}
         logprobs = _logprobs_of(given)
         message = unnamed.of_message(delta)
+        if self._translates and (cited := message.pop("annotations", None)):
+            self._bounds.keep_fields({"annotations": cited})
+            self._citations += unnamed.citations_in(cited)
         fields: Json = {}
         if not given.keys() <= unnamed.OF_CHOICES:
             fields = {
@@ -105,6 +109,7 @@ class Choice:
     def end(self, out: list[Event]) -> bool:
         """Close all; return whether every call had a name."""
         self.ended = True
+        self.blocks.cite(self._citations, out)
         if self._translates and not self.blocks.kinds - {"thinking"}:
             # An answer of things without a name would be empty.
             if note := unnamed.note_of(self._unknown):

@@ -4,14 +4,13 @@ A whole answer goes through the same reader as a stream: its messages are read a
 deltas that hold everything.
 """
 
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import FinishReason
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.errors import UpstreamError
 from services.common.ids import IdGenerator
-from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
@@ -19,6 +18,7 @@ from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.usage import read_usage
+from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -40,16 +40,6 @@ _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 _NOTHING = object()
 
 
-class Failures(Protocol):
-    """What makes a failure of a provider's words (an `Upstream`)."""
-
-    name: str
-    limits: Limits
-
-    def in_band(self, body: bytes) -> UpstreamError:
-        """Return the failure that an error object stands for."""
-
-
 class StreamReader:
     """Reads one answer.
 
@@ -66,6 +56,7 @@ class StreamReader:
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         self._call = call
         self._upstream = upstream
+        self._broken = partial(failures.broken_answer, upstream.name)
         self._new_id = new_id
         self.ended = self.has_content = False
         self._started = False
@@ -259,9 +250,6 @@ class StreamReader:
                 called = "tool" in choice.blocks.kinds
                 self._finish(choice, "tool_calls" if called else "stop", {}, out)
         self._running = 0
-
-    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
-        return failures.broken_answer(self._upstream.name, what, data)
 
 
 def events_from_whole(

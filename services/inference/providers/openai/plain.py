@@ -49,7 +49,7 @@ def _message(message: PlainMessage, fields: OpenAIFields) -> Json | None:
     if message.is_error:
         fields.drop("messages[].blocks[].tool_result.is_error")
     if role == "system":
-        texts = fields.system_texts(texts)
+        texts = fields.system_texts(message)
         if not texts:
             return None
     if message.is_marked:

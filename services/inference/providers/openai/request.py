@@ -138,21 +138,13 @@ def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
 
 def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
     """Return the request's fields without a name in the canonical model, as far as they go on."""
-    extra = request.extra
-    if not fields.is_own(extra):
-        fields.leave_out(extra, "extra")
-        return {}
-    given = {
-        name: value
-        for name, value in read_object(extra.json, "extra").items()
-        if value is not None and name not in _NEVER_FROM_EXTRA
-    }
+    given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
     if not fields.pass_stateful:
         for name in ("store", *_STATEFUL):
             if given.get(name):
                 raise fields.kept_at_provider(f"extra.{name}")
-    if _SEARCH_OPTIONS in extra.named and not request.HasField("web_search"):
-        del given[_SEARCH_OPTIONS]  # the gateway searches
+    if _SEARCH_OPTIONS in request.extra.named and not request.HasField("web_search"):
+        given.pop(_SEARCH_OPTIONS, None)  # the gateway searches
     return given
 
 

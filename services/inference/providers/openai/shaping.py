@@ -4,8 +4,9 @@ Pure. Everything made here is a function of what was given alone, so that the tu
 conversation agree with each other.
 """
 
-import hashlib
 import re
+
+from services.inference.providers.conversation_writer import digest_of
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
@@ -21,7 +22,7 @@ def tool_name(given: str) -> str:
     if _TOOL_NAME.fullmatch(given):
         return given
     kept = _UNSAFE.sub("_", given)[: _MAX_TOOL_NAME - _DIGEST_LENGTH - 1]
-    return f"{kept}_{_digest(given)}"
+    return f"{kept}_{digest_of(given, _DIGEST_LENGTH)}"
 
 
 def tool_call_id(given: str, length: int) -> str:
@@ -31,13 +32,9 @@ def tool_call_id(given: str, length: int) -> str:
     """
     if len(given) == length and given.isascii() and given.isalnum():
         return given
-    return _digest(given)[:length]
+    return digest_of(given, _DIGEST_LENGTH)[:length]
 
 
 def end_user(given: str) -> str:
     """Return the id of an end user, or a hash of one that is too long."""
-    return given if len(given) <= MAX_USER else f"user_{_digest(given)}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return given if len(given) <= MAX_USER else f"user_{digest_of(given, _DIGEST_LENGTH)}"

@@ -7,6 +7,7 @@ content (a recording, images, parts of new types) becomes text, or is named in o
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gateway.conversation.v1.conversation_pb2 import Citation
 from services.inference.providers.request_fields import Json
 
 # Of an answer, named, or of one chunk alone.
@@ -15,6 +16,8 @@ OF_CHOICES = frozenset({"index", "message", "delta", "logprobs", "finish_reason"
 OF_MESSAGES = frozenset({"role", "content", "refusal", "tool_calls", "reasoning_content"})
 OF_CALLS = frozenset({"id", "type", "index", "function", "custom"})
 _OF_FUNCTIONS = frozenset({"name", "arguments", "input"})
+_HTTP = ("http://", "https://")
+_MAX_INDEX = 2**32 - 1
 # Of a message, beside what it says.
 _BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 
@@ -52,6 +55,17 @@ def thoughts_in(details: object) -> str:
         item.get("text") or item.get("summary") or "" for item in items if isinstance(item, dict)
     )
     return "".join(text for text in found if isinstance(text, str))
+
+
+def citations_in(annotations: object) -> Iterator[Citation]:
+    """Yield the canonical form of a message's `annotations` that name pages of the web."""
+    for one in annotations if isinstance(annotations, list) else ():
+        match one.get("url_citation") if isinstance(one, dict) else None:
+            case {"url": str(url), "start_index": int(start), "end_index": int(end), **rest}:
+                if url.startswith(_HTTP) and 0 <= start < end <= _MAX_INDEX:
+                    title = rest.get("title")
+                    title = title if isinstance(title, str) else ""
+                    yield Citation(url=url, title=title, start_index=start, end_index=end)
 
 
 def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -5,7 +5,8 @@ just ended. Where the caller takes them, the events of a stream carry the provid
 (`Event.native`).
 """
 
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import orjson
 
@@ -13,7 +14,6 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
 from services.common.errors import UpstreamError
 from services.common.ids import IdGenerator
-from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
@@ -21,6 +21,7 @@ from services.inference.providers.delta_templates import DeltaTemplates, delta_o
 from services.inference.providers.openai_responses.output import finish_of, opaque
 from services.inference.providers.openai_responses.output_items import DELTAS, OutputItems
 from services.inference.providers.openai_responses.usage import read_usage
+from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -52,16 +53,6 @@ _OF_GATEWAY = frozenset({"id", "background", "conversation", "previous_response_
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-class Failures(Protocol):
-    """What makes a failure of a provider's words (an `Upstream`)."""
-
-    name: str
-    limits: Limits
-
-    def in_band(self, body: bytes) -> UpstreamError:
-        """Return the failure that an error object stands for."""
-
-
 class StreamReader:
     """Reads one answer.
 
@@ -79,6 +70,7 @@ class StreamReader:
         self.ended = self.has_content = False
         self._call = call
         self._upstream = upstream
+        self._broken = partial(failures.broken_answer, upstream.name)
         self._new_id = new_id
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._items = OutputItems(self._bounds)
@@ -259,9 +251,6 @@ class StreamReader:
             event.finish.extra.CopyFrom(opaque(fields))
         out.append(event)
         self.ended = True
-
-    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
-        return failures.broken_answer(self._upstream.name, what, data)
 
 
 def _said(event: Any) -> str | None:

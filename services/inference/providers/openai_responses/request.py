@@ -17,7 +17,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server, fragment
 from services.inference.providers.openai_responses.fields import STATEFUL, ResponsesFields
 from services.inference.providers.openai_responses.items import Input
-from services.inference.providers.request_fields import Json, read_object
+from services.inference.providers.request_fields import Json
 from services.inference.refusals import ENCRYPTED_REASONING
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
@@ -139,15 +139,7 @@ def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFie
 
 def _own_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
     """Return the request's fields without a canonical name, as far as they go on."""
-    extra = request.extra
-    if not fields.is_own(extra):
-        fields.leave_out(extra, "extra")
-        return {}
-    given = {
-        name: value
-        for name, value in read_object(extra.json, "extra").items()
-        if value is not None and name not in _NEVER_FROM_EXTRA
-    }
+    given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
         given.pop("stream_options", None)
     if not fields.pass_stateful:

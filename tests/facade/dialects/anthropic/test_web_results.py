@@ -4,12 +4,18 @@ import base64
 import zlib
 from typing import Any
 
+import orjson
 import pytest
+from anthropic.types import CitationsWebSearchResultLocation
 
+from facade.dialects.anthropic.messages import add_messages
+from facade.dialects.anthropic.parts import block_json
+from facade.dialects.anthropic.stream import MessageStream
 from facade.dialects.anthropic.web_results import result_json, set_result
 from facade.dialects.anthropic.web_tools import web_tool
+from facade.dialects.paths import Origins
 from gateway.conversation.v1 import conversation_pb2 as c
-from gateway.inference.v1.inference_pb2 import WebTool
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRequest, Start, WebTool
 from services.common.errors import GatewayError
 
 CALL = "srvtoolu_gw1"
@@ -143,3 +149,31 @@ def test_a_place_is_bounded(city):
     with pytest.raises(GatewayError) as refused:
         web_tool({"type": "web_search_20250305", "user_location": {"city": city}}, "tools[0]")
     assert refused.value.param == "tools[0].user_location.city"
+
+
+def sent_back(block: dict[str, Any]) -> c.Block:
+    """Return the canonical block that a caller's becomes."""
+    request = GenerateRequest()
+    add_messages(request.messages, [{"role": "assistant", "content": [block]}], "", Origins())
+    return request.messages[0].blocks[0]
+
+
+def test_citations_of_the_gateway_come_back_as_anthropics() -> None:
+    told = c.Citation(url="https://a.example", title="A", start_index=1, end_index=4, quote="q")
+    shown = block_json(c.Block(text="See", citations=[told]))
+    assert CitationsWebSearchResultLocation.model_validate(shown["citations"][0], strict=True)
+    assert (shown["citations"][0]["url"], shown["citations"][0]["cited_text"]) == (told.url, "q")
+    batch = [
+        Event(start=Start(id="a", model="m")),
+        Event(block_start=c.Block(text="")),
+        Event(text="See"),
+        Event(citation=told),
+        Event(block_stop=BlockStop()),
+    ]
+    stream = MessageStream("req_1").encode(batch)
+    delta = {"type": "citations_delta", "citation": shown["citations"][0]}
+    assert b'"delta":' + orjson.dumps(delta) in stream
+    assert not sent_back(shown).HasField("extra")
+    other = {"type": "page_location", "document_index": 0}
+    kept = sent_back(shown | {"citations": [*shown["citations"], other]})
+    assert orjson.loads(kept.extra.json) == {"citations": [other]}

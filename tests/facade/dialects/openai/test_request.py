@@ -35,6 +35,7 @@ def test_the_least_request_becomes_its_model_and_message() -> None:
         dialect=conversation.DIALECT_OPENAI,
         ignores_stop_sequence=True,
         has_unsigned_thinking=True,
+        has_flat_answers=True,
         messages=[
             conversation.Message(
                 role=conversation.ROLE_USER, blocks=[conversation.Block(text="hello")]

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from facade.dialects.openai import ChatStream
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, Thinking, Usage
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_OPENAI,
+    Block,
+    Citation,
+    Opaque,
+    Thinking,
+    Usage,
+)
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Further, Start
 from services.common.errors import GatewayError
@@ -415,3 +422,16 @@ def test_opaque_deltas_without_a_dialect_stay_out() -> None:
     assert deltas(opened(text("a")), Event(opaque=Opaque(json=b'{"b":1}'))) == [
         {"role": "assistant", "content": "a"}
     ]
+
+
+def test_citations_are_annotations_at_the_end_of_the_message() -> None:
+    cited = Citation(url="https://a.example", title="A", start_index=1, end_index=3)
+    blocks = text("ö"), Block(text="abc", citations=[cited])
+    events = [*choice_events(0, choice(*blocks), 3)]
+    *_, annotated, ended = deltas(*events[:-2], Event(block=1, citation=cited), *events[-2:])
+    url = {"start_index": 2, "end_index": 4, "url": "https://a.example", "title": "A"}
+    assert annotated == {"annotations": [{"type": "url_citation", "url_citation": url}]}
+    assert ended == {}
+    (message,) = whole(answer(choice(*blocks))).choices
+    assert message.message.content == "öabc"
+    assert message.message.annotations[0].url_citation.model_dump() == url

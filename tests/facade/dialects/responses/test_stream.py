@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.conversation.v1.conversation_pb2 import Block, Usage
+from gateway.conversation.v1.conversation_pb2 import Block, Citation, Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.common.errors import GatewayError
@@ -319,3 +319,24 @@ def test_a_queued_native_stream_is_created_once() -> None:
     assert kinds(written)[:2] == ["created", "queued"]
     assert "created" not in kinds(written)[2:]
     assert [event["sequence_number"] for event in written] == list(range(len(written)))
+
+
+def test_citations_are_annotations_of_their_text() -> None:
+    cited = Citation(url="https://a.example", title="A", start_index=0, end_index=1)
+    shown = {
+        **{"type": "url_citation", "start_index": 0, "end_index": 1},
+        **{"url": "https://a.example", "title": "A"},
+    }
+    events = [
+        Event(start=Start(id="x", model="m")),
+        Event(block_start=Block(text="")),
+        Event(text="a"),
+        Event(citation=cited),
+        Event(block_stop=BlockStop()),
+        Event(finish=Finish(reason="FINISH_REASON_END_TURN")),
+    ]
+    written = streamed([events])
+    assert kinds(written)[5] == "output_text.annotation.added"
+    assert assembled(written)[0]["content"][0]["annotations"] == [shown]
+    response = rendered(answer(choice(Block(text="a", citations=[cited]))))
+    assert response["output"][0]["content"][0]["annotations"] == [shown]

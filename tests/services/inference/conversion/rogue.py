@@ -33,7 +33,7 @@ def fail(_: str) -> str:
 
 
 def refuse(text: str) -> str:
-    raise ConversionError(text, limit="limits.conversion_memory")
+    raise ConversionError(text, limit="limits.conversion_memory_bytes")
 
 
 def lack(library: str) -> str:

@@ -77,7 +77,7 @@ async def test_a_worker_starts_when_first_needed(make):
 
 @pytest.mark.parametrize(
     ("act", "message"),
-    [("crash", "crashed"), ("eat", "more memory than limits.conversion_memory")],
+    [("crash", "crashed"), ("eat", "more memory than limits.conversion_memory_bytes")],
 )
 async def test_a_bad_medium_is_its_senders_fault(make, act, message):
     pool = make()
@@ -134,7 +134,10 @@ async def test_an_unforeseen_failure_keeps_its_text(make, caplog):
 
 async def test_a_refusal_says_why_and_which_limit(make):
     error = await refused(make(), "refuse", "the PDF is encrypted")
-    assert (error.message, error.limit) == ("the PDF is encrypted", "limits.conversion_memory")
+    assert (error.message, error.limit) == (
+        "the PDF is encrypted",
+        "limits.conversion_memory_bytes",
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.services.inference.fallback.scripted_engine import (
     request,
 )
 
-LIMITS = Limits(step_timeout_s=60, hedge_after_s=7, max_recovered=900)
+LIMITS = Limits(step_timeout_s=60, hedge_after_s=7, max_recovered_characters=900)
 STEP = "fallback_config.steps[0]"
 
 
@@ -96,8 +96,8 @@ def test_nobody_is_asked_beside_thinking(
 
 @pytest.mark.parametrize(("n", "recovered"), [(0, 900), (1, 900), (2, None)])
 def test_one_choice_alone_is_recovered(n: int, recovered: int | None) -> None:
-    assert plan(request(n=n)).max_recovered == recovered
-    assert plan(chain("a", n=n)).max_recovered == recovered
+    assert plan(request(n=n)).max_recovered_characters == recovered
+    assert plan(chain("a", n=n)).max_recovered_characters == recovered
 
 
 def test_a_chain_has_its_own_bounds() -> None:

@@ -319,23 +319,25 @@ class TestBounds:
     @in_no_time
     async def test_an_oversized_answer_is_not_continued(self):
         scripted = ScriptedEngine()
-        scripted.p.plays("a", broken(SAID, over_limit("p", "said too much", "limits.max_answer")))
+        scripted.p.plays(
+            "a", broken(SAID, over_limit("p", "said too much", "limits.max_answer_bytes"))
+        )
         with pytest.raises(UpstreamError) as raised:
             await scripted.stream(request())
-        assert raised.value.limit == "limits.max_answer"
+        assert raised.value.limit == "limits.max_answer_bytes"
         assert len(scripted.asked()) == 1
 
     @in_no_time
     async def test_an_oversized_preamble_moves_to_the_next_model(self):
         scripted = ScriptedEngine()
-        scripted.p.plays("a", [over_limit("p", "said too much", "limits.max_answer")])
+        scripted.p.plays("a", [over_limit("p", "said too much", "limits.max_answer_bytes")])
         assert text_of(await scripted.stream(request())) == "I am b"
         assert [model for _, model in scripted.asked()] == ["a", "b"]
 
     @pytest.mark.parametrize(("most", "asked"), [(len(SAID), 2), (len(SAID) - 1, 1)])
     @in_no_time
     async def test_so_long_an_answer_is_gone_on_with(self, most: int, asked: int):
-        scripted = ScriptedEngine(max_recovered=most)
+        scripted = ScriptedEngine(max_recovered_characters=most)
         scripted.p.plays("a", broken(SAID, silence()))
         scripted.p.plays("b", answer(SAID + REST))
         try:

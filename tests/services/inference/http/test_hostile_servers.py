@@ -30,7 +30,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), max_answer=MAX_ANSWER) as one:
+    async with http.Client(5, http.Proxies({}), max_answer_bytes=MAX_ANSWER) as one:
         yield one
 
 
@@ -77,10 +77,10 @@ async def test_an_answer_of_just_the_bound_passes(server: ScriptedServer) -> Non
     body = bytes(4 << 20)
     server.plays(lambda c: c.answer(body, headers="a: b"))
     size = len(b"HTTP/1.1 200 S\r\na: b\r\ncontent-length: 4194304\r\n\r\n") + len(body)
-    async with http.Client(5, http.Proxies({}), max_answer=size) as client:
+    async with http.Client(5, http.Proxies({}), max_answer_bytes=size) as client:
         assert await ask(client, server.url) == (200, body)
     # What comes with the last read is not refused any more.
-    async with http.Client(5, http.Proxies({}), max_answer=size - (1 << 20)) as client:
+    async with http.Client(5, http.Proxies({}), max_answer_bytes=size - (1 << 20)) as client:
         with pytest.raises(http.TooLargeError):
             await ask(client, server.url)
 

@@ -154,6 +154,7 @@ AGENTS_RESPONSE = {
     "max_output_tokens": 5,
     "store": False,
 }
+BILLING = "x-anthropic-billing-header"
 AGENTS_CHAT = {
     "messages": [
         {"role": "system", "content": "Be brief."},

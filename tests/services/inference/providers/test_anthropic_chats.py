@@ -74,19 +74,19 @@ def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
 
 
 def test_billing_headers_go_to_anthropic_alone() -> None:
-    messages = says(SYSTEM, BILLING, "Be brief."), says(USER, "hi")
-    call = call_of(*messages, dialect=ANTHROPIC)
+    call = call_of(says(SYSTEM, BILLING, "Be brief.", has_billing_line=True), says(USER, "hi"))
     assert body_of(call, official=False)["system"] == "Be brief."
-    assert dropped_of(call) == ["x-anthropic-billing-header"]
-    alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
+    assert dropped_of(call) == ["messages[].has_billing_line"]
+    alone = call_of(says(SYSTEM, BILLING, has_billing_line=True), says(USER, "hi"))
     assert "system" not in body_of(alone, official=False)
-    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief.", has_billing_line=True), says(USER, "hi"))
     assert body_of(joined, official=False)["system"] == "Be brief."
-    chat = call_of(*messages)
+    chat = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"))
     assert BILLING in orjson.dumps(body_of(chat, official=False)["system"]).decode()
 
 
 def test_anthropic_itself_gets_the_billing_header() -> None:
-    call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    system = says(SYSTEM, BILLING, "Be brief.", has_billing_line=True)
+    call = call_of(system, says(USER, "hi"), dialect=ANTHROPIC)
     assert [block["text"] for block in body_of(call)["system"]] == [BILLING, "Be brief."]
     assert dropped_of(call) == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facade.dialects.anthropic.parts import block_json
+from facade.dialects.anthropic.parts import block_json, raw_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import (
@@ -56,7 +56,11 @@ def new_id(prefix: str) -> str:
 
 def call_of(dialect: int, n: int, thinking: ThinkingConfig | None = None) -> Call:
     request = GenerateRequest(
-        dialect=dialect, n=n, thinking=thinking, ends_with_text=dialect == ANTHROPIC
+        dialect=dialect,
+        n=n,
+        thinking=thinking,
+        ends_with_text=dialect == ANTHROPIC,
+        has_flat_answers=dialect == OPENAI,
     )
     return Call(request, Target("m", "google", "gemini-x"), True)
 
@@ -226,6 +230,13 @@ def test_pictures_in_each_dialect() -> None:
         assert (plain.media.data, plain.media.mime_type) == (b"\0\1", "image/png")
         source = {"type": "base64", "media_type": "image/png", "data": "AAE="}
         assert block_json(plain) == {"type": "image", "source": source}
+
+
+def test_parts_without_a_name_are_blocks_of_messages() -> None:
+    part = {"executableCode": {"code": "1 + 1"}}
+    (block,) = only(whole(chunk(part, finish="STOP"), ANTHROPIC)).blocks
+    shown = orjson.loads(orjson.dumps(raw_json(block.opaque)))
+    assert shown == {**part, "type": "google_part"}
 
 
 def test_a_name_that_was_changed_is_given_back() -> None:

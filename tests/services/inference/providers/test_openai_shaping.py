@@ -130,12 +130,12 @@ def test_an_id_of_an_end_user_that_is_too_long_is_hashed(
 
 
 def test_billing_headers_go_to_anthropic_alone() -> None:
-    call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    call = call_of(says(SYSTEM, BILLING, "Be brief.", has_billing_line=True), says(USER, "hi"))
     assert body_of(call)["messages"][0]["content"] == "Be brief."
-    assert dropped_of(call) == ["x-anthropic-billing-header"]
-    alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
+    assert dropped_of(call) == ["messages[].has_billing_line"]
+    alone = call_of(says(SYSTEM, BILLING, has_billing_line=True), says(USER, "hi"))
     assert [message["role"] for message in body_of(alone)["messages"]] == ["user"]
-    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief.", has_billing_line=True), says(USER, "hi"))
     assert body_of(joined)["messages"][0]["content"] == "Be brief."
     chat = call_of(says(SYSTEM, BILLING), says(USER, "hi"))
     assert body_of(chat)["messages"][0]["content"] == BILLING

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.conversation.v1.conversation_pb2 import Opaque
+from gateway.conversation.v1.conversation_pb2 import Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Choice, Event
 from services.inference.providers.openai.events import events_from_whole
 from tests.services.inference.providers.openai_answers import (
@@ -244,3 +244,21 @@ def test_a_whole_answer_and_its_stream_add_up_to_the_same() -> None:
         lambda kind: kind,
     )
     assert answer(events).choices[0] == streamed
+
+
+def test_pages_of_a_text_are_citations_in_other_dialects() -> None:
+    place = {"start_index": 2, "end_index": 4, "title": "A"}
+    cited = {"type": "url_citation", "url_citation": {**CITED["url_citation"], **place}}
+    broken = [1, CITED, {"url_citation": {**cited["url_citation"], "end_index": 1}}]
+    wanted = Citation(url="https://a.example", title="A", start_index=2, end_index=4)
+    for dialect in (ANTHROPIC, NONE):
+        streamed = only(says(content="See it"), says(annotations=[*broken, cited]), dialect=dialect)
+        assert list(streamed.blocks[0].citations) == [wanted]
+    message = {"role": "assistant", "content": "See it", "annotations": [cited]}
+    (block,) = whole(message, dialect=ANTHROPIC).choices[0].blocks
+    assert list(block.citations) == [wanted]
+    called = calls(0, "{}", name="f", id="c1")
+    (text, _) = only(
+        says(content="See"), says(**called), says(annotations=[cited]), dialect=NONE
+    ).blocks
+    assert not text.citations

@@ -13,7 +13,6 @@ from services.common.errors import GatewayError
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
-from services.inference.providers.billing import BILLING
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
@@ -22,6 +21,7 @@ from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
     AGENTS_RESPONSE,
+    BILLING,
     CHATS,
     FUNCTION,
     MESSAGE_BODIES,

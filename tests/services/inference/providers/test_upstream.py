@@ -144,10 +144,10 @@ async def test_an_answer_over_the_bound_is_a_failure_and_left(stream: bool) -> N
         while True:
             await connection.chunk(b"data: x\n\n" * 1000)
 
-    async with scripted_upstream(Client(5, max_answer=1 << 20)) as here:
+    async with scripted_upstream(Client(5, max_answer_bytes=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=stream)
-        assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer")
+        assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer_bytes")
         await asyncio.wait_for(here.server.left.wait(), 5)
 
 

@@ -50,10 +50,10 @@ async def test_a_stream_without_events_is_left(beside: bytes) -> None:
         while True:
             await connection.chunk(beside * (65536 // len(beside)))
 
-    async with scripted_upstream(Client(5, max_answer=1 << 20)) as here:
+    async with scripted_upstream(Client(5, max_answer_bytes=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=True)
-        assert error.limit == "limits.max_answer"
+        assert error.limit == "limits.max_answer_bytes"
 
 
 async def test_a_large_read_lets_others_have_their_turn() -> None:
@@ -205,7 +205,7 @@ async def test_an_oversized_event_closes_the_connection(here: ScriptedUpstream) 
         await connection.until_left()
 
     here.server.plays(script)
-    upstream = here.upstream(max_sse_line=1 << 16)
+    upstream = here.upstream(max_sse_line_bytes=1 << 16)
     assert reason_of(await failure(upstream, stream=True)) == "UPSTREAM_ERROR"
     await asyncio.wait_for(here.server.left.wait(), 1)
 

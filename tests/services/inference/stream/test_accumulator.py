@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
+    Citation,
     Media,
     Opaque,
     Thinking,
@@ -416,3 +417,18 @@ def test_a_whole_answer_has_the_events_of_a_stream() -> None:
         stop(),
         finish(),
     ]
+
+
+def test_citations_stay_with_their_text() -> None:
+    told = [Citation(url=url, end_index=2) for url in ("https://a.example", "https://b.example")]
+    events = [
+        start(),
+        begin(Block(text="")),
+        text("He"),
+        *(Event(citation=one) for one in told),
+        stop(),
+        finish(),
+    ]
+    answer = fold(*events)
+    assert answer.choices[0].blocks[0] == Block(text="He", citations=told)
+    assert events_of(answer) == events

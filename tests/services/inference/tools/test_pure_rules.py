@@ -13,8 +13,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
     WebPage,
 )
-from gateway.inference.v1.inference_pb2 import Event
-from services.inference.tools.citations import ChatAnswer
+from gateway.inference.v1.inference_pb2 import BlockStop, Event
+from services.inference.tools.citations import CitationWriter
 from services.inference.tools.usage import add_usage
 
 
@@ -48,22 +48,20 @@ def test_figures_of_another_dialect_go():
     assert orjson.loads(add_usage(usage({"a": 1}), Usage()).extra.json) == {"a": 1}
 
 
-def chat(*found: str) -> ChatAnswer:
-    answer = ChatAnswer()
-    results = [SearchResult(url=url, title=f"T {url}") for url in found]
+def writer(*found: str) -> CitationWriter:
+    answer = CitationWriter(joins_texts=False)
+    results = [SearchResult(url=url, title=f"T {url}", text="x" * 200) for url in found]
     answer.add_result(ServerToolResult(name="web_search", search=SearchResults(results=results)))
     return answer
 
 
-def cited(answer: ChatAnswer, text: str) -> list[tuple[str, str]]:
-    """Return the part of a text and the address of each annotation."""
-    answer.follow([Event(text=text)])
-    told = answer.annotations()
-    if not told:
-        return []
-    found = orjson.loads(told[0].further.message.json)["annotations"]
-    places = [one["url_citation"] for one in found]
-    return [(text[one["start_index"] : one["end_index"]], one["url"]) for one in places]
+def cited(answer: CitationWriter, text: str) -> list[tuple[str, str]]:
+    """Return the part of a text and the address of each citation."""
+    opened, stopped = Event(block_start=Block(text="")), Event(block_stop=BlockStop())
+    events = answer.follow([opened, Event(text=text), stopped])
+    assert (events[0], events[-1]) == (opened, stopped)
+    places = [event.citation for event in events[2:-1]]
+    return [(text[one.start_index : one.end_index], one.url) for one in places]
 
 
 URL = "https://a.example/x"
@@ -81,24 +79,46 @@ URL = "https://a.example/x"
     ],
 )
 def test_where_a_page_is_named_is_cited(text, part):
-    assert cited(chat(f"{URL}/"), text) == [(part, URL)]
+    assert cited(writer(f"{URL}/"), text) == [(part, URL)]
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "https://other.example/", f"{URL}yz"])
 def test_what_was_not_found_is_not_cited(text):
-    assert cited(chat(URL), text) == []
+    assert cited(writer(URL), text) == []
 
 
 def test_a_page_that_was_fetched_is_cited_too():
-    answer = ChatAnswer()
+    answer = CitationWriter(joins_texts=False)
     answer.add_result(ServerToolResult(name="web_fetch", page=WebPage(url=URL, title="A")))
     assert cited(answer, f"In {URL}") == [(URL, URL)]
 
 
 def test_what_follows_a_search_is_a_block_of_its_own():
-    answer = ChatAnswer()
+    answer = CitationWriter(joins_texts=True)
     first = answer.follow([Event(text="I search."), Event(text=" Now.")])
     answer.add_result(ServerToolResult(name="web_search", search=SearchResults()))
     later = answer.follow([Event(block_start=Block(text="")), Event(text="So.", pieces=[b"So."])])
     assert [event.text for event in (*first, *later)] == ["I search.", " Now.", "", "\n\nSo."]
     assert not later[1].pieces
+
+
+def test_texts_are_parted_only_for_callers_who_join_them():
+    answer = CitationWriter(joins_texts=False)
+    answer.follow([Event(text="I search.")])
+    answer.add_result(ServerToolResult(name="web_search", search=SearchResults()))
+    assert [event.text for event in answer.follow([Event(text="So.")])] == ["So."]
+
+
+def test_a_citation_quotes_the_beginning_of_its_page():
+    stopped = Event(block_stop=BlockStop())
+    told = writer(URL).follow([Event(block_start=Block(text=f"See {URL}")), stopped])[1].citation
+    assert (told.title, told.quote) == (f"T {URL}", "x" * 150)
+
+
+def test_each_text_has_its_own_citations():
+    answer = writer(URL)
+    answer.follow([Event(text=URL), Event(block_stop=BlockStop())])
+    later = [Event(block=1, text=f"{URL} {URL}"), Event(block=1, block_stop=BlockStop())]
+    told = [event for event in answer.follow(later) if event.HasField("citation")]
+    places = [(event.block, event.citation.start_index) for event in told]
+    assert places == [(1, 0), (1, len(URL) + 1)]
