@@ -120,14 +120,10 @@ class Archive:
         terms = self._terms(question)
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
-            collection = await lookup.collection()
-            if collection is None:
-                return []
             scores: dict[int, float] = {}
             if terms:
                 scores = await lookup.score_by_terms(
                     [words.term_key(term) for term in sorted(terms)],
-                    collection,
                     before_turn=before_turn,
                     recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
                 )
@@ -136,11 +132,8 @@ class Archive:
                     vector.model, vector.values, scores, before_turn=before_turn
                 )
                 scores = score_fusion.fuse_scores(scores, cosine)
-            # A turn may be reached by its neighbours without being archived itself.
-            known = await lookup.known(scores)
-            best = sorted(known, key=lambda turn: (scores[turn], turn), reverse=True)[:limit]
-            archived = await lookup.archived(best)
-        found = [archived[turn] for turn in best]
+            best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
+            found = await lookup.archived(best, limit)
         cuts = cut_to_budget([turn.text for turn in found], terms, max_tokens)
         return [
             Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])

@@ -1,12 +1,12 @@
 """The prompt for a summary by a model, and the parsing of the answer. Pure."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Prompt
 from services.common.errors import GatewayError
-from services.common.tokens import estimate_tokens
+from services.common.tokens import estimate_tokens, longest_within
 from services.memory.jobs.extractive_summary import MAX_TOKENS
 
 # Tokens of the answer: a model that thinks writes more than its summary.
@@ -65,22 +65,10 @@ def parse_summary(answer: str) -> str:
     if estimate_tokens(text) <= MAX_TOKENS:
         return text
     lines = text.splitlines()
-    kept = _longest_within_limit(len(lines), lambda size: "\n".join(lines[:size]))
-    return kept.strip() or _longest_within_limit(
-        len(text), lambda size: f"{text[:size].rstrip()}\u2026"
+    kept = longest_within(MAX_TOKENS, len(lines), lambda size: "\n".join(lines[:size]))
+    return kept.strip() or longest_within(
+        MAX_TOKENS, len(text), lambda size: f"{text[:size].rstrip()}\u2026"
     )
-
-
-def _longest_within_limit(most: int, part: Callable[[int], str]) -> str:
-    """Return the longest part within `MAX_TOKENS`, by bisection on its size."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(part(middle)) <= MAX_TOKENS:
-            low = middle
-        else:
-            high = middle - 1
-    return part(low)
 
 
 def _elide_middle(text: str, characters: int) -> str:
