@@ -11,9 +11,9 @@ from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
 from services.memory.archive.archive import QuestionVector
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.windows import Windows
 from services.memory.turns.context import turn_to_proto
 
 # Returns the vector of a user's question, None where no model makes one.

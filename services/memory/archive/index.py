@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.database import execute_many, insert_into
+from services.common.database import execute_many, insert_if_absent, insert_into
 from services.memory.archive import binary_quantization, dates, postings, tables, words
-from services.memory.storage.upserts import insert_if_absent
 
 # Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
 # than twice the budget of a search.

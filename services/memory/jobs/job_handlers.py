@@ -21,8 +21,8 @@ from services.memory.jobs.summaries import Summary
 from services.memory.jobs.task_client import TaskClient
 from services.memory.profile import extraction_prompt, rules
 from services.memory.profile.facts import ExtractedFact, FactSource
+from services.memory.storage.stored_turns import StoredTurn, conversation_text
 from services.memory.storage.tables import memories
-from services.memory.transcript.turns import StoredTurn, conversation_text
 
 # Texts that are embedded in one call, and the characters of each: models truncate longer ones,
 # or refuse them.

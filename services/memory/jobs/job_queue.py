@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading, writing
+from services.common.database import insert_if_absent, reading, writing
 from services.common.instances import Instances
 from services.common.leased_rows import (
     LeasedRows,
@@ -29,7 +29,6 @@ from services.common.leased_rows import (
     is_held_by_instance,
 )
 from services.memory.jobs.tables import jobs
-from services.memory.storage.upserts import insert_if_absent
 
 PREFIX = "job_"
 

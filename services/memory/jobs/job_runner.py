@@ -23,9 +23,9 @@ from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError
 from services.memory.jobs.retries import retry_after_s
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.task_client import TaskClient
+from services.memory.jobs.windows import Windows
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.windows import Windows
 
 # Seconds until a job is run again whose memory changed meanwhile.
 _CHANGED_RETRY_S = 0.2

@@ -10,6 +10,7 @@ from sqlalchemy import Select, delete, insert, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.leased_rows import delete_in_order
+from services.common.owners import ensure_owner, owners
 from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -20,8 +21,7 @@ from services.memory.storage.memory_records import (
     storage_exceeded,
     to_record,
 )
-from services.memory.storage.tables import claims, memories, owners, queues
-from services.memory.storage.upserts import insert_if_absent
+from services.memory.storage.tables import claims, memories, queues
 
 
 async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
@@ -31,13 +31,6 @@ async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
         select(owners.c.owner_id)
         .where(owners.c.owner_id == owner_id)
         .with_for_update(key_share=True)
-    )
-
-
-async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
-    """Insert an owner's row where there is none."""
-    await insert_if_absent(
-        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
     )
 
 
@@ -130,20 +123,6 @@ async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> No
         .where(owners.c.owner_id == record.owner_id)
         .values(memories=owners.c.memories - 1, size_bytes=owners.c.size_bytes - freed)
     )
-
-
-async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
-    """Add bytes to the size of an owner's memories; return the new size.
-
-    The caller adds the same to the memory's own row, which is locked before.
-    """
-    total: int | None = await connection.scalar(
-        update(owners)
-        .where(owners.c.owner_id == owner_id)
-        .values(size_bytes=owners.c.size_bytes + size)
-        .returning(owners.c.size_bytes)
-    )
-    return total or 0
 
 
 def check_storage(size_bytes: int, max_bytes: int) -> None:

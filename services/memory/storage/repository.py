@@ -26,6 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading, reading_once, writing
+from services.common.owners import charge, stored_bytes
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -35,10 +36,10 @@ from services.memory.storage.memory_records import (
     taken_over,
     to_record,
 )
+from services.memory.storage.messages import message_key
 from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
-from services.memory.storage.tables import memories, owners
-from services.memory.transcript.messages import message_key
-from services.memory.transcript.turns import StoredTurn
+from services.memory.storage.stored_turns import StoredTurn
+from services.memory.storage.tables import memories
 
 PREFIX = "memory_"
 
@@ -194,7 +195,7 @@ class MemoryRepository:
         await self.set_summarised(connection, record.id, record.summarised)
         await self._save(connection, record, size)
         if size:
-            await quota.charge(connection, record.owner_id, size)
+            await charge(connection, record.owner_id, size)
         return changed
 
     async def append(
@@ -228,7 +229,7 @@ class MemoryRepository:
         )
         record.turns = turns[-1].number
         await self._save(connection, record, size)
-        return await quota.charge(connection, record.owner_id, size)
+        return await charge(connection, record.owner_id, size)
 
     async def charge(
         self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
@@ -242,13 +243,11 @@ class MemoryRepository:
             .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
             .values(size_bytes=memories.c.size_bytes + size)
         )
-        await quota.charge(connection, owner_id, size)
+        await charge(connection, owner_id, size)
 
     async def stored_bytes(self, owner_id: str) -> int:
-        """Return the size of an owner's memories."""
-        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
-        async with reading_once(self._engine) as connection:
-            return await connection.scalar(query) or 0
+        """Return the size of an owner's memories and responses."""
+        return await stored_bytes(self._engine, owner_id)
 
     async def mark_summarised(
         self, connection: AsyncConnection, entity_id: str, epoch: int, last_turn: int

@@ -1,13 +1,12 @@
-"""The tables of memories: owners, memories, transcripts and claims on locks.
+"""The tables of memories: memories, transcripts and claims on locks.
 
-A memory belongs to an owner, who chose its name. Other tables refer to it by its id, which is never
-used again: a memory that is deleted and created again has another.
+A memory belongs to an owner (see `services.common.owners`), who chose its name. Other tables refer
+to it by its id, which is never used again: a memory that is deleted and created again has another.
 """
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
-    CheckConstraint,
     Column,
     ForeignKey,
     Index,
@@ -19,30 +18,19 @@ from sqlalchemy import (
 )
 
 from services.common.database import metadata
+from services.common.owners import owners
 
 MAX_MEMORY_ID = 256
 
 _UNUSED = text("turns = 0 AND epoch = 0")
 _LIVE = text("superseded_at_ms IS NULL")
 
-# The count and the size of each owner's memories, updated in the transactions that change them; the
-# statement that adds to the count checks the quota.
-owners = Table(
-    "memory_owners",
-    metadata,
-    Column("owner_id", String(64), primary_key=True),
-    Column(
-        "memories", BigInteger, CheckConstraint("memories >= 0", name="memories"), nullable=False
-    ),
-    Column("size_bytes", BigInteger, nullable=False),
-)
-
 # `reservations` counts the calls that may commit the first turn; unused once there is one.
 memories = Table(
     "memories",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("owner_id", String(64), ForeignKey("memory_owners.owner_id"), nullable=False),
+    Column("owner_id", String(64), ForeignKey(owners.c.owner_id), nullable=False),
     Column("memory_id", String(MAX_MEMORY_ID), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("updated_at_ms", BigInteger, nullable=False),

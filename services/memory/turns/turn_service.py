@@ -12,23 +12,18 @@ from services.common.authentication import Caller
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
+from services.common.offload import offload_if
 from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
 from services.memory.storage.memory_records import MemoryRecord, taken_over
+from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
 from services.memory.storage.quota import check_storage
-from services.memory.transcript.messages import normalize
-from services.memory.transcript.offload import (
-    has_large_messages,
-    has_many_messages,
-    offload_if,
-    turns_have_many_messages,
-)
-from services.memory.transcript.turns import complete_turns, user_text
-from services.memory.transcript.windows import Windows
+from services.memory.storage.stored_turns import complete_turns, have_many_messages, user_text
 from services.memory.turns.context import ContextReader
 from services.memory.turns.reconciliation import (
     MemoryRewoundError,
@@ -148,7 +143,7 @@ class TurnService:
         self._reserve.check()
         stores = self._stores
         turns = await offload_if(
-            turns_have_many_messages(reconciliation.turns),
+            have_many_messages(reconciliation.turns),
             complete_turns,
             reconciliation.turns,
             answer,
@@ -211,7 +206,7 @@ class TurnService:
                 reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
                 # Checked before a model is asked; the check at the commit is the one that holds.
                 size = await offload_if(
-                    turns_have_many_messages(reconciliation.turns), reconciliation.stored_size
+                    have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
                 check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
                 yield await self._opened(owner_id, opening, record, reconciliation, lock, max_bytes)

@@ -20,7 +20,7 @@ from services.accounts import tables as accounts
 from services.accounts.limits import tables as limits
 from services.accounts.usage import tables as usage
 from services.articles import tables as articles
-from services.common import database, leases, migrations, secrets
+from services.common import database, leases, migrations, owners, secrets
 from services.common.database import (
     execute_many,
     metadata,
@@ -37,8 +37,8 @@ from services.files import repository as files
 from services.memory.archive import tables as archive
 from services.memory.jobs import tables as background
 from services.memory.profile import tables as profile
-from services.memory.responses import tables as stored
 from services.memory.storage import tables as memories
+from services.responses import tables as stored
 from tests.databases import PostgreSQL
 
 TABLES = {
@@ -59,7 +59,7 @@ TABLES = {
     articles.operations,
     articles.snapshots,
     articles.sessions,
-    memories.owners,
+    owners.owners,
     memories.memories,
     memories.parts,
     memories.keys,

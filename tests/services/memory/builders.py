@@ -18,8 +18,8 @@ from services.common.database import reading
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository
+from services.memory.storage.stored_turns import StoredTurn, pending_call_ids
 from services.memory.storage.tables import claims, keys, memories, parts, queues
-from services.memory.transcript.turns import StoredTurn, pending_call_ids
 from tests.manual_clock import ManualClock
 
 QUOTA = 10

@@ -26,10 +26,10 @@ from services.memory.jobs.summaries import SummaryStore
 from services.memory.jobs.tables import jobs as jobs_table
 from services.memory.jobs.tables import summaries as summaries_table
 from services.memory.jobs.task_client import TaskClient
+from services.memory.jobs.windows import Windows
 from services.memory.profile.fact_store import FactStore
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.turns import StoredTurn
-from services.memory.transcript.windows import Windows
+from services.memory.storage.stored_turns import StoredTurn
 from services.sandbox.model.models import MODELS
 from services.sandbox.model.vectors import embed
 from tests.manual_clock import ManualClock

@@ -168,6 +168,7 @@ async def memory_server(
             CollectorRegistry(),
             channel,
             disk.reserve,
+            None,
         )
         server.add(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME

@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from gateway.errors.v1 import errors_pb2
 from services.common.database import reading
 from services.common.errors import GatewayError
+from services.memory.storage.messages import message_key
 from services.memory.storage.tables import memories, owners, parts
-from services.memory.transcript.messages import message_key
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import (
     QUOTA,

@@ -11,8 +11,9 @@ from itertools import groupby
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, ToolResult
-from services.memory.transcript.messages import (
+from services.memory.storage.messages import (
     continues_message,
+    has_many_messages,
     has_results,
     is_ignored,
     is_user_turn_start,
@@ -42,6 +43,11 @@ class StoredTurn:
     created_at_ms: int
     open: bool
     first_message: int
+
+
+def have_many_messages(turns: Iterable[StoredTurn]) -> bool:
+    """Return whether work on each message of turns takes long."""
+    return has_many_messages([message for turn in turns for message in turn.messages])
 
 
 def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
