@@ -15,6 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.database import reading
+from services.common.offload import offload_if
+from services.common.texts import elide_middle
 from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
@@ -27,16 +29,15 @@ MAX_TOKENS = 2000
 # end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
+# Characters of texts that take long to cut, about 10 ms.
+_LONG = 100_000
 # The bonus of the newest turn over the first where the question asks for the newest.
 _RECENCY = 3.0
 
 
 def excerpt(question: str) -> str:
     """Return the beginning and the end of a long question, or all of a short one."""
-    half = _MAX_QUESTION // 2
-    if len(question) <= _MAX_QUESTION:
-        return question
-    return f"{question[:half]} {question[-half:]}"
+    return elide_middle(question, _MAX_QUESTION, " ")
 
 
 class QuestionVector(NamedTuple):
@@ -134,7 +135,9 @@ class Archive:
                 scores = score_fusion.fuse_scores(scores, cosine)
             best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
             found = await lookup.archived(best, limit)
-        cuts = cut_to_budget([turn.text for turn in found], terms, max_tokens)
+        texts = [turn.text for turn in found]
+        is_long = sum(map(len, texts)) > _LONG
+        cuts = await offload_if(is_long, cut_to_budget, texts, terms, max_tokens)
         return [
             Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
             for turn, text in zip(found, cuts, strict=True)

@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Select, Table, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.memory.archive import binary_quantization, bm25f, postings, tables
+from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
+from services.memory.storage import tables
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
@@ -29,8 +30,8 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 
 
 # The queries are made once: to make one takes as long as to execute it.
-_turns, _postings, _vectors = tables.turns.c, tables.postings.c, tables.vectors.c
-_ARCHIVED = _select(tables.turns, _turns.turn, _turns.text, _turns.created_at_ms)
+_turns, _postings, _vectors = tables.archived_turns.c, tables.postings.c, tables.vectors.c
+_ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
 _POSTINGS_OF = _postings.term.in_(bindparam("terms", expanding=True))
 _COUNTS = (
     _select(

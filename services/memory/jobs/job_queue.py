@@ -11,7 +11,7 @@ Where a transaction also changes a memory, the memory's row is locked before its
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -28,7 +28,7 @@ from services.common.leased_rows import (
     holder_prefix,
     is_held_by_instance,
 )
-from services.memory.jobs.tables import jobs
+from services.memory.storage.tables import jobs
 
 PREFIX = "job_"
 
@@ -313,15 +313,5 @@ def _is_next() -> ColumnElement[bool]:
 
 
 def _to_job(row: Row[Any]) -> Job:
-    return Job(
-        id=row.id,
-        kind=JobKind(row.kind),
-        owner_id=row.owner_id,
-        entity_id=row.entity_id or "",
-        first_turn=row.first_turn,
-        last_turn=row.last_turn,
-        text=row.text,
-        created_at_ms=row.created_at_ms,
-        attempts=row.attempts,
-        holder=row.holder,
-    )
+    values = {field.name: row._mapping[field.name] for field in fields(Job)}
+    return Job(**values | {"kind": JobKind(row.kind), "entity_id": row.entity_id or ""})

@@ -161,13 +161,6 @@ class MemoryRepository:
                 await quota.delete_memory(connection, record)
         return len(found)
 
-    async def delete(self, connection: AsyncConnection, record: MemoryRecord) -> None:
-        """Delete a memory; its owner may have another of its name at once.
-
-        What other stores keep of it is deleted before, in the same transaction.
-        """
-        await quota.delete_memory(connection, record)
-
     async def rewind(
         self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
     ) -> int:
@@ -192,7 +185,6 @@ class MemoryRepository:
         )
         record.messages = keep_messages
         record.summarised = min(record.summarised, changed - 1)
-        await self.set_summarised(connection, record.id, record.summarised)
         await self._save(connection, record, size)
         if size:
             await charge(connection, record.owner_id, size)
@@ -310,6 +302,7 @@ class MemoryRepository:
                 epoch=record.epoch,
                 turns=record.turns,
                 messages=record.messages,
+                summarised=record.summarised,
                 size_bytes=memories.c.size_bytes + size,
             )
         )

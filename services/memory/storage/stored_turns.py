@@ -171,22 +171,18 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
 
 
 def _append_exchange(
-    conversation_text: Sequence[Message], replies: Sequence[Message], into: list[Message]
+    spoken: Sequence[Message], replies: Sequence[Message], into: list[Message]
 ) -> None:
     """Append an assistant's messages, the results of their calls, and what the user says next."""
     results = _results(replies)
     paired: set[str] = set()
-    for place, message in enumerate(conversation_text):
+    for place, message in enumerate(spoken):
         blocks: list[Block] = []
         for block in message.blocks:
             if block.HasField("tool_use"):
                 call_id = block.tool_use.id
                 # Only the last message's calls can have their results right after them.
-                if (
-                    place < len(conversation_text) - 1
-                    or call_id not in results
-                    or call_id in paired
-                ):
+                if place < len(spoken) - 1 or call_id not in results or call_id in paired:
                     continue
                 paired.add(call_id)
             blocks.append(block)

@@ -34,9 +34,6 @@ from services.common.errors import GatewayError
 from services.common.migrations import snapshot
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
-from services.memory.archive import tables as archive
-from services.memory.jobs import tables as background
-from services.memory.profile import tables as profile
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
 from tests.databases import PostgreSQL
@@ -65,15 +62,15 @@ TABLES = {
     memories.keys,
     memories.queues,
     memories.claims,
-    archive.archives,
-    archive.turns,
-    archive.postings,
-    archive.vectors,
-    archive.signatures,
-    background.jobs,
-    background.summaries,
-    profile.facts,
-    profile.sources,
+    memories.archives,
+    memories.archived_turns,
+    memories.postings,
+    memories.vectors,
+    memories.signatures,
+    memories.jobs,
+    memories.summaries,
+    memories.facts,
+    memories.sources,
     usage.records,
     usage.days,
     stored.responses,
