@@ -82,15 +82,7 @@ class Archive:
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return archived turns that have no vector of a model yet, the oldest first.
-
-        Args:
-            owner_id: the user.
-            entity_id: the memory.
-            model: name of the embedding model.
-            after_turn: return only later turns.
-            limit: how many to return at most.
-        """
+        """Return the first archived turns after one that have no vector of a model yet."""
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
             return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)

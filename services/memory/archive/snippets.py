@@ -52,14 +52,15 @@ def _densest(hits: Sequence[tuple[int, str]], size: int) -> int:
     Repetitions of a term do not count.
     """
     held: Counter[str] = Counter()
-    most, middle = 0, 0
-    oldest = 0
+    distinct = most = middle = oldest = 0
     for place, term in hits:
+        distinct += not held[term]
         held[term] += 1
         while hits[oldest][0] < place - size:
-            held[hits[oldest][1]] -= 1
+            gone = hits[oldest][1]
+            held[gone] -= 1
+            distinct -= not held[gone]
             oldest += 1
-        distinct = len(+held)
         if distinct > most:
             most, middle = distinct, (hits[oldest][0] + place) // 2
     return middle

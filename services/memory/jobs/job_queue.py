@@ -144,15 +144,8 @@ class JobQueue:
     ) -> None:
         """Put a job in the queue, due in `after_s` seconds, unless it is there already.
 
-        Args:
-            connection: the caller's transaction.
-            kind: what to do.
-            owner_id: the user whom it is for.
-            entity_id: id of the memory, or None for text outside of any.
-            turns: numbers of the first and the last turn that it is about.
-            variant: distinguishes jobs of one kind about the same turns.
-            text: the user's words, for FACTS.
-            after_s: seconds until the job is due.
+        `turns` are the first and the last turn that it is about (see `Job`), and `variant`
+        distinguishes jobs of one kind about the same turns.
         """
         now_ms = self._clock.now_ms()
         values = {

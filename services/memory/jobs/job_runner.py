@@ -106,16 +106,10 @@ class JobRunner:
         entity_id: str | None = None,
         turn: int = 0,
     ) -> None:
-        """Put the extraction of facts from a user's text in the queue.
+        """Put the extraction of facts from a user's words in the queue, unless these are blank.
 
-        After the commit, `wake` runs it at once.
-
-        Args:
-            connection: the caller's transaction.
-            owner_id: the user.
-            text: the user's words alone; nothing is put in the queue for blank text.
-            entity_id: id of the memory that it was said in, if any.
-            turn: number of the turn there.
+        `turn` of the memory is where they were said, if in any. After the commit, `wake` runs
+        it at once.
         """
         # PostgreSQL refuses NULs.
         if text := elide_middle(text, MAX_TEXT).replace("\0", "\ufffd").strip():

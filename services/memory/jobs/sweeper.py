@@ -26,7 +26,7 @@ class MemorySweeper(Sweeper):
 
     async def clear(self) -> None:
         """Remove expired claims, and memories that were reserved and never used."""
-        await self._locks.remove_expired()
+        await self._locks.queue.remove_expired()
         while await self._repository.delete_unused(_UNUSED_S, _BATCH) == _BATCH:
             if not await self.goes_on():
                 return

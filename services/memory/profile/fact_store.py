@@ -75,14 +75,9 @@ class FactStore:
         said_in: FactSource | None,
         said_at_ms: int,
     ) -> None:
-        """Store the facts extracted from one text of a user.
+        """Store the facts extracted from one text of a user, said in a turn or in no memory.
 
-        Args:
-            connection: the caller's transaction.
-            owner_id: the user.
-            extracted: what the text says; of several facts on one sub-topic the last counts.
-            said_in: the turn, or None outside of any memory.
-            said_at_ms: Unix milliseconds.
+        Of several facts on one sub-topic the last counts.
         """
         newest = {(owner_id, one.topic, one.sub_topic): one.value for one in extracted}
         if not newest:

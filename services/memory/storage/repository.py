@@ -110,13 +110,8 @@ class MemoryRepository:
     async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
         """Return a memory, created where there is none; the caller has to `release` it.
 
-        Args:
-            owner_id: id of the user.
-            memory_id: the user's name of the memory.
-            max_memories: how many memories the user may have.
-
         Raises:
-            GatewayError: memory_quota_exceeded, when a new memory would be one too many.
+            GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             if record := await self.find(owner_id, memory_id):

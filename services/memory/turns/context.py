@@ -58,15 +58,7 @@ class ContextReader:
         *,
         with_profile: bool,
     ) -> TurnContext:
-        """Return the context of the turn that a request is about.
-
-        Args:
-            owner_id: the user.
-            record: the memory; None without one.
-            reconciliation: how the request continues the memory.
-            windows: how many turns are shown as they were said.
-            with_profile: whether facts about the user are included.
-        """
+        """Return the context of the turn that a request is about, without a memory or in one."""
         present = reconciliation.present
         context = await offload_if(have_many_messages([present]), present_turn_context, present)
         if with_profile:

@@ -73,13 +73,7 @@ def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
 async def reconcile(
     repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
 ) -> Reconciliation:
-    """Return how a request continues a memory.
-
-    Args:
-        repository: where the memory is stored.
-        record: the memory.
-        sent: at least one message, in normal form.
-        now_ms: Unix milliseconds.
+    """Return how a request with at least one message, in normal form, continues a memory.
 
     Raises:
         MemoryRewoundError: the memory was rewound meanwhile, which a write lock rules out.
