@@ -37,6 +37,7 @@ from services.common.authentication import CachingAuthenticator, Identify
 from services.common.clock import Clock
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
+from services.common.instances import Instances
 from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
@@ -56,7 +57,8 @@ from services.inference.store_sweeper import ROUNDS
 from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
 from services.memory.assembly import MemoryService
-from services.memory.responses import servicer as responses
+from services.responses import servicer as responses
+from services.responses.assembly import Responses
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +91,9 @@ class Services:
         self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
+        self._instances: Instances | None = None
         self._memory: MemoryService | None = None
+        self._responses: Responses | None = None
         self._inference: Inference | None = None
         self._limiting: Limiting | None = None
         self._provider_states: provider_states.ProviderStates | None = None
@@ -191,17 +195,30 @@ class Services:
                 articles.SERVICE_NAME,
             )
         if "memory" in names:
+            # The death of a process on another machine cannot be detected.
+            if is_sqlite(settings.storage):
+                services._instances = Instances.enter(settings.storage.data_dir)
             services._memory = MemoryService.start(
-                settings, database, secrets, clock, CollectorRegistry(), channel, for_rows
+                settings,
+                database,
+                secrets,
+                clock,
+                CollectorRegistry(),
+                channel,
+                for_rows,
+                services._instances,
             )
             server.add(
                 memory_pb2_grpc.add_MemoryServiceServicer_to_server,
                 services._memory.servicer,
                 memory.SERVICE_NAME,
             )
+            services._responses = Responses.start(
+                settings, database, clock, for_rows, services._instances
+            )
             server.add(
                 responses_pb2_grpc.add_ResponseServiceServicer_to_server,
-                services._memory.responses,
+                services._responses.servicer,
                 responses.SERVICE_NAME,
             )
         if "inference" in names:
@@ -295,11 +312,14 @@ class Services:
             self._files,
             self._articles,
             self._memory,
+            self._responses,
             self._administration,
             self._usage,
         ):
             if service is not None:
                 await service.stop()
+        if self._instances is not None:
+            self._instances.leave()
         await self.channel.close()
         await self._database.dispose()
 

@@ -25,7 +25,9 @@ grpc.aio.init_grpc_aio()
 SHARED_PROCESSES = {
     "gateways": ("tests/e2e/",),
     "PostgreSQL": tuple(f"tests/services/{name}/" for name in ("accounts", "common", "files")),
-    "PostgreSQL of documents and memories": ("tests/services/articles/", "tests/services/memory/"),
+    "PostgreSQL of documents and memories": tuple(
+        f"tests/services/{name}/" for name in ("articles", "memory", "responses")
+    ),
     "attacked gateway": ("tests/attacks/",),
     "hosts": ("tests/hosts/",),
 }

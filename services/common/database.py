@@ -215,6 +215,13 @@ def insert_into(connection: AsyncConnection, table: Table) -> Any:
     return sqlite.insert(table)
 
 
+async def insert_if_absent(
+    connection: AsyncConnection, table: Table, values: Mapping[str, Any]
+) -> None:
+    """Insert a row unless it would break a unique constraint of its table."""
+    await connection.execute(insert_into(connection, table).values(values).on_conflict_do_nothing())
+
+
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
     """Wait for others of this process, where the database does not take any number at once."""
     turns: asyncio.Semaphore | None = engine.get_execution_options().get(whose)

@@ -22,6 +22,12 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + _CUT
 
 
+def elide_middle(text: str, most: int, gap: str = f"\n{_CUT}\n") -> str:
+    """Return the text, or `most` characters of its beginning and its end, with a gap between."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}{gap}{text[-half:]}"
+
+
 def quoted(name: str) -> str:
     """Return a name as a message repeats it: in quotes, cut, unprintable characters escaped."""
     return repr(cut(name, _QUOTED))

@@ -10,6 +10,8 @@ scripts that a tokenizer hardly knows (each byte a token).
 The figures are rules of thumb; none was measured against a provider.
 """
 
+from collections.abc import Callable
+
 # Hundredths of a token for each byte of a kind: words of small letters have 3 to 5
 # letters a token, capitals break words up, digits and signs often stand alone, and a
 # character outside of ASCII has 2 to 4 bytes and half to two tokens.
@@ -22,6 +24,24 @@ _HIGH_BYTES = bytes(range(0x80, 0x100))
 def estimate_tokens(text: str) -> int:
     """Guess the tokens of a text; see the module for how well."""
     return estimate_bytes(text.encode())
+
+
+def longest_within(max_tokens: int, largest: int, part: Callable[[int], str]) -> str:
+    """Return the largest part of a text that the tokens allow, found by bisection.
+
+    Args:
+        max_tokens: what `estimate_tokens` of the part may be.
+        largest: the size of the largest part.
+        part: returns the part of a size; that of size 0 is returned when no other fits.
+    """
+    low, high = 0, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(part(middle)) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return part(low)
 
 
 def estimate_bytes(data: bytes) -> int:

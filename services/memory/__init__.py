@@ -2,6 +2,6 @@
 
 Packages, from the top: `turns` opens and commits turns, `jobs` summarises and archives them in the
 background, `archive` indexes old turns, `profile` extracts facts about users, `locks` orders the
-calls on one memory, `storage` keeps memories in the database, and `transcript` holds the pure rules
-of messages and turns.
+calls on one memory, and `storage` keeps memories in the database, with the pure rules of how
+messages and turns are stored.
 """

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import is_sqlite
 from services.common.disk import DiskReserve
 from services.common.instances import Instances
 from services.common.secrets import Secrets
@@ -25,11 +24,6 @@ from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.management import MemoryManagement
 from services.memory.metrics import MemoryMetrics
 from services.memory.profile.fact_store import FactStore
-from services.memory.responses.conversation import ConversationReader
-from services.memory.responses.records import ResponseLimits
-from services.memory.responses.repository import ResponseRepository
-from services.memory.responses.runs import ResponseRuns
-from services.memory.responses.servicer import ResponseServicer
 from services.memory.servicer import MemoryServicer
 from services.memory.storage.repository import MemoryRepository
 from services.memory.turns.context import ContextReader
@@ -46,24 +40,17 @@ class MemoryService:
 
     Attributes:
         servicer: answers calls of MemoryService.
-        responses: answers calls of ResponseService.
     """
 
     def __init__(
         self,
         servicer: MemoryServicer,
-        responses: ResponseServicer,
-        runs: ResponseRuns,
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
         sweeper: MemorySweeper,
-        instances: Instances | None,
     ) -> None:
         self.servicer = servicer
-        self.responses = responses
-        self._runs = runs
-        self._instances = instances
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
@@ -80,35 +67,30 @@ class MemoryService:
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
+        instances: Instances | None,
     ) -> Self:
-        """Build and start the service over a migrated database; `channel` reaches inference."""
+        """Build and start the service over a migrated database.
+
+        `channel` reaches inference, and `instances` are the processes of this machine, where
+        their deaths can be detected.
+        """
         limits = settings.memory
         metrics = MemoryMetrics(counters)
         tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
-        # The death of a process on another machine cannot be detected.
-        instances = None
-        if is_sqlite(settings.storage):
-            instances = Instances.enter(settings.storage.data_dir)
         stores = open_stores(database, clock, instances)
         locks = open_locks(database, clock, limits, instances)
         contexts = ContextReader(stores, tasks, limits, metrics)
         jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
         turns = TurnService(stores, locks, contexts, jobs, limits, clock, metrics, reserve)
         management = MemoryManagement(database, stores, locks, contexts.embed_question)
-        responses = open_responses(database, clock, settings, instances)
-        runs = ResponseRuns(responses)
-        conversations = ConversationReader(database, clock, responses.limits)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
         return cls(
             MemoryServicer(turns, management),
-            ResponseServicer(responses, runs, conversations, limits.storage, reserve),
-            runs,
             locks,
             jobs,
             tasks,
-            MemorySweeper(stores.repository, locks, responses, lease, every_s),
-            instances,
+            MemorySweeper(stores.repository, locks, lease, every_s),
         )
 
     def reload(self, settings: Settings) -> None:
@@ -122,10 +104,7 @@ class MemoryService:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._jobs.stop()
         await self._sweeper.stop()
-        await self._runs.close()
         await self._locks.close()
-        if self._instances:
-            self._instances.leave()
 
 
 def open_stores(database: AsyncEngine, clock: Clock, instances: Instances | None = None) -> Stores:
@@ -145,19 +124,3 @@ def open_locks(
     """Return this process's locks on memories."""
     limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
     return MemoryLocks(database, clock, limits, instances)
-
-
-def open_responses(
-    database: AsyncEngine, clock: Clock, settings: Settings, instances: Instances | None = None
-) -> ResponseRepository:
-    """Return the stored responses of a migrated database."""
-    memory = settings.memory
-    limits = ResponseLimits(
-        ttl_s=memory.response_ttl_s,
-        lease_s=memory.response_lease_s,
-        max_bytes=memory.max_response_bytes,
-        max_conversation=memory.max_conversation,
-        # As many as a request that sends the conversation itself may have.
-        max_conversation_bytes=settings.limits.max_body_bytes,
-    )
-    return ResponseRepository(database, clock, limits, instances)

@@ -11,9 +11,9 @@ from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
 from services.memory.archive.archive import QuestionVector
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.windows import Windows
 from services.memory.turns.context import turn_to_proto
 
 # Returns the vector of a user's question, None where no model makes one.
@@ -39,7 +39,7 @@ class MemoryManagement:
     ) -> memory_pb2.ListMemoriesResponse:
         """Return memories, the most recently used first."""
         found, token = await self._stores.repository.page(owner_id, page_size, page_token)
-        written = await self._locks.being_written([record.id for record in found])
+        written = await self._locks.queue.being_written([record.id for record in found])
         return memory_pb2.ListMemoriesResponse(
             memories=[_to_proto(record, is_written=record.id in written) for record in found],
             next_page_token=token,
@@ -48,7 +48,7 @@ class MemoryManagement:
     async def get(self, owner_id: str, memory_id: str) -> memory_pb2.Memory:
         """Return one memory with its summary."""
         record = await self._find(owner_id, memory_id)
-        is_written = bool(await self._locks.being_written([record.id]))
+        is_written = bool(await self._locks.queue.being_written([record.id]))
         summary = await self._stores.summaries.current(record.id)
         memory = _to_proto(record, is_written=is_written)
         if not is_written and await self._stores.queue.has_summaries(record.id):

@@ -10,9 +10,9 @@ from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResp
 from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
 from services.common.texts import MAX_NAME
+from services.memory.jobs.windows import SMALLEST_WINDOW
 from services.memory.management import MemoryManagement
 from services.memory.storage.memory_records import is_memory_id
-from services.memory.transcript.windows import SMALLEST_WINDOW
 from services.memory.turns.turn_service import TurnService
 
 SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name

@@ -17,7 +17,7 @@ from services.common.database import migrate, open_engine, writing
 from services.common.settings import Memory, Storage
 from services.memory.assembly import open_locks, open_stores
 from services.memory.profile.facts import ExtractedFact
-from services.memory.transcript.turns import StoredTurn
+from services.memory.storage.stored_turns import StoredTurn
 
 AT_MS = 1_793_232_000_000
 

@@ -15,6 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.database import reading
+from services.common.offload import offload_if
+from services.common.texts import elide_middle
 from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
@@ -27,16 +29,15 @@ MAX_TOKENS = 2000
 # end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
+# Characters of texts that take long to cut, about 10 ms.
+_LONG = 100_000
 # The bonus of the newest turn over the first where the question asks for the newest.
 _RECENCY = 3.0
 
 
 def excerpt(question: str) -> str:
     """Return the beginning and the end of a long question, or all of a short one."""
-    half = _MAX_QUESTION // 2
-    if len(question) <= _MAX_QUESTION:
-        return question
-    return f"{question[:half]} {question[-half:]}"
+    return elide_middle(question, _MAX_QUESTION, " ")
 
 
 class QuestionVector(NamedTuple):
@@ -81,15 +82,7 @@ class Archive:
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return archived turns that have no vector of a model yet, the oldest first.
-
-        Args:
-            owner_id: the user.
-            entity_id: the memory.
-            model: name of the embedding model.
-            after_turn: return only later turns.
-            limit: how many to return at most.
-        """
+        """Return the first archived turns after one that have no vector of a model yet."""
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
             return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)
@@ -120,14 +113,10 @@ class Archive:
         terms = self._terms(question)
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
-            collection = await lookup.collection()
-            if collection is None:
-                return []
             scores: dict[int, float] = {}
             if terms:
                 scores = await lookup.score_by_terms(
                     [words.term_key(term) for term in sorted(terms)],
-                    collection,
                     before_turn=before_turn,
                     recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
                 )
@@ -136,12 +125,11 @@ class Archive:
                     vector.model, vector.values, scores, before_turn=before_turn
                 )
                 scores = score_fusion.fuse_scores(scores, cosine)
-            # A turn may be reached by its neighbours without being archived itself.
-            known = await lookup.known(scores)
-            best = sorted(known, key=lambda turn: (scores[turn], turn), reverse=True)[:limit]
-            archived = await lookup.archived(best)
-        found = [archived[turn] for turn in best]
-        cuts = cut_to_budget([turn.text for turn in found], terms, max_tokens)
+            best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
+            found = await lookup.archived(best, limit)
+        texts = [turn.text for turn in found]
+        is_long = sum(map(len, texts)) > _LONG
+        cuts = await offload_if(is_long, cut_to_budget, texts, terms, max_tokens)
         return [
             Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
             for turn, text in zip(found, cuts, strict=True)

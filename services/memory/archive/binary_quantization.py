@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 BLOCK = 4096
 
 _TURN = struct.Struct("<q")
-_TURN_BITS = 33
-_FARTHEST = 1 << 62
 
 
 def pack(values: Sequence[float]) -> bytes:
@@ -55,18 +53,21 @@ def nearest_by_hamming(
     """
     import numpy as np
 
-    words = _words(len(values))
-    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + words)
+    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + _words(len(values)))
     turns = records[:, 0]
-    asked = np.frombuffer(quantize(0, pack(values)), np.int64)[1:]
-    differing = np.bitwise_count(records[:, 1:] ^ asked).sum(axis=1, dtype=np.int64)
-    # The turn breaks ties, so that the order of rows in the database does not matter.
-    distances = (differing << _TURN_BITS) + ((1 << _TURN_BITS) - 1 - turns)
-    distances[turns >= before_turn] = _FARTHEST
-    if len(distances) > most:
-        nearest = np.argpartition(distances, most)[:most]
-        turns, distances = turns[nearest], distances[nearest]
-    return [int(turn) for turn in turns[distances < _FARTHEST]]
+    asked = np.frombuffer(quantize(0, pack(values)), np.int64)
+    differing = np.zeros(len(records), np.int32)
+    # One word of 64 bits of all turns at a time: sums over short rows take longer.
+    for place in range(1, len(asked)):
+        differing += np.bitwise_count(records[:, place] ^ asked[place])
+    found = turns < before_turn
+    turns, differing = turns[found], differing[found]
+    if len(turns) > most:
+        # The turn breaks ties, so that the order of rows in the database does not matter.
+        near = differing <= np.partition(differing, most)[most]
+        turns, differing = turns[near], differing[near]
+        turns = turns[np.lexsort((-turns, differing))[:most]]
+    return [int(turn) for turn in turns]
 
 
 def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.database import execute_many, insert_into
-from services.memory.archive import binary_quantization, dates, postings, tables, words
-from services.memory.storage.upserts import insert_if_absent
+from services.common.database import execute_many, insert_if_absent, insert_into
+from services.memory.archive import binary_quantization, dates, postings, words
+from services.memory.storage import tables
 
 # Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
 # than twice the budget of a search.
@@ -49,8 +49,8 @@ async def add(
         raise ValueError(f"{entity_id} is another user's")
     numbers = [turn.number for turn in turns]
     there = await connection.scalars(
-        _select(tables.turns, entity_id, tables.turns.c.turn).where(
-            tables.turns.c.turn.in_(numbers)
+        _select(tables.archived_turns, entity_id, tables.archived_turns.c.turn).where(
+            tables.archived_turns.c.turn.in_(numbers)
         )
     )
     known = set(there)
@@ -59,7 +59,7 @@ async def add(
         return
     # In a thread, since stemming the words of a few turns may take a tenth of a second.
     rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new)
-    await connection.execute(insert_into(connection, tables.turns), rows)
+    await connection.execute(insert_into(connection, tables.archived_turns), rows)
     await _append_to_blocks(connection, tables.postings.c.postings, blocks)
     await connection.execute(
         update(archives)
@@ -112,62 +112,48 @@ async def add_vectors(
     Turns that are not archived, or have a vector of that model, are skipped.
     """
     await _lock_archive(connection, entity_id)
-    archived, kept = tables.turns.c.turn, tables.vectors.c
+    archived, kept = tables.archived_turns.c.turn, tables.vectors.c
+    known = _select(tables.vectors, entity_id, kept.turn).where(kept.model == model)
     there = await connection.scalars(
-        _select(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
+        _select(tables.archived_turns, entity_id, archived)
+        .where(archived.in_(list(vectors)), archived.not_in(known))
+        .order_by(archived)
     )
-    known = await connection.scalars(
-        _select(tables.vectors, entity_id, kept.turn).where(
-            kept.model == model, kept.turn.in_(list(vectors))
-        )
-    )
-    missing = sorted(set(there) - set(known))
+    missing = {turn: vectors[turn] for turn in there}
     if not missing:
         return
-    packed, signed = await asyncio.to_thread(
-        _pack_vectors, {turn: vectors[turn] for turn in missing}
-    )
-    await connection.execute(
-        insert_into(connection, tables.vectors),
-        [
-            {"entity_id": entity_id, "model": model, "turn": turn, "vector": vector}
-            for turn, vector in packed.items()
-        ],
-    )
-    await _append_to_blocks(
-        connection,
-        tables.signatures.c.signatures,
-        [
-            {
-                "entity_id": entity_id,
-                "model": model,
-                "dimensions": dimensions,
-                "block": block,
-                "signatures": held,
-            }
-            for (dimensions, block), held in sorted(signed.items())
-        ],
-    )
+    rows, blocks = await asyncio.to_thread(_vector_rows, entity_id, model, missing)
+    await connection.execute(insert_into(connection, tables.vectors), rows)
+    await _append_to_blocks(connection, tables.signatures.c.signatures, blocks)
 
 
-def _pack_vectors(
-    vectors: Mapping[int, Sequence[float]],
-) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
-    """Return packed vectors by turn, and quantized vectors by dimensions and block."""
-    packed = {turn: binary_quantization.pack(vector) for turn, vector in vectors.items()}
+def _vector_rows(
+    entity_id: str, model: str, vectors: Mapping[int, Sequence[float]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of vectors, and of the blocks of what they are quantized to."""
+    ids = {"entity_id": entity_id, "model": model}
+    rows: list[dict[str, Any]] = []
     signed = defaultdict[tuple[int, int], bytes](bytes)
-    for turn, vector in packed.items():
-        place = len(vectors[turn]), turn // binary_quantization.BLOCK
+    for turn, values in vectors.items():
+        vector = binary_quantization.pack(values)
+        rows.append({**ids, "turn": turn, "vector": vector})
+        place = len(values), turn // binary_quantization.BLOCK
         signed[place] += binary_quantization.quantize(turn, vector)
-    return packed, signed
+    blocks = [
+        {**ids, "dimensions": dimensions, "block": block, "signatures": held}
+        for (dimensions, block), held in sorted(signed.items())
+    ]
+    return rows, blocks
 
 
 async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
     """Remove a turn and all later ones."""
     await _lock_archive(connection, entity_id)
-    gone = tables.turns.c.turn >= first_turn
+    gone = tables.archived_turns.c.turn >= first_turn
     counted = await connection.execute(
-        _select(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
+        _select(
+            tables.archived_turns, entity_id, func.count(), func.sum(tables.archived_turns.c.terms)
+        ).where(gone)
     )
     turns, terms = counted.one()
     if not turns:
@@ -175,7 +161,7 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
     await connection.execute(
         _delete(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn)
     )
-    await connection.execute(_delete(tables.turns, entity_id, gone))
+    await connection.execute(_delete(tables.archived_turns, entity_id, gone))
     await _truncate_blocks(
         connection,
         tables.postings.c.postings,
@@ -199,13 +185,8 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
 
 async def remove(connection: AsyncConnection, entity_id: str) -> None:
     """Remove the archive of a memory."""
-    for table in (
-        tables.signatures,
-        tables.postings,
-        tables.vectors,
-        tables.turns,
-        tables.archives,
-    ):
+    archive = (tables.signatures, tables.postings, tables.vectors, tables.archived_turns)
+    for table in (*archive, tables.archives):
         await connection.execute(_delete(table, entity_id))
 
 

@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Table, func, select
+from sqlalchemy import Select, Table, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.memory.archive import binary_quantization, bm25f, postings, tables
+from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
+from services.memory.storage import tables
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
@@ -18,54 +19,88 @@ _MAX_POSTINGS = 30_000
 _CANDIDATES = 256
 
 
+def _select(table: Table, *columns: Any) -> Select[Any]:
+    """Return a SELECT of rows of a memory, if that is the user's."""
+    archives = tables.archives
+    return select(*columns).where(
+        archives.c.entity_id == bindparam("entity_id"),
+        archives.c.owner_id == bindparam("owner_id"),
+        table.c.entity_id == archives.c.entity_id,
+    )
+
+
+# The queries are made once: to make one takes as long as to execute it.
+_turns, _postings, _vectors = tables.archived_turns.c, tables.postings.c, tables.vectors.c
+_ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
+_POSTINGS_OF = _postings.term.in_(bindparam("terms", expanding=True))
+_COUNTS = (
+    _select(
+        tables.postings,
+        _postings.term,
+        func.sum(func.length(_postings.postings)).label("size"),
+        # The same in all rows.
+        func.max(tables.archives.c.turns).label("turns"),
+        func.max(tables.archives.c.terms).label("terms"),
+    )
+    .where(_POSTINGS_OF)
+    .group_by(_postings.term)
+)
+_BLOCKS = _select(tables.postings, _postings.term, _postings.postings).where(_POSTINGS_OF)
+_SIGNATURES = (
+    _select(tables.signatures, tables.signatures.c.signatures)
+    .where(
+        tables.signatures.c.model == bindparam("model"),
+        tables.signatures.c.dimensions == bindparam("dimensions"),
+    )
+    .order_by(tables.signatures.c.block)
+)
+_VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
+    _vectors.model == bindparam("model"), _vectors.turn.in_(bindparam("turns", expanding=True))
+)
+_TURNS = _ARCHIVED.where(_turns.turn.in_(bindparam("turns", expanding=True)))
+_WITHOUT_VECTORS = (
+    _ARCHIVED.where(
+        _turns.turn > bindparam("after_turn"),
+        ~select(_vectors.turn)
+        .where(
+            _vectors.entity_id == _turns.entity_id,
+            _vectors.model == bindparam("model"),
+            _vectors.turn == _turns.turn,
+        )
+        .exists(),
+    )
+    .order_by(_turns.turn)
+    .limit(bindparam("limit"))
+)
+
+
 class Lookup:
     """Queries on one memory; each of them checks that the memory is the user's."""
 
     def __init__(self, connection: AsyncConnection, owner_id: str, entity_id: str) -> None:
         self._connection = connection
-        self._owner_id = owner_id
-        self._entity_id = entity_id
-
-    async def collection(self) -> Collection | None:
-        """Return the size of the archive; None when it is empty."""
-        archives = tables.archives
-        found = await self._connection.execute(
-            self._select(archives, archives.c.turns, archives.c.terms)
-        )
-        row = found.one_or_none()
-        return Collection(row.turns, row.terms) if row and row.turns else None
+        self._memory = {"owner_id": owner_id, "entity_id": entity_id}
 
     async def score_by_terms(
-        self,
-        terms: Sequence[int],
-        collection: Collection,
-        *,
-        before_turn: int,
-        recency: float,
+        self, terms: Sequence[int], *, before_turn: int, recency: float
     ) -> dict[int, float]:
         """Return the turns that match terms best, given by their keys, the best first.
 
         See `bm25f.score_turns`.
         """
-        table = tables.postings
-        counted = await self._connection.execute(
-            self._select(table, table.c.term, func.sum(func.length(table.c.postings)))
-            .where(table.c.term.in_(terms))
-            .group_by(table.c.term)
-        )
-        found = {term: int(size) // postings.SIZE for term, size in counted}
-        chosen = postings.select_rarest(found, _MAX_POSTINGS)
+        counted = await self._rows(_COUNTS, terms=terms)
+        if not counted:
+            return {}
+        sizes = {row.term: int(row.size) // postings.SIZE for row in counted}
+        chosen = postings.select_rarest(sizes, _MAX_POSTINGS)
         blocks = defaultdict[int, list[bytes]](list)
-        read = await self._connection.execute(
-            self._select(table, table.c.term, table.c.postings).where(table.c.term.in_(chosen))
-        )
-        for term, block in read:
+        for term, block in await self._rows(_BLOCKS, terms=chosen):
             blocks[term].append(block)
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
             bm25f.score_turns,
             [blocks[term] for term in chosen],
-            collection,
+            Collection(counted[0].turns, counted[0].terms),
             before_turn=before_turn,
             recency=recency,
             most=_CANDIDATES,
@@ -78,66 +113,41 @@ class Lookup:
 
         Those of the nearest turns, and of the turns `among` which more are wanted.
         """
-        signed, kept = tables.signatures, tables.vectors
-        blocks = await self._connection.scalars(
-            self._select(signed, signed.c.signatures)
-            .where(signed.c.model == model, signed.c.dimensions == len(values))
-            .order_by(signed.c.block)
-        )
+        blocks = await self._rows(_SIGNATURES, model=model, dimensions=len(values))
         near = await asyncio.to_thread(
             binary_quantization.nearest_by_hamming,
-            list(blocks),
+            [block for (block,) in blocks],
             values,
             before_turn=before_turn,
             most=_CANDIDATES,
         )
-        vectors = await self._connection.execute(
-            self._select(kept, kept.c.turn, kept.c.vector)
-            .where(kept.c.model == model, kept.c.turn.in_({*near, *among}))
-            .order_by(kept.c.turn)
-        )
+        vectors = await self._rows(_VECTORS, model=model, turns=sorted({*near, *among}))
         packed = {turn: vector for turn, vector in vectors}
         return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
 
-    async def known(self, turns: Iterable[int]) -> set[int]:
-        """Return which of some turns are archived."""
-        table = tables.turns
-        there = self._select(table, table.c.turn).where(table.c.turn.in_(list(turns)))
-        return set(await self._connection.scalars(there))
+    async def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
+        """Return the first of some turns that are archived, in their order.
 
-    async def archived(self, turns: Iterable[int]) -> dict[int, ArchivedTurn]:
-        """Return archived turns by their numbers."""
-        table = tables.turns
-        found = await self._connection.execute(
-            self._select(table, table.c.turn, table.c.text, table.c.created_at_ms).where(
-                table.c.turn.in_(list(turns))
-            )
-        )
-        return {row.turn: ArchivedTurn(*row) for row in found}
+        A turn without text is not, though its neighbours may reach it.
+        """
+        found: list[ArchivedTurn] = []
+        for first in range(0, len(turns), limit):
+            batch = turns[first : first + limit]
+            rows = await self._rows(_TURNS, turns=batch)
+            by_number = {row.turn: ArchivedTurn(*row) for row in rows}
+            found += [by_number[turn] for turn in batch if turn in by_number]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     async def without_vectors(
         self, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
         """Return the first turns after one that have no vector of a model."""
-        table, vectors = tables.turns, tables.vectors
-        has = select(vectors.c.turn).where(
-            vectors.c.entity_id == table.c.entity_id,
-            vectors.c.model == model,
-            vectors.c.turn == table.c.turn,
-        )
-        found = await self._connection.execute(
-            self._select(table, table.c.turn, table.c.text, table.c.created_at_ms)
-            .where(table.c.turn > after_turn, ~has.exists())
-            .order_by(table.c.turn)
-            .limit(limit)
-        )
-        return [ArchivedTurn(*row) for row in found]
+        rows = await self._rows(_WITHOUT_VECTORS, model=model, after_turn=after_turn, limit=limit)
+        return [ArchivedTurn(*row) for row in rows]
 
-    def _select(self, table: Table, *columns: Any) -> Select[Any]:
-        archives = tables.archives
-        query = select(*columns).where(
-            archives.c.entity_id == self._entity_id, archives.c.owner_id == self._owner_id
-        )
-        if table is archives:
-            return query
-        return query.where(table.c.entity_id == archives.c.entity_id)
+    async def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        found = await self._connection.execute(query, {**self._memory, **values})
+        rows: Sequence[Any] = found.all()
+        return rows

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from services.common.texts import normalized
 
@@ -30,8 +30,8 @@ _MARKS = (
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 # Thai, Lao, Burmese and Khmer; Chinese and Japanese; Chinese beyond the first plane.
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)"
 )
 # The first letter of each stemmed script, the one after its last, and the stemmer.
 _SCRIPTS = (
@@ -65,31 +65,25 @@ STOP_WORDS = frozenset(
 )
 
 
-class Word(NamedTuple):
-    """A word of a text, from `start` to before `end`, with its terms."""
-
-    start: int
-    end: int
-    terms: tuple[str, ...]
-
-
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...
 
 
-def split_words(text: str) -> Iterator[Word]:
-    """Yield the words of a text in order; stop words have no terms."""
+def located_terms(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the terms of a text in order, each with the place where its word begins."""
     for match in _WORD.finditer(text):
-        if match[0].isascii() or not _UNSPACED.search(match[0]):
-            yield _word(text, 0, match.start(), match.end())
+        run, start = match[0], match.start()
+        if run.isascii() or not _UNSPACED.search(run):
+            for term in _terms(run[:_MAX_WORD]):
+                yield start, term
         else:
-            yield from _split_unspaced(match[0], match.start())
+            yield from _located_in_run(run, start)
 
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text in order, with repetitions."""
     whole = normalized("NFKC", text)
-    return [term for word in split_words(whole) for term in word.terms]
+    return [term for _, term in located_terms(whole)]
 
 
 def term_key(term: str) -> int:
@@ -97,21 +91,18 @@ def term_key(term: str) -> int:
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest()) >> 1
 
 
-def _split_unspaced(run: str, start: int) -> Iterator[Word]:
-    """Yield the words of a run: single characters of scripts without spaces, else whole words."""
-    at = 0
-    for match in _UNSPACED.finditer(run):
-        if at < match.start():
-            yield _word(run, start, at, match.start())
-        for at in range(match.start(), match.end()):
-            yield Word(start + at, start + at + 1, _bigrams(match[0], at - match.start()))
-        at = match.end()
-    if at < len(run):
-        yield _word(run, start, at, len(run))
-
-
-def _word(run: str, start: int, at: int, end: int) -> Word:
-    return Word(start + at, start + end, _terms(run[at : min(end, at + _MAX_WORD)]))
+def _located_in_run(run: str, start: int) -> Iterator[tuple[int, str]]:
+    """Yield the terms of a run that has characters of scripts without spaces."""
+    # Every other piece is of such a script.
+    for number, piece in enumerate(_UNSPACED.split(run)):
+        if number % 2:
+            for at in range(len(piece)):
+                for term in _bigrams(piece, at):
+                    yield start + at, term
+        else:
+            for term in _terms(piece[:_MAX_WORD]):
+                yield start, term
+        start += len(piece)
 
 
 def _bigrams(run: str, at: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services.common.tokens import estimate_tokens
 from services.memory.profile import rules
 from services.memory.profile.sentences import split_sentences, strip_non_prose
-from services.memory.transcript.messages import media_placeholder
+from services.memory.storage.messages import media_placeholder
 
 MAX_TOKENS = 1_000
 

@@ -21,8 +21,8 @@ from services.memory.jobs.summaries import Summary
 from services.memory.jobs.task_client import TaskClient
 from services.memory.profile import extraction_prompt, rules
 from services.memory.profile.facts import ExtractedFact, FactSource
+from services.memory.storage.stored_turns import StoredTurn, conversation_text
 from services.memory.storage.tables import memories
-from services.memory.transcript.turns import StoredTurn, conversation_text
 
 # Texts that are embedded in one call, and the characters of each: models truncate longer ones,
 # or refuse them.
@@ -107,20 +107,13 @@ class JobHandlers:
     ) -> None:
         """Put the jobs that follow from a summary in the queue."""
         turns = summary.first_turn, summary.last_turn
+        about = (job.owner_id, job.entity_id, turns)
         if summary.degraded:
             await self._queue.put(
-                connection,
-                JobKind.REDO,
-                job.owner_id,
-                job.entity_id,
-                turns,
-                variant=epoch,
-                after_s=REDO_AFTER_S,
+                connection, JobKind.REDO, *about, variant=epoch, after_s=REDO_AFTER_S
             )
         if self._tasks.can_embed:
-            await self._queue.put(
-                connection, JobKind.EMBED, job.owner_id, job.entity_id, turns, variant=epoch
-            )
+            await self._queue.put(connection, JobKind.EMBED, *about, variant=epoch)
 
     async def _summary_text(
         self, job: Job, before: Summary, turns: Sequence[StoredTurn], *, by_model: bool
@@ -129,11 +122,9 @@ class JobHandlers:
             messages = [message for turn in turns for message in turn.messages]
             text = await asyncio.to_thread(extractive_summary.extend_summary, before.text, messages)
             return text or "(nothing was said)"
-        prompt = summary_prompt.build_prompt(
-            before.text, [conversation_text(turn.messages) for turn in turns]
-        )
-        answer = await self._tasks.summarise(job.owner_id, prompt)
-        return summary_prompt.parse_summary(answer)
+        texts = [conversation_text(turn.messages) for turn in turns]
+        prompt = summary_prompt.build_prompt(before.text, texts)
+        return summary_prompt.fit_summary(await self._tasks.summarise(job.owner_id, prompt))
 
     async def _redo(self, job: Job) -> None:
         """Make a degraded summary again with the model, unless it no longer counts."""
@@ -176,11 +167,7 @@ class JobHandlers:
         while self._tasks.can_embed:
             epoch = await self._epoch(job)
             turns = await self._archive.without_vectors(
-                job.owner_id,
-                job.entity_id,
-                model,
-                after_turn=after_turn,
-                limit=_EMBED_BATCH,
+                job.owner_id, job.entity_id, model, after_turn=after_turn, limit=_EMBED_BATCH
             )
             if not turns:
                 break

@@ -11,7 +11,7 @@ Where a transaction also changes a memory, the memory's row is locked before its
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading, writing
+from services.common.database import insert_if_absent, reading, writing
 from services.common.instances import Instances
 from services.common.leased_rows import (
     LeasedRows,
@@ -28,8 +28,7 @@ from services.common.leased_rows import (
     holder_prefix,
     is_held_by_instance,
 )
-from services.memory.jobs.tables import jobs
-from services.memory.storage.upserts import insert_if_absent
+from services.memory.storage.tables import jobs
 
 PREFIX = "job_"
 
@@ -145,15 +144,8 @@ class JobQueue:
     ) -> None:
         """Put a job in the queue, due in `after_s` seconds, unless it is there already.
 
-        Args:
-            connection: the caller's transaction.
-            kind: what to do.
-            owner_id: the user whom it is for.
-            entity_id: id of the memory, or None for text outside of any.
-            turns: numbers of the first and the last turn that it is about.
-            variant: distinguishes jobs of one kind about the same turns.
-            text: the user's words, for FACTS.
-            after_s: seconds until the job is due.
+        `turns` are the first and the last turn that it is about (see `Job`), and `variant`
+        distinguishes jobs of one kind about the same turns.
         """
         now_ms = self._clock.now_ms()
         values = {
@@ -314,15 +306,5 @@ def _is_next() -> ColumnElement[bool]:
 
 
 def _to_job(row: Row[Any]) -> Job:
-    return Job(
-        id=row.id,
-        kind=JobKind(row.kind),
-        owner_id=row.owner_id,
-        entity_id=row.entity_id or "",
-        first_turn=row.first_turn,
-        last_turn=row.last_turn,
-        text=row.text,
-        created_at_ms=row.created_at_ms,
-        attempts=row.attempts,
-        holder=row.holder,
-    )
+    values = {field.name: row._mapping[field.name] for field in fields(Job)}
+    return Job(**values | {"kind": JobKind(row.kind), "entity_id": row.entity_id or ""})

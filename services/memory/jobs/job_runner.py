@@ -7,7 +7,7 @@ make in some attempts is made without it (see `job_handlers`), so that no memory
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 from zlib import crc32
 
@@ -18,14 +18,15 @@ from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, wait_briefly
+from services.common.texts import elide_middle
 from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
 from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError
 from services.memory.jobs.retries import retry_after_s
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.task_client import TaskClient
+from services.memory.jobs.windows import Windows
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.windows import Windows
 
 # Seconds until a job is run again whose memory changed meanwhile.
 _CHANGED_RETRY_S = 0.2
@@ -94,14 +95,8 @@ class JobRunner:
         pending = windows.view(record.turns, record.summarised).pending
         for begin in range(0, len(pending) - windows.summary + 1, windows.summary):
             batch = pending[begin : begin + windows.summary]
-            await self._queue.put(
-                connection,
-                JobKind.SUMMARY,
-                record.owner_id,
-                record.id,
-                (batch[0], batch[-1]),
-                variant=record.epoch,
-            )
+            about = (record.owner_id, record.id, (batch[0], batch[-1]))
+            await self._queue.put(connection, JobKind.SUMMARY, *about, variant=record.epoch)
 
     async def put_facts(
         self,
@@ -111,19 +106,13 @@ class JobRunner:
         entity_id: str | None = None,
         turn: int = 0,
     ) -> None:
-        """Put the extraction of facts from a user's text in the queue.
+        """Put the extraction of facts from a user's words in the queue, unless these are blank.
 
-        After the commit, `wake` runs it at once.
-
-        Args:
-            connection: the caller's transaction.
-            owner_id: the user.
-            text: the user's words alone; nothing is put in the queue for blank text.
-            entity_id: id of the memory that it was said in, if any.
-            turn: number of the turn there.
+        `turn` of the memory is where they were said, if in any. After the commit, `wake` runs
+        it at once.
         """
-        text = _storable_text(text)
-        if text:
+        # PostgreSQL refuses NULs.
+        if text := elide_middle(text, MAX_TEXT).replace("\0", "\ufffd").strip():
             await self._queue.put(
                 connection,
                 JobKind.FACTS,
@@ -239,10 +228,10 @@ class JobRunner:
         except JobLostError:
             return "lost"
         except MemoryChangedError:
-            await self._release(job, _CHANGED_RETRY_S, failed=False)
+            await self._settle(self._queue.release(job, _CHANGED_RETRY_S, failed=False))
             return "moved"
         except asyncio.CancelledError:
-            await self._release(job, 0, failed=False)
+            await self._settle(self._queue.release(job, 0, failed=False))
             raise
         except GatewayError as error:
             # Its text may hold the provider's words, and in them the user's.
@@ -258,27 +247,14 @@ class JobRunner:
         delay_s = retry_after_s(job.kind, failures, self._uniform)
         if delay_s is None:
             log.error("a job is given up", extra={"kind": job.kind.value, "failures": failures})
-            await self._drop(job)
+            await self._settle(self._queue.drop(job))
             return "dropped"
-        await self._release(job, delay_s, failed=True)
+        await self._settle(self._queue.release(job, delay_s, failed=True))
         return "failed"
 
-    async def _drop(self, job: Job) -> None:
+    async def _settle(self, change: Awaitable[None]) -> None:
         try:
-            await self._queue.drop(job)
+            await change
         except GatewayError as error:
-            log.warning("a job was not dropped", extra={"error": error.message})
-
-    async def _release(self, job: Job, after_s: float, *, failed: bool) -> None:
-        try:
-            await self._queue.release(job, after_s, failed=failed)
-        except GatewayError as error:
-            # It is free once its lease has expired.
+            # The job is free once its lease has expired.
             log.warning("a job was not released", extra={"error": error.message})
-
-
-def _storable_text(text: str) -> str:
-    """Return a text cut to `MAX_TEXT`, without the NULs that PostgreSQL refuses."""
-    if len(text) > MAX_TEXT:
-        text = f"{text[: MAX_TEXT // 2]}\n…\n{text[-MAX_TEXT // 2 :]}"
-    return text.replace("\0", "\ufffd").strip()

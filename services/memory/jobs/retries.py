@@ -1,7 +1,6 @@
 """The delays after which failed jobs are tried again. Pure."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from services.memory.jobs.job_queue import JobKind
 
@@ -11,18 +10,12 @@ MODEL_ATTEMPTS = 3
 REDO_AFTER_S = 600.0
 
 
-class _Backoff(NamedTuple):
-    """Seconds that a job waits after its first failure, doubled with each further one."""
-
-    first_s: float
-    longest_s: float
-
-
-_BACKOFFS: Mapping[JobKind, _Backoff] = {
-    JobKind.SUMMARY: _Backoff(2, 60),
-    JobKind.FACTS: _Backoff(2, 60),
-    JobKind.EMBED: _Backoff(5, 3_600),
-    JobKind.REDO: _Backoff(REDO_AFTER_S, 6 * 3_600),
+# Seconds that a job waits after its first failure, doubled with each further one, and at most.
+_BACKOFFS: Mapping[JobKind, tuple[float, float]] = {
+    JobKind.SUMMARY: (2, 60),
+    JobKind.FACTS: (2, 60),
+    JobKind.EMBED: (5, 3_600),
+    JobKind.REDO: (REDO_AFTER_S, 6 * 3_600),
 }
 # Turns without vectors are still found by their words.
 _EMBED_ATTEMPTS = 10
@@ -42,5 +35,5 @@ def retry_after_s(
         return None
     if kind in (JobKind.SUMMARY, JobKind.FACTS) and failures == MODEL_ATTEMPTS:
         return 0.0  # no model takes part from now on
-    backoff = _BACKOFFS[kind]
-    return min(backoff.first_s * 2.0 ** min(failures - 1, 30), backoff.longest_s) * uniform(0.5, 1)
+    first_s, longest_s = _BACKOFFS[kind]
+    return min(first_s * 2.0 ** min(failures - 1, 30), longest_s) * uniform(0.5, 1)

@@ -9,6 +9,7 @@ from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.summaries import SummaryStore
 from services.memory.profile.fact_store import FactStore
 from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.quota import delete_memory
 from services.memory.storage.repository import MemoryRepository
 
 
@@ -53,7 +54,7 @@ class Stores:
         await self.summaries.remove_memory(connection, record.id)
         await self.archive.remove(connection, record.id)
         await self.facts.remove_memory(connection, record.id)
-        await self.repository.delete(connection, record)
+        await delete_memory(connection, record)
 
     async def delete_profile(self, connection: AsyncConnection, owner_id: str) -> None:
         """Delete all facts about a user, and the jobs that would extract more."""

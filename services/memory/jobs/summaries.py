@@ -5,7 +5,7 @@ A rewind withdraws the summaries that cover the removed turns, so that the one b
 A withdrawn summary stays as a row, superseded.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, Select, delete, func, insert, select, update
@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading
-from services.memory.jobs.tables import summaries
+from services.memory.storage.tables import summaries
 
 PREFIX = "summary_"
 
@@ -101,13 +101,9 @@ class SummaryStore:
         """Store a summary, which is the current one from now on; its `id` is ignored."""
         await connection.execute(
             insert(summaries).values(
-                id=self._new_id(PREFIX),
+                **asdict(replace(summary, id=self._new_id(PREFIX))),
                 entity_id=entity_id,
-                first_turn=summary.first_turn,
-                last_turn=summary.last_turn,
                 epoch=epoch,
-                text=summary.text,
-                degraded=summary.degraded,
                 superseded=False,
                 created_at_ms=self._clock.now_ms(),
             )

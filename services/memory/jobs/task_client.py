@@ -1,5 +1,6 @@
 """Client for the tasks of Inference that background jobs need: summaries, facts, vectors."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from services.common.authentication import service_authorization
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.settings import Roles
+
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class Embedding(NamedTuple):
@@ -66,11 +69,11 @@ class TaskClient:
         return bool(self.roles.embed)
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
-        """Return a summary, not empty."""
+        """Return a summary, without thoughts and not empty."""
         return await self._write(user_id, inference_pb2.TASK_SUMMARISE, prompt)
 
     async def extract(self, user_id: str, prompt: Prompt) -> str:
-        """Return facts in the form that the prompt asks for."""
+        """Return facts in the form that the prompt asks for, without thoughts."""
         return await self._write(user_id, inference_pb2.TASK_EXTRACT, prompt)
 
     async def embed(
@@ -88,9 +91,9 @@ class TaskClient:
 
     async def _write(self, user_id: str, task: inference_pb2.Task.ValueType, prompt: Prompt) -> str:
         response = await self._run(user_id, RunTaskRequest(task=task, prompt=prompt))
-        if not response.text.strip():
+        if not (text := _THOUGHTS.sub("", response.text).strip()):
             raise _empty_answer()
-        return response.text
+        return text
 
     async def _run(self, user_id: str, request: RunTaskRequest) -> RunTaskResponse:
         metadata = (

@@ -16,7 +16,7 @@ that wait only the foremost polls the database, and only while it waits for anot
 import asyncio
 import logging
 from bisect import insort
-from collections.abc import AsyncIterator, Collection, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,6 +115,9 @@ class MemoryLocks:
         instances: the processes of this machine, where their deaths can be detected: the locks of
             a process are then free when it has died, otherwise once their leases expire.
         new_id: makes the ids of claims.
+
+    Attributes:
+        queue: the claims of all processes.
     """
 
     def __init__(
@@ -129,12 +132,12 @@ class MemoryLocks:
         self._engine = engine
         self._new_id = new_id
         self._limits = limits or LockLimits()
-        self._lock_queue = LockQueue(engine, clock or Clock(), self._limits.lease_s)
-        self._renewer = LeaseRenewer(self._lock_queue.renew, self._limits.lease_s)
+        self.queue = LockQueue(engine, clock or Clock(), self._limits.lease_s)
+        self._renewer = LeaseRenewer(self.queue.renew, self._limits.lease_s)
         self._instances = instances
         self._instance = instances.name if instances else self._new_id("")
         if instances:
-            instances.on_death.append(self._lock_queue.remove_of_instance)
+            instances.on_death.append(self.queue.remove_of_instance)
         # The claims of this process that are in the database, in order, by their queues.
         self._lines: dict[QueueKey, list[_LocalClaim]] = {}
         # Ids of all claims that are not over, also of those that are just being inserted.
@@ -184,14 +187,6 @@ class MemoryLocks:
             await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
             yield connection, to_record(row)
 
-    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
-        """Return those of the memories that a call in any process is writing to."""
-        return await self._lock_queue.being_written(entity_ids)
-
-    async def remove_expired(self) -> int:
-        """Remove the claims that processes that died have left; return how many."""
-        return await self._lock_queue.remove_expired()
-
     async def close(self) -> None:
         """Wait for the work under way, once no locks are asked for any more."""
         while self._work:
@@ -222,7 +217,7 @@ class MemoryLocks:
         return task
 
     async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
-        claim.ticket, claim.ahead = await self._lock_queue.enter(claim.queue, owner_id, claim.id)
+        claim.ticket, claim.ahead = await self.queue.enter(claim.queue, owner_id, claim.id)
         insort(self._lines.setdefault(claim.queue, []), claim, key=lambda other: other.ticket)
         self._renewer.add(claim.id, lambda: self._lose(claim))
 
@@ -257,12 +252,12 @@ class MemoryLocks:
         The database did not answer when they were to be removed, or was killed and came back
         without its last changes.
         """
-        await self._lock_queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
+        await self.queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
 
     async def _poll(self, claim: _LocalClaim) -> None:
         if self._instances:
             await self._instances.bury()
-        ahead = await self._lock_queue.count_ahead(claim.queue, claim.ticket)
+        ahead = await self.queue.count_ahead(claim.queue, claim.ticket)
         if ahead is None:
             raise taken_over()
         claim.ahead = ahead
@@ -270,7 +265,7 @@ class MemoryLocks:
     async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
         await asyncio.wait([entering])
         try:
-            await self._lock_queue.leave(claim.id)
+            await self.queue.leave(claim.id)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
             log.warning("a lock on a memory was left to expire", extra={"error": error.message})

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Prompt
 from services.common.errors import GatewayError
+from services.common.texts import elide_middle
 from services.memory.profile import facts
 from services.memory.profile.facts import ExtractedFact, Fact
 from services.memory.profile.sentences import strip_non_prose
@@ -50,7 +51,6 @@ topic and sub_topic are one to three words of English; each pair of them has one
 short, in the user's own words and language. quote is the part of the user's text that says so,
 word for word."""
 
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
 
@@ -73,34 +73,22 @@ class _Answer(BaseModel):
 
 
 # What providers enforce: without lengths, which strict modes do not support.
-_SCHEMA = orjson.dumps(
-    {
+def _object(**properties: object) -> dict[str, object]:
+    return {
         "type": "object",
-        "properties": {
-            "facts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        name: {"type": "string"}
-                        for name in ("topic", "sub_topic", "value", "quote")
-                    },
-                    "required": ["topic", "sub_topic", "value", "quote"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["facts"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
     }
-)
+
+
+_FACT = _object(**{name: {"type": "string"} for name in _AnsweredFact.model_fields})
+_SCHEMA = orjson.dumps(_object(facts={"type": "array", "items": _FACT}))
 
 
 def build_prompt(text: str, known: Sequence[Fact]) -> Prompt:
     """Return the prompt for the facts in a user's text, given the known facts about the user."""
-    shown = strip_non_prose(text)
-    if len(shown) > _MAX_SHOWN:
-        shown = f"{shown[: _MAX_SHOWN // 2]}\n…\n{shown[-_MAX_SHOWN // 2 :]}"
+    shown = elide_middle(strip_non_prose(text), _MAX_SHOWN)
     listed = "\n".join(f"{fact.topic} / {fact.sub_topic}: {fact.value}" for fact in known)
     return Prompt(
         instructions=_INSTRUCTIONS,
@@ -118,11 +106,9 @@ def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
     Raises:
         GatewayError: the answer is not valid.
     """
-    bare = _THOUGHTS.sub("", answer).strip()
-    if fenced := _FENCE.match(bare):
-        bare = fenced[1]
+    fenced = _FENCE.match(answer.strip())
     try:
-        answered = _Answer.model_validate_json(bare)
+        answered = _Answer.model_validate_json(fenced[1] if fenced else answer)
     except ValidationError:
         raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered no facts") from None
     said = _comparable(strip_non_prose(text))

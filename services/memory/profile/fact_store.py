@@ -22,8 +22,8 @@ from services.memory.profile.fact_versions import (
     supersession_changes,
 )
 from services.memory.profile.facts import ExtractedFact, Fact, FactSource
-from services.memory.profile.tables import facts, sources
 from services.memory.storage.quota import lock_owner
+from services.memory.storage.tables import facts, sources
 
 PREFIX = "fact_"
 
@@ -75,14 +75,9 @@ class FactStore:
         said_in: FactSource | None,
         said_at_ms: int,
     ) -> None:
-        """Store the facts extracted from one text of a user.
+        """Store the facts extracted from one text of a user, said in a turn or in no memory.
 
-        Args:
-            connection: the caller's transaction.
-            owner_id: the user.
-            extracted: what the text says; of several facts on one sub-topic the last counts.
-            said_in: the turn, or None outside of any memory.
-            said_at_ms: Unix milliseconds.
+        Of several facts on one sub-topic the last counts.
         """
         newest = {(owner_id, one.topic, one.sub_topic): one.value for one in extracted}
         if not newest:
@@ -96,7 +91,8 @@ class FactStore:
                 fact_id = self._new_id(PREFIX)
                 place = known[-1].place + 1 if known else 0
                 version = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
-                await _insert(connection, key, version)
+                topic = dict(zip(("owner_id", "topic", "sub_topic"), key, strict=True))
+                await connection.execute(insert(facts).values(**topic, **version._asdict()))
                 known.append(version)
             await _cite(connection, fact_id, said_in or _NO_MEMORY, said_at_ms)
         await _update_supersession(connection, list(newest))
@@ -151,22 +147,6 @@ async def _versions(
                 FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
             )
     return versions
-
-
-async def _insert(connection: AsyncConnection, key: _Key, version: FactVersion) -> None:
-    owner_id, topic, sub_topic = key
-    await connection.execute(
-        insert(facts).values(
-            id=version.id,
-            owner_id=owner_id,
-            topic=topic,
-            sub_topic=sub_topic,
-            value=version.value,
-            updated_at_ms=version.said_at_ms,
-            place=version.place,
-            superseded_by=version.superseded_by,
-        )
-    )
 
 
 async def _cite(

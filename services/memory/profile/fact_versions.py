@@ -13,14 +13,14 @@ class FactVersion(NamedTuple):
     Attributes:
         id: id of the fact.
         value: what it says.
-        said_at_ms: Unix milliseconds when it was last said.
+        updated_at_ms: Unix milliseconds when it was last said.
         place: orders facts that were said at one time.
         superseded_by: id of the next fact, or None for the one that counts.
     """
 
     id: str
     value: str
-    said_at_ms: int
+    updated_at_ms: int
     place: int
     superseded_by: str | None
 
@@ -32,7 +32,7 @@ def find_restated(versions: Sequence[FactVersion], value: str, said_at_ms: int) 
     said in between, the user has changed their mind.
     """
     ordered = sorted(versions, key=_order)
-    before = [version for version in ordered if version.said_at_ms <= said_at_ms]
+    before = [version for version in ordered if version.updated_at_ms <= said_at_ms]
     after = ordered[len(before) :]
     for neighbour in (*before[-1:], *after[:1]):
         if is_same_value(neighbour.value, value):
@@ -54,4 +54,4 @@ def supersession_changes(versions: Sequence[FactVersion]) -> Iterator[tuple[str,
 
 
 def _order(version: FactVersion) -> tuple[int, int]:
-    return version.said_at_ms, version.place
+    return version.updated_at_ms, version.place

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MAX_TOPIC = 64
+MAX_TOPIC = 64  # as the columns have it
 MAX_VALUE = 200
 
 _NO_WORD = re.compile(r"[^\w+#]+")

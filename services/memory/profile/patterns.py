@@ -6,7 +6,7 @@ a word or two up to the end of the clause.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from services.memory.profile import vocabulary as words
@@ -110,189 +110,113 @@ _SMALL: Mapping[str, str] = {
 }
 
 
-def _patterns(topic: str, *lines: tuple[str, str, str]) -> tuple[Pattern, ...]:
-    return tuple(Pattern(topic, *line) for line in lines)
+# Topic, sub-topic and value of facts, each with the expressions of sentences that state one. A line
+# that is indented further continues the one before.
+_TABLE = r"""
+name / name = {x}
+    <MY> (?:(?:full|first|real|new) )?name(?:'s| is)<OFTEN> (?P<x><NAME>)
+    \bchanged my name to (?P<x><NAME>)
+    ^(?:hi|hello|hey)\b[^.!?]{0,20}?[,.!]? ?\bI(?:'m| am) (?P<x><NAME>)<END>
+name / preferred name = {x}
+    <I AM> called (?P<x><NAME>)
+    (?:^|[,;.!] ?|\b(?:please|just|can|people|friends|everyone|everybody|and|but|so) )
+        call me (?P<x><NAME>)
+name / pronouns = {x}
+    \bmy pronouns are (?P<x>\w+(?:/\w+){1,2})
+age / age = {x}
+    \b(?:I'm|I am)<OFTEN> (?P<x>\d{1,3}) years? old\b
+    \b(?:I'm|I am)<OFTEN> (?P<x>1[3-9]|[2-9]\d)(?=\s*(?:[.,!]|$)|\s+and\b)
+    \bI<OFTEN> turned (?P<x>\d{1,3})(?:<END>|(?= (?:last|this|yesterday)\b))
+birthday / date = {x}
+    \bmy birthday(?:'s| is)(?: on)?(?: the)? (?P<x><DATE>)
+    \bI was born(?: on)?(?: the)? (?P<x><DATE>)
+birthday / year = {x}
+    \bI was born in (?P<x><YEAR>)\b
+home / birthplace = {x}
+    \bI was born(?: and raised)? in (?P<x><PLACE>)
+home / place = {x}
+    <I> live<OFTEN> in (?P<x><PLACE>)
+    <WE ARE> (?:living|based|residing) in (?P<x><PLACE>)
+    <I HAVE> moved<OFTEN>(?: back| over)? to (?P<x><PLACE>)
+home / origin = {x}
+    \b(?:I'm|I am|I<OFTEN> come)<OFTEN> from (?P<x><PLACE>)
+    \bI grew up in (?P<x><PLACE>)
+    \bmy home ?town is (?P<x><PLACE>)
+work / employer = {x}
+    \bI<OFTEN> work<OFTEN>(?: as [\w -]{1,40}?)? (?:at|for) (?P<x><PLACE>)
+    <I AM> (?:working|employed)(?: as [\w -]{1,40}?)? (?:at|for|by) (?P<x><PLACE>)
+    \b(?:I've|I have|I)<OFTEN> joined (?P<x><PLACE>)
+    \b(?:I've|I have|I)<OFTEN> started(?: working| a new job| a job)? (?:at|for) (?P<x><PLACE>)
+    <MY> (?:new )?(?:employer|company) is(?: called)? (?P<x><PLACE>)
+    \b(?:I'm|I am)<OFTEN> (?:an?|the) <ROLE> (?:at|for|of) (?P<x><PLACE>)
+work / place = {x}
+    \bI<OFTEN> work<OFTEN> in (?P<x><PLACE>)
+work / role = {x}
+    \b(?:I<OFTEN> work|I'm<OFTEN> working|I am<OFTEN> working)<OFTEN>
+        (?: (?:at|for) [\w -]{1,40}?)? as (?:an? |the )?(?P<x><ROLE>)
+    \b(?:I'm|I am)<OFTEN> (?:an?|the) (?P<x><ROLE>)
+        (?=\s*(?:[.,;!]|$)|\s+(?:at|for|in|by|from|and|but|who|with|working|of)\b)
+    \bmy (?:job(?: title)?|role|profession) is (?:an? |the )?(?P<x><ROLE>)
+work / studies = {x}
+    (?:\bI<OFTEN> study|<I AM> (?:studying|majoring in)|\bmy major is) (?P<x><THING>)
+family / status = {x}
+    \b(?:I'm|I am)<OFTEN> (?P<x>married|single|divorced|engaged|widowed)
+        (?=\s*(?:[.,;!]|$)|\s+(?:and|but|with|to|now)\b)
+family / spouse = {x}
+    \b(?:I'm|I am)<OFTEN> married to (?P<x><NAME>)
+family / {who} = {x}
+    <MY> (?:(?:younger|older|elder|little|big|twin|late|eldest|youngest) )?(?P<who><RELATIVE>)
+        <CALLED> (?P<x><NAME>)
+    \b(?:I|we) have an? (?:\w+ )?(?P<who><RELATIVE>)<CALLED> (?P<x><NAME>)
+family / {who} = {count} {who}
+    <I HAVE> (?P<count><COUNT>) (?:\w+ )?(?P<who><CHILDREN>)<END>
+pets / {pet} = {x}
+    <MY> (?:\w+ )?(?P<pet><ANIMAL>)<CALLED> (?P<x><NAME>)
+    <I HAVE>(?: adopted| own)? (?:an?|one) (?:\w+ ){0,2}?(?P<pet><ANIMAL>)<CALLED> (?P<x><NAME>)
+pets / {pet} = {count} {pets}
+    <I HAVE>(?: adopted| own)? (?P<count><COUNT>) (?:\w+ )?(?P<pets>(?P<pet><ANIMAL>)(?:e?s)?)
+        <END>
+allergies / {x} = allergic
+    \b(?:I'm|I am)<OFTEN> allergic to (?P<each><THINGS>)
+    \bI<OFTEN> have an? (?:\w+ )?allergy to (?P<each><THINGS>)
+    \bI<OFTEN> have an? (?:severe |bad |mild )?(?P<x>[\w-]+) allergy\b
+diet / diet = {x}
+    \b(?:I'm|I am)<OFTEN> (?:an? )?(?:strict )?(?P<x><DIET>)<END>
+languages / {x} = native
+    \bmy (?:native|mother|first) (?:language|tongue) is (?P<x><LANGUAGE>)
+    \bI(?:'m| am) a native (?P<x><LANGUAGE>) speaker\b
+languages / {x} = learning
+    <I AM> learning (?P<x><LANGUAGE>)
+languages / {x} = speaks
+    \b(?:I<OFTEN>(?: can)? speak|I(?:'m| am) fluent in) (?P<each><LANGUAGES>)
+preferences / {x} = likes
+    <I> (?:like|love|enjoy|adore)<OFTEN> (?P<each><THINGS>)
+preferences / {x} = prefers
+    <I> prefer (?P<x>[\w+#-]+(?: [\w+#-]+){0,3}?)
+        (?=\s+(?:to|over|rather|when|for|and|but|because)\b|\s*(?:[.,;!]|$))
+preferences / {x} = dislikes
+    <I> (?:hate|dislike|detest|loathe|can't stand|cannot stand
+        |(?:don't|do not)<OFTEN> (?:like|enjoy|eat|drink))<OFTEN> (?P<each><THINGS>)
+preferences / favourite {what} = {x}
+    \bmy favou?rite (?P<what>\w+(?: \w+)?) (?:is|are) (?P<x><THING>)
+preferences / {x} = hobby
+    \bmy hobb(?:y is|ies are) (?P<each><THINGS>)
+projects / {x} = {doing}
+    <I AM> (?P<doing>working on|building|writing|developing|designing) (?:an? |my |our )?
+        (?P<x><THING>)
+projects / {x} = its name
+    \bmy (?:(?:current|side|new|main) )?project is (?:called|named) (?P<x><NAME>)
+"""
 
 
-PATTERNS: tuple[Pattern, ...] = (
-    *_patterns(
-        "name",
-        ("name", "{x}", r"<MY> (?:(?:full|first|real|new) )?name(?:'s| is)<OFTEN> (?P<x><NAME>)"),
-        ("name", "{x}", r"\bchanged my name to (?P<x><NAME>)"),
-        (
-            "name",
-            "{x}",
-            r"^(?:hi|hello|hey)\b[^.!?]{0,20}?[,.!]? ?\bI(?:'m| am) (?P<x><NAME>)<END>",
-        ),
-        ("preferred name", "{x}", r"<I AM> called (?P<x><NAME>)"),
-        (
-            "preferred name",
-            "{x}",
-            r"(?:^|[,;.!] ?|\b(?:please|just|can|people|friends|everyone|everybody|and|but|so) )"
-            r"call me (?P<x><NAME>)",
-        ),
-        ("pronouns", "{x}", r"\bmy pronouns are (?P<x>\w+(?:/\w+){1,2})"),
-    ),
-    *_patterns(
-        "age",
-        ("age", "{x}", r"\b(?:I'm|I am)<OFTEN> (?P<x>\d{1,3}) years? old\b"),
-        ("age", "{x}", r"\b(?:I'm|I am)<OFTEN> (?P<x>1[3-9]|[2-9]\d)(?=\s*(?:[.,!]|$)|\s+and\b)"),
-        ("age", "{x}", r"\bI<OFTEN> turned (?P<x>\d{1,3})(?:<END>|(?= (?:last|this|yesterday)\b))"),
-    ),
-    *_patterns(
-        "birthday",
-        ("date", "{x}", r"\bmy birthday(?:'s| is)(?: on)?(?: the)? (?P<x><DATE>)"),
-        ("date", "{x}", r"\bI was born(?: on)?(?: the)? (?P<x><DATE>)"),
-        ("year", "{x}", r"\bI was born in (?P<x><YEAR>)\b"),
-    ),
-    *_patterns(
-        "home",
-        ("birthplace", "{x}", r"\bI was born(?: and raised)? in (?P<x><PLACE>)"),
-        ("place", "{x}", r"<I> live<OFTEN> in (?P<x><PLACE>)"),
-        ("place", "{x}", r"<WE ARE> (?:living|based|residing) in (?P<x><PLACE>)"),
-        ("place", "{x}", r"<I HAVE> moved<OFTEN>(?: back| over)? to (?P<x><PLACE>)"),
-        ("origin", "{x}", r"\b(?:I'm|I am|I<OFTEN> come)<OFTEN> from (?P<x><PLACE>)"),
-        ("origin", "{x}", r"\bI grew up in (?P<x><PLACE>)"),
-        ("origin", "{x}", r"\bmy home ?town is (?P<x><PLACE>)"),
-    ),
-    *_patterns(
-        "work",
-        (
-            "employer",
-            "{x}",
-            r"\bI<OFTEN> work<OFTEN>(?: as [\w -]{1,40}?)? (?:at|for) (?P<x><PLACE>)",
-        ),
-        (
-            "employer",
-            "{x}",
-            r"<I AM> (?:working|employed)(?: as [\w -]{1,40}?)? (?:at|for|by) (?P<x><PLACE>)",
-        ),
-        ("employer", "{x}", r"\b(?:I've|I have|I)<OFTEN> joined (?P<x><PLACE>)"),
-        (
-            "employer",
-            "{x}",
-            r"\b(?:I've|I have|I)<OFTEN> started(?: working| a new job| a job)? (?:at|for) "
-            r"(?P<x><PLACE>)",
-        ),
-        ("employer", "{x}", r"<MY> (?:new )?(?:employer|company) is(?: called)? (?P<x><PLACE>)"),
-        (
-            "employer",
-            "{x}",
-            r"\b(?:I'm|I am)<OFTEN> (?:an?|the) <ROLE> (?:at|for|of) (?P<x><PLACE>)",
-        ),
-        ("place", "{x}", r"\bI<OFTEN> work<OFTEN> in (?P<x><PLACE>)"),
-        (
-            "role",
-            "{x}",
-            r"\b(?:I<OFTEN> work|I'm<OFTEN> working|I am<OFTEN> working)<OFTEN>"
-            r"(?: (?:at|for) [\w -]{1,40}?)? as (?:an? |the )?(?P<x><ROLE>)",
-        ),
-        (
-            "role",
-            "{x}",
-            r"\b(?:I'm|I am)<OFTEN> (?:an?|the) (?P<x><ROLE>)"
-            r"(?=\s*(?:[.,;!]|$)|\s+(?:at|for|in|by|from|and|but|who|with|working|of)\b)",
-        ),
-        ("role", "{x}", r"\bmy (?:job(?: title)?|role|profession) is (?:an? |the )?(?P<x><ROLE>)"),
-        (
-            "studies",
-            "{x}",
-            r"(?:\bI<OFTEN> study|<I AM> (?:studying|majoring in)|\bmy major is) (?P<x><THING>)",
-        ),
-    ),
-    *_patterns(
-        "family",
-        (
-            "status",
-            "{x}",
-            r"\b(?:I'm|I am)<OFTEN> (?P<x>married|single|divorced|engaged|widowed)"
-            r"(?=\s*(?:[.,;!]|$)|\s+(?:and|but|with|to|now)\b)",
-        ),
-        ("spouse", "{x}", r"\b(?:I'm|I am)<OFTEN> married to (?P<x><NAME>)"),
-        (
-            "{who}",
-            "{x}",
-            r"<MY> (?:(?:younger|older|elder|little|big|twin|late|eldest|youngest) )?"
-            r"(?P<who><RELATIVE>)<CALLED> (?P<x><NAME>)",
-        ),
-        ("{who}", "{x}", r"\b(?:I|we) have an? (?:\w+ )?(?P<who><RELATIVE>)<CALLED> (?P<x><NAME>)"),
-        (
-            "{who}",
-            "{count} {who}",
-            r"<I HAVE> (?P<count><COUNT>) (?:\w+ )?(?P<who><CHILDREN>)<END>",
-        ),
-    ),
-    *_patterns(
-        "pets",
-        ("{pet}", "{x}", r"<MY> (?:\w+ )?(?P<pet><ANIMAL>)<CALLED> (?P<x><NAME>)"),
-        (
-            "{pet}",
-            "{x}",
-            r"<I HAVE>(?: adopted| own)? (?:an?|one) (?:\w+ ){0,2}?(?P<pet><ANIMAL>)<CALLED> "
-            r"(?P<x><NAME>)",
-        ),
-        (
-            "{pet}",
-            "{count} {pets}",
-            r"<I HAVE>(?: adopted| own)? (?P<count><COUNT>) (?:\w+ )?"
-            r"(?P<pets>(?P<pet><ANIMAL>)(?:e?s)?)<END>",
-        ),
-    ),
-    *_patterns(
-        "allergies",
-        ("{x}", "allergic", r"\b(?:I'm|I am)<OFTEN> allergic to (?P<each><THINGS>)"),
-        ("{x}", "allergic", r"\bI<OFTEN> have an? (?:\w+ )?allergy to (?P<each><THINGS>)"),
-        ("{x}", "allergic", r"\bI<OFTEN> have an? (?:severe |bad |mild )?(?P<x>[\w-]+) allergy\b"),
-    ),
-    *_patterns(
-        "diet",
-        ("diet", "{x}", r"\b(?:I'm|I am)<OFTEN> (?:an? )?(?:strict )?(?P<x><DIET>)<END>"),
-    ),
-    *_patterns(
-        "languages",
-        ("{x}", "native", r"\bmy (?:native|mother|first) (?:language|tongue) is (?P<x><LANGUAGE>)"),
-        ("{x}", "native", r"\bI(?:'m| am) a native (?P<x><LANGUAGE>) speaker\b"),
-        ("{x}", "learning", r"<I AM> learning (?P<x><LANGUAGE>)"),
-        (
-            "{x}",
-            "speaks",
-            r"\b(?:I<OFTEN>(?: can)? speak|I(?:'m| am) fluent in) (?P<each><LANGUAGES>)",
-        ),
-    ),
-    *_patterns(
-        "preferences",
-        ("{x}", "likes", r"<I> (?:like|love|enjoy|adore)<OFTEN> (?P<each><THINGS>)"),
-        (
-            "{x}",
-            "prefers",
-            r"<I> prefer (?P<x>[\w+#-]+(?: [\w+#-]+){0,3}?)"
-            r"(?=\s+(?:to|over|rather|when|for|and|but|because)\b|\s*(?:[.,;!]|$))",
-        ),
-        (
-            "{x}",
-            "dislikes",
-            r"<I> (?:hate|dislike|detest|loathe|can't stand|cannot stand"
-            r"|(?:don't|do not)<OFTEN> (?:like|enjoy|eat|drink))<OFTEN> (?P<each><THINGS>)",
-        ),
-        (
-            "favourite {what}",
-            "{x}",
-            r"\bmy favou?rite (?P<what>\w+(?: \w+)?) (?:is|are) (?P<x><THING>)",
-        ),
-        ("{x}", "hobby", r"\bmy hobb(?:y is|ies are) (?P<each><THINGS>)"),
-    ),
-    *_patterns(
-        "projects",
-        (
-            "{x}",
-            "{doing}",
-            r"<I AM> (?P<doing>working on|building|writing|developing|designing) "
-            r"(?:an? |my |our )?(?P<x><THING>)",
-        ),
-        (
-            "{x}",
-            "its name",
-            r"\bmy (?:(?:current|side|new|main) )?project is (?:called|named) (?P<x><NAME>)",
-        ),
-    ),
-)
+def _parse(table: str) -> Iterator[Pattern]:
+    joined = table.replace("\n        ", "").strip()
+    for block in re.split(r"\n(?=\S)", joined):
+        heading, *expressions = block.split("\n    ")
+        topic, _, rest = heading.partition(" / ")
+        sub_topic, _, value = rest.partition(" = ")
+        for expression in expressions:
+            yield Pattern(topic, sub_topic, value, expression)
+
+
+PATTERNS = tuple(_parse(_TABLE))

@@ -2,6 +2,8 @@
 
 import re
 
+from services.common.texts import elide_middle
+
 # Characters of a text that are used, half from its beginning, half from its end: longer texts
 # were pasted.
 MAX_TEXT = 20_000
@@ -11,19 +13,7 @@ _QUOTED_LINES = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _ROWS = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
 # The marker of a heading or of a list item.
 _MARK = re.compile(r"^[\s#*•-]*(?:\d{1,3}[.)]\s+)?[\s*_]*")
-_ABBREVIATIONS = (
-    "Dr.",
-    "Mr.",
-    "Ms.",
-    "Mrs.",
-    "St.",
-    "Prof.",
-    "vs.",
-    "e.g.",
-    "i.e.",
-    "No.",
-    "approx.",
-)
+_ABBREVIATIONS = "Dr. Mr. Ms. Mrs. St. Prof. vs. e.g. i.e. No. approx.".split()
 _END = re.compile(
     r"\n+|(?<=[\u3002\uff01\uff1f])|"
     + "".join(rf"(?<!\b{re.escape(one)})" for one in _ABBREVIATIONS)
@@ -33,9 +23,7 @@ _END = re.compile(
 
 def strip_non_prose(text: str) -> str:
     """Return a text without code blocks, tables and quoted lines."""
-    if len(text) > MAX_TEXT:
-        half = MAX_TEXT // 2
-        text = f"{text[:half]}\n{text[-half:]}"
+    text = elide_middle(text, MAX_TEXT, "\n")
     for left_out in (_FENCED, _QUOTED_LINES, _ROWS):
         text = left_out.sub("\n", text)
     return text

@@ -1,7 +1,7 @@
 """Memory records, and the errors raised when a memory is unavailable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import or_, select
@@ -13,18 +13,6 @@ from services.memory.storage.tables import memories
 
 # A memory that never had a turn is the same as none. One whose turns were all rewound had some.
 WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
-
-COLUMNS = (
-    memories.c.id,
-    memories.c.owner_id,
-    memories.c.memory_id,
-    memories.c.created_at_ms,
-    memories.c.updated_at_ms,
-    memories.c.epoch,
-    memories.c.turns,
-    memories.c.messages,
-    memories.c.summarised,
-)
 
 
 def is_memory_id(name: str) -> bool:
@@ -59,6 +47,9 @@ class MemoryRecord:
     summarised: int = 0
 
 
+COLUMNS = [memories.c[field.name] for field in fields(MemoryRecord)]
+
+
 def to_record(row: Sequence[Any]) -> MemoryRecord:
     """Return the record of a row of `COLUMNS`."""
     return MemoryRecord(*row)
@@ -90,15 +81,20 @@ def quota_exceeded(max_memories: int) -> GatewayError:
     )
 
 
-def storage_exceeded(max_bytes: int) -> GatewayError:
-    """Return the 403 error of an owner whose memories take up all bytes of the plan."""
-    return GatewayError(
-        errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-        f"memory_id: your memories may take up {max_bytes} bytes in all, and this turn does not "
-        "fit; DELETE /beta/v1/memories/{memory_id} frees what one takes up",
-        param="memory_id",
-        limit="memory.storage",
-    )
+def check_storage(size_bytes: int, max_bytes: int) -> None:
+    """Check the size of an owner's memories against the owner's plan.
+
+    Raises:
+        GatewayError: memory_storage_exceeded.
+    """
+    if size_bytes > max_bytes:
+        raise GatewayError(
+            errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
+            f"memory_id: your memories may take up {max_bytes} bytes in all, and this turn does "
+            "not fit; DELETE /beta/v1/memories/{memory_id} frees what one takes up",
+            param="memory_id",
+            limit="memory.storage",
+        )
 
 
 def busy() -> GatewayError:

@@ -6,10 +6,11 @@ owner's. The statement that adds to what an owner has is the one that checks the
 
 from dataclasses import asdict
 
-from sqlalchemy import Select, delete, insert, not_, select, update
+from sqlalchemy import delete, insert, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.leased_rows import delete_in_order
+from services.common.owners import ensure_owner, owners
 from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -17,11 +18,9 @@ from services.memory.storage.memory_records import (
     MemoryRecord,
     quota_exceeded,
     select_owned,
-    storage_exceeded,
     to_record,
 )
-from services.memory.storage.tables import claims, memories, owners, queues
-from services.memory.storage.upserts import insert_if_absent
+from services.memory.storage.tables import claims, memories, queues
 
 
 async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
@@ -31,13 +30,6 @@ async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
         select(owners.c.owner_id)
         .where(owners.c.owner_id == owner_id)
         .with_for_update(key_share=True)
-    )
-
-
-async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
-    """Insert an owner's row where there is none."""
-    await insert_if_absent(
-        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
     )
 
 
@@ -72,7 +64,10 @@ async def create(
     )
     if not counted.rowcount:
         # The call that took the last place may have taken it for this very memory.
-        if await connection.scalar(_select_named(record.owner_id, record.memory_id)):
+        named = select(memories.c.id).where(
+            memories.c.owner_id == record.owner_id, memories.c.memory_id == record.memory_id
+        )
+        if await connection.scalar(named):
             return None
         raise quota_exceeded(max_memories)
     await connection.execute(
@@ -112,7 +107,10 @@ async def lock_abandoned(
 
 
 async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> None:
-    """Delete a memory with its claims and transcript, and take it off its owner's count."""
+    """Delete a memory with its claims and transcript, and take it off its owner's count.
+
+    What other stores keep of it is deleted before, in the same transaction.
+    """
     # Until the row is locked for this, others may still be adding rows that refer to it.
     await connection.execute(select_owned(record.id, record.owner_id).with_for_update())
     await connection.execute(delete(queues).where(queues.c.entity_id == record.id))
@@ -129,34 +127,4 @@ async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> No
         update(owners)
         .where(owners.c.owner_id == record.owner_id)
         .values(memories=owners.c.memories - 1, size_bytes=owners.c.size_bytes - freed)
-    )
-
-
-async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
-    """Add bytes to the size of an owner's memories; return the new size.
-
-    The caller adds the same to the memory's own row, which is locked before.
-    """
-    total: int | None = await connection.scalar(
-        update(owners)
-        .where(owners.c.owner_id == owner_id)
-        .values(size_bytes=owners.c.size_bytes + size)
-        .returning(owners.c.size_bytes)
-    )
-    return total or 0
-
-
-def check_storage(size_bytes: int, max_bytes: int) -> None:
-    """Check the size of an owner's memories against the owner's plan.
-
-    Raises:
-        GatewayError: memory_storage_exceeded.
-    """
-    if size_bytes > max_bytes:
-        raise storage_exceeded(max_bytes)
-
-
-def _select_named(owner_id: str, memory_id: str) -> Select[tuple[str]]:
-    return select(memories.c.id).where(
-        memories.c.owner_id == owner_id, memories.c.memory_id == memory_id
     )

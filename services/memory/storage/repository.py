@@ -26,6 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading, reading_once, writing
+from services.common.owners import charge, stored_bytes
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -35,10 +36,10 @@ from services.memory.storage.memory_records import (
     taken_over,
     to_record,
 )
+from services.memory.storage.messages import message_key
 from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
-from services.memory.storage.tables import memories, owners
-from services.memory.transcript.messages import message_key
-from services.memory.transcript.turns import StoredTurn
+from services.memory.storage.stored_turns import StoredTurn
+from services.memory.storage.tables import memories
 
 PREFIX = "memory_"
 
@@ -109,13 +110,8 @@ class MemoryRepository:
     async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
         """Return a memory, created where there is none; the caller has to `release` it.
 
-        Args:
-            owner_id: id of the user.
-            memory_id: the user's name of the memory.
-            max_memories: how many memories the user may have.
-
         Raises:
-            GatewayError: memory_quota_exceeded, when a new memory would be one too many.
+            GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             if record := await self.find(owner_id, memory_id):
@@ -160,13 +156,6 @@ class MemoryRepository:
                 await quota.delete_memory(connection, record)
         return len(found)
 
-    async def delete(self, connection: AsyncConnection, record: MemoryRecord) -> None:
-        """Delete a memory; its owner may have another of its name at once.
-
-        What other stores keep of it is deleted before, in the same transaction.
-        """
-        await quota.delete_memory(connection, record)
-
     async def rewind(
         self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
     ) -> int:
@@ -191,10 +180,9 @@ class MemoryRepository:
         )
         record.messages = keep_messages
         record.summarised = min(record.summarised, changed - 1)
-        await self.set_summarised(connection, record.id, record.summarised)
         await self._save(connection, record, size)
         if size:
-            await quota.charge(connection, record.owner_id, size)
+            await charge(connection, record.owner_id, size)
         return changed
 
     async def append(
@@ -228,7 +216,7 @@ class MemoryRepository:
         )
         record.turns = turns[-1].number
         await self._save(connection, record, size)
-        return await quota.charge(connection, record.owner_id, size)
+        return await charge(connection, record.owner_id, size)
 
     async def charge(
         self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
@@ -242,13 +230,11 @@ class MemoryRepository:
             .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
             .values(size_bytes=memories.c.size_bytes + size)
         )
-        await quota.charge(connection, owner_id, size)
+        await charge(connection, owner_id, size)
 
     async def stored_bytes(self, owner_id: str) -> int:
-        """Return the size of an owner's memories."""
-        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
-        async with reading_once(self._engine) as connection:
-            return await connection.scalar(query) or 0
+        """Return the size of an owner's memories and responses."""
+        return await stored_bytes(self._engine, owner_id)
 
     async def mark_summarised(
         self, connection: AsyncConnection, entity_id: str, epoch: int, last_turn: int
@@ -311,6 +297,7 @@ class MemoryRepository:
                 epoch=record.epoch,
                 turns=record.turns,
                 messages=record.messages,
+                summarised=record.summarised,
                 size_bytes=memories.c.size_bytes + size,
             )
         )

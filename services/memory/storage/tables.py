@@ -1,48 +1,41 @@
-"""The tables of memories: owners, memories, transcripts and claims on locks.
+"""The tables of memories: transcripts, locks, jobs, summaries, the archive, and facts.
 
-A memory belongs to an owner, who chose its name. Other tables refer to it by its id, which is never
-used again: a memory that is deleted and created again has another.
+A memory belongs to an owner (see `services.common.owners`), who chose its name. Other tables refer
+to it by its id, which is never used again: a memory that is deleted and created again has another.
 """
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
-    CheckConstraint,
     Column,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
+    Integer,
     LargeBinary,
     String,
     Table,
+    Text,
     UniqueConstraint,
     text,
 )
 
 from services.common.database import metadata
+from services.common.owners import owners
 
 MAX_MEMORY_ID = 256
 
 _UNUSED = text("turns = 0 AND epoch = 0")
-_LIVE = text("superseded_at_ms IS NULL")
-
-# The count and the size of each owner's memories, updated in the transactions that change them; the
-# statement that adds to the count checks the quota.
-owners = Table(
-    "memory_owners",
-    metadata,
-    Column("owner_id", String(64), primary_key=True),
-    Column(
-        "memories", BigInteger, CheckConstraint("memories >= 0", name="memories"), nullable=False
-    ),
-    Column("size_bytes", BigInteger, nullable=False),
-)
+_LIVE_PART = text("superseded_at_ms IS NULL")
+_LIVE_SUMMARY = text("NOT superseded")
+_LIVE_FACT = text("superseded_by IS NULL")
 
 # `reservations` counts the calls that may commit the first turn; unused once there is one.
 memories = Table(
     "memories",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("owner_id", String(64), ForeignKey("memory_owners.owner_id"), nullable=False),
+    Column("owner_id", String(64), ForeignKey(owners.c.owner_id), nullable=False),
     Column("memory_id", String(MAX_MEMORY_ID), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("updated_at_ms", BigInteger, nullable=False),
@@ -79,7 +72,7 @@ parts = Table(
         "turn",
         "first_message",
         unique=True,
-        sqlite_where=_LIVE,
+        sqlite_where=_LIVE_PART,
     ),
 )
 
@@ -114,4 +107,148 @@ claims = Table(
     Column("ticket", BigInteger, nullable=False),
     Column("ends_at_ms", BigInteger, nullable=False),
     UniqueConstraint("entity_id", "mode", "ticket"),
+)
+
+# Jobs that are not finished. `entity_id` is null for text outside of any memory; such rows are
+# never equal. `variant` distinguishes jobs of one kind about the same turns. `holder` has claimed
+# the job until `ends_at_ms`.
+jobs = Table(
+    "memory_jobs",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("owner_id", String(64), nullable=False),
+    Column("entity_id", String(64), ForeignKey("memories.id")),
+    Column("first_turn", BigInteger, nullable=False),
+    Column("last_turn", BigInteger, nullable=False),
+    Column("variant", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("due_at_ms", BigInteger, nullable=False),
+    Column("promoted", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("holder", String(64), nullable=False),
+    Column("ends_at_ms", BigInteger, nullable=False),
+    UniqueConstraint("entity_id", "kind", "first_turn", "last_turn", "variant"),
+    Index("ix_memory_jobs_due_at_ms", "due_at_ms"),
+    Index("ix_memory_jobs_owner_id", "owner_id"),
+)
+
+# A summary covers all turns up to `last_turn`; those from `first_turn` on are not covered by the
+# summary before. Of the summaries that are not superseded the last is the current one.
+summaries = Table(
+    "memory_summaries",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("entity_id", String(64), ForeignKey("memories.id"), nullable=False),
+    Column("first_turn", BigInteger, nullable=False),
+    Column("last_turn", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("superseded", Boolean, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Index(
+        "ix_memory_summaries_live",
+        "entity_id",
+        "last_turn",
+        unique=True,
+        sqlite_where=_LIVE_SUMMARY,
+    ),
+    Index("ix_memory_summaries_entity_id", "entity_id"),
+)
+
+# The archive: a memory has one row of `archives` with its user's id, which queries for a user join.
+# The counts of a memory's archive that BM25 needs.
+archives = Table(
+    "memory_archives",
+    metadata,
+    Column("entity_id", String(64), primary_key=True),
+    Column("owner_id", String(64), nullable=False),
+    Column("turns", BigInteger, nullable=False),
+    Column("terms", BigInteger, nullable=False),
+)
+
+# A turn and its count of terms.
+archived_turns = Table(
+    "memory_archive_turns",
+    metadata,
+    Column("entity_id", String(64), ForeignKey("memory_archives.entity_id"), primary_key=True),
+    Column("turn", BigInteger, primary_key=True, autoincrement=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("terms", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+)
+
+# The postings of a term in a block of turns, as `postings` packs them.
+postings = Table(
+    "memory_archive_postings",
+    metadata,
+    Column("entity_id", String(64), ForeignKey("memory_archives.entity_id"), primary_key=True),
+    Column("term", BigInteger, primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("postings", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The vector of a turn by a model, normalized to length 1, as 32-bit floats.
+vectors = Table(
+    "memory_archive_vectors",
+    metadata,
+    Column("entity_id", String(64), primary_key=True),
+    Column("turn", BigInteger, primary_key=True, autoincrement=False),
+    Column("model", Text, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["entity_id", "turn"],
+        ["memory_archive_turns.entity_id", "memory_archive_turns.turn"],
+        name="fk_memory_archive_vectors_turn",
+    ),
+)
+
+# The quantized vectors of a block of turns, as `binary_quantization` packs them.
+signatures = Table(
+    "memory_archive_signatures",
+    metadata,
+    Column("entity_id", String(64), ForeignKey("memory_archives.entity_id"), primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("dimensions", Integer, primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("signatures", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Of the facts with one topic and sub-topic each is superseded by the next, in the order in which
+# they were last said; `place` orders those of one time.
+facts = Table(
+    "memory_facts",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("owner_id", String(64), nullable=False),
+    Column("topic", String(64), nullable=False),
+    Column("sub_topic", String(64), nullable=False),
+    Column("value", Text, nullable=False),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("superseded_by", String(64)),
+    Index(
+        "ix_memory_facts_live",
+        "owner_id",
+        "topic",
+        "sub_topic",
+        unique=True,
+        sqlite_where=_LIVE_FACT,
+    ),
+    Index("ix_memory_facts_owner_id", "owner_id", "topic", "sub_topic"),
+)
+
+# The turns in which facts were said; "" and 0 outside of any memory.
+sources = Table(
+    "memory_fact_sources",
+    metadata,
+    Column("fact_id", String(64), ForeignKey("memory_facts.id"), primary_key=True),
+    Column("entity_id", String(64), primary_key=True),
+    Column("turn", BigInteger, primary_key=True, autoincrement=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index("ix_memory_fact_sources_entity_id", "entity_id", "turn"),
 )

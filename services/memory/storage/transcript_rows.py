@@ -24,10 +24,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import execute_many
+from services.common.offload import offload_if
+from services.memory.storage.messages import KEY_SIZE, message_key
+from services.memory.storage.stored_turns import StoredTurn, have_many_messages, pending_call_ids
 from services.memory.storage.tables import keys, parts
-from services.memory.transcript.messages import KEY_SIZE, message_key
-from services.memory.transcript.offload import offload_if, turns_have_many_messages
-from services.memory.transcript.turns import StoredTurn, pending_call_ids
 
 # Bytes charged for a part and for each of its messages beside the content: the row and the keys.
 _PART_BYTES = 512
@@ -74,7 +74,7 @@ async def append(
         if not turn.messages[length - turn.first_message :]:
             await _set_open(connection, entity_id, turn.number, turn.open)
     rows, added = await offload_if(
-        turns_have_many_messages(turns), _part_rows, entity_id, epoch, length, turns
+        have_many_messages(turns), _part_rows, entity_id, epoch, length, turns
     )
     if rows:
         await execute_many(connection, insert(parts), rows)

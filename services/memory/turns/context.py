@@ -8,19 +8,24 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.memory.v1 import memory_pb2
 from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.errors import GatewayError, invalid
+from services.common.offload import offload_if
 from services.common.settings import Memory
 from services.common.tokens import estimate_tokens
 from services.memory.archive.archive import QuestionVector, excerpt
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.summaries import NO_SUMMARY, Summary
 from services.memory.jobs.task_client import TaskClient
+from services.memory.jobs.windows import TurnRanges, Windows
 from services.memory.metrics import MemoryMetrics
 from services.memory.profile.facts import profile_text
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.messages import is_user_turn_start
-from services.memory.transcript.offload import offload_if, turns_have_many_messages
-from services.memory.transcript.turns import StoredTurn, to_model_messages, user_text
-from services.memory.transcript.windows import TurnRanges, Windows
+from services.memory.storage.messages import is_user_turn_start
+from services.memory.storage.stored_turns import (
+    StoredTurn,
+    have_many_messages,
+    to_model_messages,
+    user_text,
+)
 from services.memory.turns.reconciliation import Reconciliation
 
 log = logging.getLogger(__name__)
@@ -53,19 +58,9 @@ class ContextReader:
         *,
         with_profile: bool,
     ) -> TurnContext:
-        """Return the context of the turn that a request is about.
-
-        Args:
-            owner_id: the user.
-            record: the memory; None without one.
-            reconciliation: how the request continues the memory.
-            windows: how many turns are shown as they were said.
-            with_profile: whether facts about the user are included.
-        """
+        """Return the context of the turn that a request is about, without a memory or in one."""
         present = reconciliation.present
-        context = await offload_if(
-            turns_have_many_messages([present]), present_turn_context, present
-        )
+        context = await offload_if(have_many_messages([present]), present_turn_context, present)
         if with_profile:
             context.profile = profile_text(await self._stores.facts.of(owner_id))
         if record is None:
@@ -154,7 +149,7 @@ def present_turn_context(turn: StoredTurn) -> TurnContext:
 
 
 async def _append_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
-    await offload_if(turns_have_many_messages(turns), _append_model_turns, context, turns)
+    await offload_if(have_many_messages(turns), _append_model_turns, context, turns)
 
 
 def _append_model_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:

@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Message
+from services.common.offload import offload_if
 from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.messages import has_large_messages, has_many_messages
 from services.memory.storage.repository import MemoryRepository
-from services.memory.storage.transcript_rows import CONTENT_FACTOR
-from services.memory.transcript.offload import has_large_messages, has_many_messages, offload_if
-from services.memory.transcript.transcript_merge import (
-    StoredTranscript,
-    find_merge_point,
-    needs_keys,
-)
-from services.memory.transcript.turns import (
+from services.memory.storage.stored_turns import (
     StoredTurn,
     extend_turns,
     pending_call_ids,
     user_text,
+)
+from services.memory.storage.transcript_rows import CONTENT_FACTOR
+from services.memory.turns.transcript_merge import (
+    StoredTranscript,
+    find_merge_point,
+    needs_keys,
 )
 
 
@@ -72,13 +73,7 @@ def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
 async def reconcile(
     repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
 ) -> Reconciliation:
-    """Return how a request continues a memory.
-
-    Args:
-        repository: where the memory is stored.
-        record: the memory.
-        sent: at least one message, in normal form.
-        now_ms: Unix milliseconds.
+    """Return how a request with at least one message, in normal form, continues a memory.
 
     Raises:
         MemoryRewoundError: the memory was rewound meanwhile, which a write lock rules out.

@@ -1,9 +1,10 @@
 """The turns of conversations: opened under a lock on their memory, committed with the answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
@@ -12,23 +13,17 @@ from services.common.authentication import Caller
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
+from services.common.offload import offload_if
 from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
-from services.memory.storage.memory_records import MemoryRecord, taken_over
-from services.memory.storage.quota import check_storage
-from services.memory.transcript.messages import normalize
-from services.memory.transcript.offload import (
-    has_large_messages,
-    has_many_messages,
-    offload_if,
-    turns_have_many_messages,
-)
-from services.memory.transcript.turns import complete_turns, user_text
-from services.memory.transcript.windows import Windows
+from services.memory.storage.memory_records import MemoryRecord, check_storage, taken_over
+from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
+from services.memory.storage.stored_turns import complete_turns, have_many_messages, user_text
 from services.memory.turns.context import ContextReader
 from services.memory.turns.reconciliation import (
     MemoryRewoundError,
@@ -44,31 +39,13 @@ class TurnInProgress:
 
     Attributes:
         context: what the model sees.
+        commit: commits the turn with the model's answer, and returns its number, 0 outside of any
+            memory. It raises GatewayError: conflict, when the lock was lost or the memory
+            deleted; invalid, when the turn is read-only; memory_storage_exceeded; storage_full.
     """
 
     context: TurnContext
-    _service: "TurnService"
-    _opening: OpenTurn
-    _owner_id: str
-    _reconciliation: Reconciliation
-    _lock: WriteLock | None = None
-    _max_bytes: int = 0
-
-    async def commit(self, answer: Message) -> int:
-        """Commit the turn with the model's answer; return its number, 0 outside of any memory.
-
-        Raises:
-            GatewayError: conflict, when the lock was lost or the memory deleted; invalid, when
-                the turn is read-only; memory_storage_exceeded; storage_full.
-        """
-        if self._opening.mode == OpenTurn.MODE_READ_ONLY:
-            raise invalid("commit", "commit: the turn was opened to read only")
-        if self._lock is None:
-            await self._service.extract_facts(self._owner_id, self._reconciliation)
-            return 0
-        return await self._service.append(
-            self._lock, self._opening, self._reconciliation, answer, self._max_bytes
-        )
+    commit: Callable[[Message], Awaitable[int]]
 
 
 class TurnService:
@@ -128,51 +105,6 @@ class TurnService:
             async with self._writing(owner_id, plan, opening, sent) as turn:
                 yield turn
 
-    async def append(
-        self,
-        lock: WriteLock,
-        opening: OpenTurn,
-        reconciliation: Reconciliation,
-        answer: Message,
-        max_bytes: int,
-    ) -> int:
-        """Append the turns of a request with the answer of the last; return that one's number.
-
-        Args:
-            lock: the write lock on the memory.
-            opening: what opened the turn.
-            reconciliation: how the request continues the memory.
-            answer: the model's.
-            max_bytes: the size that the owner's memories may have.
-        """
-        self._reserve.check()
-        stores = self._stores
-        turns = await offload_if(
-            turns_have_many_messages(reconciliation.turns),
-            complete_turns,
-            reconciliation.turns,
-            answer,
-        )
-        async with self._locks.committing(lock) as (connection, record):
-            if reconciliation.rewinds:
-                await stores.rewind(connection, record, reconciliation.keep)
-            check_storage(await stores.repository.append(connection, record, turns), max_bytes)
-            await self._jobs.put_summary(connection, record, _windows(opening))
-            if opening.personal_memory:
-                for turn in reconciliation.turns_with_new_text:
-                    text = user_text(turn.messages)
-                    await self._jobs.put_facts(
-                        connection, record.owner_id, text, record.id, turn.number
-                    )
-        self._jobs.wake()
-        return turns[-1].number
-
-    async def extract_facts(self, owner_id: str, reconciliation: Reconciliation) -> None:
-        """Queue the extraction of facts from what the user says outside of any memory."""
-        text = user_text(reconciliation.present.messages)
-        await self._jobs.put_facts_alone(owner_id, text)
-        self._jobs.wake()
-
     @asynccontextmanager
     async def _reading(
         self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
@@ -193,7 +125,8 @@ class TurnService:
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            yield await self._opened(owner_id, opening, record, reconciliation)
+            context = await self._context(owner_id, record, opening, reconciliation)
+            yield TurnInProgress(context, _refuse_commit)
 
     @asynccontextmanager
     async def _writing(
@@ -211,10 +144,13 @@ class TurnService:
                 reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
                 # Checked before a model is asked; the check at the commit is the one that holds.
                 size = await offload_if(
-                    turns_have_many_messages(reconciliation.turns), reconciliation.stored_size
+                    have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
                 check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
-                yield await self._opened(owner_id, opening, record, reconciliation, lock, max_bytes)
+                context = await self._context(owner_id, record, opening, reconciliation)
+                yield TurnInProgress(
+                    context, partial(self._append, lock, opening, reconciliation, max_bytes)
+                )
         finally:
             # A caller that is cancelled here still releases the reservation.
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
@@ -250,25 +186,65 @@ class TurnService:
     ) -> TurnInProgress:
         now_ms = self._clock.now_ms()
         reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
-        return await self._opened(owner_id, opening, None, reconciliation)
+        context = await self._context(owner_id, None, opening, reconciliation)
+        if opening.mode == OpenTurn.MODE_READ_ONLY:
+            return TurnInProgress(context, _refuse_commit)
+        return TurnInProgress(context, partial(self._extract_facts, owner_id, reconciliation))
 
-    async def _opened(
+    async def _context(
         self,
         owner_id: str,
-        opening: OpenTurn,
         record: MemoryRecord | None,
+        opening: OpenTurn,
         reconciliation: Reconciliation,
-        lock: WriteLock | None = None,
-        max_bytes: int = 0,
-    ) -> TurnInProgress:
-        context = await self._contexts.read(
+    ) -> TurnContext:
+        return await self._contexts.read(
             owner_id,
             record,
             reconciliation,
             _windows(opening),
             with_profile=opening.personal_memory,
         )
-        return TurnInProgress(context, self, opening, owner_id, reconciliation, lock, max_bytes)
+
+    async def _append(
+        self,
+        lock: WriteLock,
+        opening: OpenTurn,
+        reconciliation: Reconciliation,
+        max_bytes: int,
+        answer: Message,
+    ) -> int:
+        """Append the turns of a request with the answer of the last; return that one's number."""
+        self._reserve.check()
+        stores = self._stores
+        turns = reconciliation.turns
+        turns = await offload_if(have_many_messages(turns), complete_turns, turns, answer)
+        async with self._locks.committing(lock) as (connection, record):
+            if reconciliation.rewinds:
+                await stores.rewind(connection, record, reconciliation.keep)
+            check_storage(await stores.repository.append(connection, record, turns), max_bytes)
+            await self._jobs.put_summary(connection, record, _windows(opening))
+            if opening.personal_memory:
+                for turn in reconciliation.turns_with_new_text:
+                    text = user_text(turn.messages)
+                    await self._jobs.put_facts(
+                        connection, record.owner_id, text, record.id, turn.number
+                    )
+        self._jobs.wake()
+        return turns[-1].number
+
+    async def _extract_facts(
+        self, owner_id: str, reconciliation: Reconciliation, _answer: Message
+    ) -> int:
+        """Queue the extraction of facts from what the user says outside of any memory."""
+        text = user_text(reconciliation.present.messages)
+        await self._jobs.put_facts_alone(owner_id, text)
+        self._jobs.wake()
+        return 0
+
+
+async def _refuse_commit(_answer: Message) -> int:
+    raise invalid("commit", "commit: the turn was opened to read only")
 
 
 def _windows(opening: OpenTurn) -> Windows:

@@ -20,7 +20,7 @@ from services.accounts import tables as accounts
 from services.accounts.limits import tables as limits
 from services.accounts.usage import tables as usage
 from services.articles import tables as articles
-from services.common import database, leases, migrations, secrets
+from services.common import database, leases, migrations, owners, secrets
 from services.common.database import (
     execute_many,
     metadata,
@@ -34,11 +34,8 @@ from services.common.errors import GatewayError
 from services.common.migrations import snapshot
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
-from services.memory.archive import tables as archive
-from services.memory.jobs import tables as background
-from services.memory.profile import tables as profile
-from services.memory.responses import tables as stored
 from services.memory.storage import tables as memories
+from services.responses import tables as stored
 from tests.databases import PostgreSQL
 
 TABLES = {
@@ -59,21 +56,21 @@ TABLES = {
     articles.operations,
     articles.snapshots,
     articles.sessions,
-    memories.owners,
+    owners.owners,
     memories.memories,
     memories.parts,
     memories.keys,
     memories.queues,
     memories.claims,
-    archive.archives,
-    archive.turns,
-    archive.postings,
-    archive.vectors,
-    archive.signatures,
-    background.jobs,
-    background.summaries,
-    profile.facts,
-    profile.sources,
+    memories.archives,
+    memories.archived_turns,
+    memories.postings,
+    memories.vectors,
+    memories.signatures,
+    memories.jobs,
+    memories.summaries,
+    memories.facts,
+    memories.sources,
     usage.records,
     usage.days,
     stored.responses,

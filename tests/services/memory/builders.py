@@ -17,9 +17,10 @@ from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import reading
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.quota import delete_memory
 from services.memory.storage.repository import MemoryRepository
+from services.memory.storage.stored_turns import StoredTurn, pending_call_ids
 from services.memory.storage.tables import claims, keys, memories, parts, queues
-from services.memory.transcript.turns import StoredTurn, pending_call_ids
 from tests.manual_clock import ManualClock
 
 QUOTA = 10
@@ -64,7 +65,7 @@ class MemoryProcess:
             self.locks.write_lock(record) as lock,
             self.locks.committing(lock) as (connection, stored),
         ):
-            await self.repository.delete(connection, stored)
+            await delete_memory(connection, stored)
 
     async def said(self, record: MemoryRecord) -> list[str]:
         """Return the texts of the live transcript."""

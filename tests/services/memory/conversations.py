@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Thinking, ToolUse
-from services.memory.transcript import transcript_merge, turns
-from services.memory.transcript.messages import (
+from services.memory.storage import stored_turns
+from services.memory.storage.messages import (
     has_results,
     is_ignored,
     merge_messages,
     message_key,
     normalize,
 )
-from services.memory.transcript.transcript_merge import MergePoint, StoredTranscript
-from services.memory.transcript.turns import StoredTurn
+from services.memory.storage.stored_turns import StoredTurn
+from services.memory.turns import transcript_merge
+from services.memory.turns.transcript_merge import MergePoint, StoredTranscript
 
 USER = conversation.ROLE_USER
 ASSISTANT = conversation.ROLE_ASSISTANT
@@ -81,7 +82,7 @@ class Memory:
         """Join messages in normal form; the keys are read only where they must be."""
         stored = self.messages
         is_open = bool(self.turns) and self.turns[-1].open
-        waiting = turns.pending_call_ids(self.turns[-1].messages) if is_open else frozenset()
+        waiting = stored_turns.pending_call_ids(self.turns[-1].messages) if is_open else frozenset()
         needed = transcript_merge.needs_keys(sent, len(stored), waiting)
         read = b"".join(keys(stored)) if needed else b""
         return transcript_merge.find_merge_point(sent, StoredTranscript(len(stored), waiting, read))
@@ -92,10 +93,10 @@ class Memory:
         joined = self.join(sent)
         before = next((t for t in reversed(self.turns) if t.first_message < joined.keep), None)
         self.now_ms += 1
-        return turns.extend_turns(before, joined.keep, sent[joined.known :], self.now_ms)
+        return stored_turns.extend_turns(before, joined.keep, sent[joined.known :], self.now_ms)
 
     def commit(self, begun: Sequence[StoredTurn], answer: Message) -> None:
-        written = turns.complete_turns(begun, answer)
+        written = stored_turns.complete_turns(begun, answer)
         self.turns[written[0].number - 1 :] = written
 
     def take(self, messages: Sequence[Message], answer: Message) -> None:
@@ -107,7 +108,7 @@ class Memory:
         return [
             message
             for turn in (*earlier, *begun)
-            for message in turns.to_model_messages(turn.messages)
+            for message in stored_turns.to_model_messages(turn.messages)
         ]
 
     def content(self) -> list[tuple[int, int, bool, list[bytes]]]:
@@ -132,7 +133,7 @@ def check_memory(memory: Memory) -> None:
         assert (turn.number, turn.first_message) == (number, first)
         assert turn.messages
         assert turn.open == (
-            turn is memory.turns[-1] and bool(turns.pending_call_ids(turn.messages))
+            turn is memory.turns[-1] and bool(stored_turns.pending_call_ids(turn.messages))
         )
         first += len(turn.messages)
 
@@ -309,7 +310,7 @@ def _answer(draw: st.DrawFn, taken: list[int], *, silent: bool = True) -> Messag
 
 def _exchange(draw: st.DrawFn, before: Sequence[Exchange], taken: list[int]) -> Exchange:
     said = normalize(transcript(before, Habits()))
-    waiting = sorted(turns.pending_call_ids(said))
+    waiting = sorted(stored_turns.pending_call_ids(said))
     kinds = ["user", "user", "prefill"]
     if waiting:
         kinds = ["results", "results", "some results", "results and user", "user"]

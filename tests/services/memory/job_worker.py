@@ -18,18 +18,18 @@ from services.common.errors import invalid_api_key
 from services.common.server import Server
 from services.common.settings import Roles
 from services.memory.archive.archive import Archive
-from services.memory.archive.tables import turns as archived
 from services.memory.jobs.job_queue import Backlog, JobKind, JobQueue
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.summaries import SummaryStore
-from services.memory.jobs.tables import jobs as jobs_table
-from services.memory.jobs.tables import summaries as summaries_table
 from services.memory.jobs.task_client import TaskClient
+from services.memory.jobs.windows import Windows
 from services.memory.profile.fact_store import FactStore
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.transcript.turns import StoredTurn
-from services.memory.transcript.windows import Windows
+from services.memory.storage.stored_turns import StoredTurn
+from services.memory.storage.tables import archived_turns as archived
+from services.memory.storage.tables import jobs as jobs_table
+from services.memory.storage.tables import summaries as summaries_table
 from services.sandbox.model.models import MODELS
 from services.sandbox.model.vectors import embed
 from tests.manual_clock import ManualClock
@@ -200,7 +200,7 @@ def facts_said(first: int, last: int) -> list[StoredTurn]:
             number,
             2 * (number - 1),
             f"My fact number {number} is that I own house {number}00.",
-            f"RecordingJobObserver, house {number}00.",
+            f"Noted, house {number}00.",
         )
         for number in range(first, last + 1)
     ]

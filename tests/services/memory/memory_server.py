@@ -96,7 +96,7 @@ class MemoryServer:
     async def say(
         self,
         *messages: Message | str,
-        answer: Message | str = "RecordingJobObserver.",
+        answer: Message | str = "Noted.",
         **opening: Any,
     ) -> TurnContext:
         """Take a turn and end it with an answer; return what the model was to see."""
@@ -168,6 +168,7 @@ async def memory_server(
             CollectorRegistry(),
             channel,
             disk.reserve,
+            None,
         )
         server.add(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME

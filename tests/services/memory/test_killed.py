@@ -19,7 +19,7 @@ from services.accounts.repository import AccountRepository
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from services.memory.transcript.windows import Windows
+from services.memory.jobs.windows import Windows
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import text_of
 from tests.services.memory.conversations import model, user

@@ -15,16 +15,23 @@ from services.common.clock import Clock
 from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import binary_quantization, bm25f, tables
+from services.memory.archive import binary_quantization, bm25f
 from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, ArchivedTurn
+from services.memory.storage import tables
 
 OWNER, MEMORY, MODEL = "usr_ada", "mem_a", "hub/embed"
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
 ALL = 1 << 32
 WORDS = "boat cat dog rent piano garden kite bread sister wedding doctor knee tax lamp".split()
-TABLES = (tables.turns, tables.postings, tables.vectors, tables.signatures, tables.archives)
+TABLES = (
+    tables.archived_turns,
+    tables.postings,
+    tables.vectors,
+    tables.signatures,
+    tables.archives,
+)
 
 
 # Questions, and texts of turns, that other searches have choked on.

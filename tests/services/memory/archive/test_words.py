@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.words import STOP_WORDS, split_words, term_key, terms
+from services.memory.archive.words import STOP_WORDS, located_terms, term_key, terms
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,12 @@ def test_a_long_run_of_letters_is_found_by_its_beginning() -> None:
 
 
 @given(st.text())
-def test_words_follow_each_other_within_any_text(text: str) -> None:
-    end = 0
-    for word in split_words(text):
-        assert end <= word.start < word.end <= len(text)
-        end = word.end
+def test_terms_follow_each_other_within_any_text(text: str) -> None:
+    last = 0
+    for place, term in located_terms(text):
+        assert last <= place < len(text)
+        assert term in terms(text[place:])
+        last = place
 
 
 @given(st.text())

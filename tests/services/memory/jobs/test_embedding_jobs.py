@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.jobs.job_queue import JobKind
-from services.memory.transcript.windows import Windows
+from services.memory.jobs.windows import Windows
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import turn
 from tests.services.memory.job_worker import (

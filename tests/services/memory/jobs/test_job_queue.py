@@ -10,7 +10,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
 from services.common.instances import Instances
 from services.memory.jobs.job_queue import JobKind, JobLostError, JobQueue
-from services.memory.jobs.tables import jobs as table
+from services.memory.storage.tables import jobs as table
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     PATIENCE_S,

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, unavailable
-from services.memory.transcript.windows import Windows
+from services.memory.jobs.windows import Windows
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     LEASE_S,

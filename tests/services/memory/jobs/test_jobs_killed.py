@@ -8,7 +8,7 @@ from pathlib import Path
 
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from services.memory.transcript.windows import Windows
+from services.memory.jobs.windows import Windows
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     LEASE_S,

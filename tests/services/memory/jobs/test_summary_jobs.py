@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
-from services.memory.transcript.windows import Windows
+from services.memory.jobs.windows import Windows
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     Act,

@@ -42,7 +42,20 @@ async def test_which_roles_have_a_model_is_known_without_asking() -> None:
     assert not fake.asked
 
 
-@pytest.mark.parametrize("act", [fails, says(""), says(" ")])
+async def test_thoughts_are_taken_out() -> None:
+    async with fake_inference(summarise="m") as (fake, tasks):
+        fake.act = says("<think>hm\nhm</think>\nAda has a dog.")
+        assert await tasks.summarise("ada", PROMPT) == "Ada has a dog."
+        assert await tasks.extract("ada", PROMPT) == "Ada has a dog."
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        fails,
+        *map(says, ("", " \n", "<think>only thoughts</think>", "<thinking>cut off")),
+    ],
+)
 async def test_a_failure_or_an_empty_answer_is_reported(act) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act

@@ -10,6 +10,7 @@ from sqlalchemy import event, exc
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.quota import delete_memory
 from services.memory.storage.tables import claims
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
@@ -41,7 +42,7 @@ async def test_waiter_for_a_deleted_memory_gets_conflict(
         waiting = [asyncio.create_task(room.write(one, "late")) for one in (ours, theirs)]
         await until_waiting(ours.engine, 3)
         async with ours.locks.committing(lock) as (connection, stored):
-            await ours.repository.delete(connection, stored)
+            await delete_memory(connection, stored)
     for outcome in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(outcome, GatewayError)
         assert outcome.reason == errors_pb2.REASON_CONFLICT

@@ -110,7 +110,7 @@ async def test_expired_claims_are_removed(
     async with ours.locks.write_lock(record), ours.locks.read_lock(record):
         clock.now_s += LEASE_S
         async with theirs.locks.read_lock(record):
-            assert await theirs.locks.remove_expired() == 2
+            assert await theirs.locks.queue.remove_expired() == 2
             assert await count_all(theirs.engine, claims) == 1
 
 

@@ -78,8 +78,8 @@ async def test_locks_on_two_memories_are_independent(start: Start, record: Memor
     ours = start(HASTY)
     other = await ours.make("other")
     async with ours.locks.write_lock(record), ours.locks.write_lock(other):
-        assert await ours.locks.being_written([record.id, other.id]) == {record.id, other.id}
-    assert await ours.locks.being_written([record.id, other.id]) == set()
+        assert await ours.locks.queue.being_written([record.id, other.id]) == {record.id, other.id}
+    assert await ours.locks.queue.being_written([record.id, other.id]) == set()
 
 
 async def test_waiting_too_long_raises_memory_busy(start: Start, record: MemoryRecord) -> None:

@@ -21,9 +21,7 @@ def test_a_fact_that_the_text_bears_out_is_taken() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "wrapped", ["{}", "\n{} ", "```json\n{}\n```", "```\n{}\n```", "<think>a {{b</think>\n{}"]
-)
+@pytest.mark.parametrize("wrapped", ["{}", "\n{} ", "```json\n{}\n```", "```\n{}\n```"])
 def test_what_models_put_around_their_answer_is_taken_off(wrapped: str) -> None:
     assert extraction_prompt.parse_facts(wrapped.format(answer(BERN)), TEXT) == [
         ExtractedFact("home", "place", "Bern")

@@ -21,7 +21,7 @@ from services.memory.profile.facts import (
     normalize_value,
     profile_text,
 )
-from services.memory.profile.tables import facts as table
+from services.memory.storage.tables import facts as table
 from tests.manual_clock import ManualClock
 
 HOME = ("home", "place")

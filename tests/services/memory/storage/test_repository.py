@@ -8,8 +8,10 @@ from sqlalchemy import func, select
 from gateway.errors.v1 import errors_pb2
 from services.common.database import reading
 from services.common.errors import GatewayError
-from services.memory.storage.tables import memories, owners, parts
-from services.memory.transcript.messages import message_key
+from services.common.owners import owners
+from services.memory.storage.messages import message_key
+from services.memory.storage.quota import delete_memory
+from services.memory.storage.tables import memories, parts
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import (
     QUOTA,
@@ -271,7 +273,7 @@ async def test_a_memory_that_was_deleted_meanwhile_takes_no_commit(memory: Memor
     record = await memory.make()
     async with memory.locks.write_lock(record) as lock:
         async with memory.locks.committing(lock) as (connection, stored):
-            await memory.repository.delete(connection, stored)
+            await delete_memory(connection, stored)
         with pytest.raises(GatewayError) as raised:
             async with memory.locks.committing(lock):
                 raise AssertionError("a memory that is gone was opened")

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import event
 
 from services.common.database import writing
+from services.memory.storage.messages import message_key
+from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.transcript_rows import CHUNK
-from services.memory.transcript.messages import message_key
-from services.memory.transcript.turns import StoredTurn
 from tests.services.memory.builders import (
     QUOTA,
     MemoryProcess,

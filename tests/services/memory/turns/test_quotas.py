@@ -11,7 +11,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
 from services.common.database import reading
 from services.common.errors import GatewayError
-from services.memory.storage.tables import memories, owners, parts
+from services.common.owners import owners
+from services.memory.storage.tables import memories, parts
 from tests.services.memory.conversations import model, user
 from tests.services.memory.memory_server import READ_ONLY, MemoryServer, memory_server, texts
 
@@ -73,7 +74,7 @@ async def test_an_answer_that_does_not_fit_is_not_remembered(
     assert raised.value.reason == errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED
     assert await stored(engine) == before
     context = await service.say("again")
-    assert [texts(turn.messages) for turn in context.turns] == [["short", "RecordingJobObserver."]]
+    assert [texts(turn.messages) for turn in context.turns] == [["short", "Noted."]]
 
 
 async def test_deleting_a_memory_frees_all_it_took_up(
@@ -97,7 +98,7 @@ async def test_rewound_turns_stay_charged_until_deletion(
     before = await stored(engine)
     for number in range(3):
         # A regenerate: the transcript ends where the client's does.
-        await service.say(user("one"), model("RecordingJobObserver."), user(f"two {number}"))
+        await service.say(user("one"), model("Noted."), user(f"two {number}"))
     assert await stored(engine) > before
     async with reading(engine) as connection:
         content = await connection.scalar(
@@ -135,7 +136,7 @@ async def test_full_disk_refuses_turns_but_not_reads_and_deletes(service: Memory
     async with service.taking("while it fills") as holding:
         service.disk.fill()
         with pytest.raises(GatewayError) as raised:
-            await holding.commit(model("RecordingJobObserver."))
+            await holding.commit(model("Noted."))
     assert raised.value.reason == errors_pb2.REASON_STORAGE_FULL
     with pytest.raises(GatewayError) as raised:
         await service.say("more")

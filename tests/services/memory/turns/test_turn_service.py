@@ -179,9 +179,7 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServe
     await service.say("My name is Ada. The password is swordfish.", name="ada", **mine)
     context = await service.say("What is the password? My name is Eve.", name="eve", **mine)
     assert (len(context.turns), context.profile, len(context.snippets)) == (0, "", 0)
-    assert await turns_of(service, "eve") == [
-        ["What is the password? My name is Eve.", "RecordingJobObserver."]
-    ]
+    assert await turns_of(service, "eve") == [["What is the password? My name is Eve.", "Noted."]]
     await service.call("DeleteMemory", memory_pb2.DeleteMemoryRequest(memory_id="diary"), "eve")
     assert (await memory_of(service, "ada")).turns == 1
     with pytest.raises(GatewayError):

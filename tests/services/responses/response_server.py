@@ -17,15 +17,15 @@ from services.common.authentication import Caller
 from services.common.channels import call_metadata
 from services.common.database import reading
 from services.common.errors import from_rpc_error
+from services.common.owners import owners
 from services.common.server import Server
 from services.common.settings import MemoryStorage
-from services.memory.responses.conversation import ConversationReader
-from services.memory.responses.records import ResponseLimits
-from services.memory.responses.repository import ResponseRepository
-from services.memory.responses.runs import ResponseRuns
-from services.memory.responses.servicer import SERVICE_NAME, ResponseServicer
-from services.memory.responses.tables import contents, responses
-from services.memory.storage.tables import owners
+from services.responses.conversation import ConversationReader
+from services.responses.records import ResponseLimits
+from services.responses.repository import ResponseRepository
+from services.responses.runs import ResponseRuns
+from services.responses.servicer import SERVICE_NAME, ResponseServicer
+from services.responses.tables import contents, responses
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
 

@@ -9,7 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import responses_pb2 as pb
 from services.common.errors import GatewayError
 from tests.manual_clock import ManualClock
-from tests.services.memory.responses.response_server import (
+from tests.services.responses.response_server import (
     DAY_S,
     LIMITS,
     STORAGE,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque
-from services.memory.transcript.messages import (
+from services.memory.storage.messages import (
     KEY_SIZE,
     is_user_turn_start,
     media_placeholder,

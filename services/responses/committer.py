@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import writing
 from services.common.errors import GatewayError
-from services.memory.responses.conversation import extend_lives
-from services.memory.responses.records import ResponseLimits, storage_exceeded, taken
-from services.memory.responses.response_rows import NewRow, insert_responses
+from services.responses.conversation import extend_lives
+from services.responses.records import ResponseLimits, storage_exceeded, taken
+from services.responses.response_rows import NewRow, insert_responses
 
 _BATCH = 64
 _BATCH_BYTES = 8 << 20

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.transcript.messages import normalize
-from services.memory.transcript.turns import (
+from services.memory.storage.messages import normalize
+from services.memory.storage.stored_turns import (
     StoredTurn,
     append_answer,
     complete_turns,

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from services.common.database import metadata
+from services.common.owners import owners
 
 _IS_RUNNING = text("holder <> ''")
 
@@ -27,7 +28,7 @@ responses = Table(
     "responses",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("owner_id", String(64), ForeignKey("memory_owners.owner_id"), nullable=False),
+    Column("owner_id", String(64), ForeignKey(owners.c.owner_id), nullable=False),
     Column("response_id", String(64), nullable=False),
     Column("previous_id", String(64), nullable=False),
     Column("state", String(16), nullable=False),

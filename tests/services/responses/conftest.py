@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from tests.manual_clock import ManualClock
-from tests.services.memory.responses.response_server import ResponseProcess, response_process
+from tests.services.responses.response_server import ResponseProcess, response_process
 
 
 @pytest.fixture

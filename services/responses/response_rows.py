@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, and_, delete, insert, literal_column, sele
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.database import execute_many
-from services.memory.responses.packing import PackedContent
-from services.memory.responses.records import RUN_BYTES, ResponseState
-from services.memory.responses.tables import contents, output_items, responses
-from services.memory.storage import quota
+from services.common.owners import charge, ensure_owner
+from services.responses.packing import PackedContent
+from services.responses.records import RUN_BYTES, ResponseState
+from services.responses.tables import contents, output_items, responses
 
 # The holder of a response that nobody generates.
 FREE = ""
@@ -53,14 +53,14 @@ async def insert_responses(connection: AsyncConnection, new: Sequence[NewRow]) -
     # In one order everywhere, so that two transactions never wait for each other.
     ordered = sorted(sizes.items())
     for owner_id, _ in ordered:
-        await quota.ensure_owner(connection, owner_id)
+        await ensure_owner(connection, owner_id)
     await execute_many(connection, _INSERT_RESPONSE, [one.row for one in new])
     await execute_many(connection, _INSERT_CONTENT, [_content_row(one) for one in new])
     items = [
         row for one in new for row in _item_rows(one.row["id"], one.row["owner_id"], one.packed)
     ]
     await execute_many(connection, _INSERT_ITEM, items)
-    return {owner_id: await quota.charge(connection, owner_id, size) for owner_id, size in ordered}
+    return {owner_id: await charge(connection, owner_id, size) for owner_id, size in ordered}
 
 
 async def write_end(
@@ -99,7 +99,7 @@ async def end_running(
     )
     counted = Counter(ended.scalars())
     for owner_id, count in sorted(counted.items()):
-        await quota.charge(connection, owner_id, -RUN_BYTES * count)
+        await charge(connection, owner_id, -RUN_BYTES * count)
     return counted.total()
 
 
@@ -131,7 +131,7 @@ async def delete_responses(
     for row in rows:
         freed[row.owner_id] += row.size_bytes
     for owner_id, size in sorted(freed.items()):
-        await quota.charge(connection, owner_id, -size)
+        await charge(connection, owner_id, -size)
     return len(rows)
 
 

@@ -17,15 +17,15 @@ from services.common.disk import DiskReserve
 from services.common.errors import invalid
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
-from services.memory.responses.conversation import ConversationReader
-from services.memory.responses.records import (
+from services.responses.conversation import ConversationReader
+from services.responses.records import (
     MAX_ID,
     is_response_id,
     item_not_found,
     not_found,
 )
-from services.memory.responses.repository import ResponseRepository
-from services.memory.responses.runs import ResponseRuns
+from services.responses.repository import ResponseRepository
+from services.responses.runs import ResponseRuns
 
 SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full_name
 

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
 from services.common.instances import Instances
-from services.memory.responses.records import RUN_BYTES
-from services.memory.responses.repository import ResponseRepository
+from services.responses.records import RUN_BYTES
+from services.responses.repository import ResponseRepository
 from tests.manual_clock import ManualClock
-from tests.services.memory.responses.response_server import (
+from tests.services.responses.response_server import (
     LIMITS,
     STORAGE,
     ClientRun,

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
 from services.common.leased_rows import LeaseRenewer, wait_briefly
-from services.memory.responses.records import HeldResponse, lost
-from services.memory.responses.repository import ResponseRepository
+from services.responses.records import HeldResponse, lost
+from services.responses.repository import ResponseRepository
 
 # Seconds between two looks at a response that another process generates.
 _POLL_S = 0.5

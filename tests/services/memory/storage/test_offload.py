@@ -5,13 +5,9 @@ import threading
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import ROLE_USER, Block, Message
-from services.memory.transcript.offload import (
-    has_large_messages,
-    has_many_messages,
-    offload_if,
-    turns_have_many_messages,
-)
-from services.memory.transcript.turns import StoredTurn
+from services.common.offload import offload_if
+from services.memory.storage.messages import has_large_messages, has_many_messages
+from services.memory.storage.stored_turns import StoredTurn, have_many_messages
 
 MANY = 2_001
 
@@ -42,5 +38,5 @@ def test_few_messages_of_megabytes_are_large() -> None:
 
 
 def test_messages_of_turns_count_together() -> None:
-    assert turns_have_many_messages([turn(1, 1_001), turn(2, 1_001)])
-    assert not turns_have_many_messages([turn(1, 5), turn(2, 5)])
+    assert have_many_messages([turn(1, 1_001), turn(2, 1_001)])
+    assert not have_many_messages([turn(1, 5), turn(2, 5)])

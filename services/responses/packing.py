@@ -12,8 +12,8 @@ from gateway.memory.v1.responses_pb2 import (
     ResponseItems,
     StoredResponse,
 )
-from services.memory.responses.records import STATE_TO_PROTO, ResponseState
-from services.memory.transcript.offload import offload_if
+from services.common.offload import offload_if
+from services.responses.records import STATE_TO_PROTO, ResponseState
 
 # Bytes charged for a response, and for each item of its output, beside the content.
 _ROW_BYTES = 512

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import event, given, reject, settings
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.transcript import turns
-from services.memory.transcript.messages import has_results, is_user_turn_start, normalize
+from services.memory.storage import stored_turns
+from services.memory.storage.messages import has_results, is_user_turn_start, normalize
 from tests.services.memory.conversations import (
     ASSISTANT,
     HABITS,
@@ -175,7 +175,7 @@ def test_clients_of_different_kinds_can_share_a_memory(
 def test_imported_conversation_has_the_same_turns(steps: list[Step], habits: Habits) -> None:
     memory = play(steps, habits)
     history = [step.exchange for step in steps]
-    imported = turns.extend_turns(None, 0, normalize(transcript(history, habits)), now_ms=1)
+    imported = stored_turns.extend_turns(None, 0, normalize(transcript(history, habits)), now_ms=1)
     assert [keys(turn.messages) for turn in imported] == [
         keys(turn.messages) for turn in memory.turns
     ]

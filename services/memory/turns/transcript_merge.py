@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.transcript.messages import has_results, message_key
+from services.memory.storage.messages import has_results, message_key
 
 # Two transcripts are the same conversation when they begin with so many equal messages.
 _CERTAIN = 2

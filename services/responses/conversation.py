@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
 from services.common.clock import Clock
 from services.common.database import reading, reading_once
-from services.memory.responses.packing import unpack_items
-from services.memory.responses.records import (
+from services.responses.packing import unpack_items
+from services.responses.records import (
     RUNNING,
     ResponseLimits,
     conversation_too_large,
@@ -19,7 +19,7 @@ from services.memory.responses.records import (
     not_found,
     still_running,
 )
-from services.memory.responses.tables import contents, output_items, responses
+from services.responses.tables import contents, output_items, responses
 
 _EXTRA_LIFE_MS = 86_400_000
 # Ids in a statement, of which databases take some thousands.

@@ -21,10 +21,11 @@ from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.instances import Instances
 from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
-from services.memory.responses import response_rows
-from services.memory.responses.committer import ResponseCommitter
-from services.memory.responses.packing import PackedContent, pack_items, unpack_response
-from services.memory.responses.records import (
+from services.common.owners import charge, stored_bytes
+from services.responses import response_rows
+from services.responses.committer import ResponseCommitter
+from services.responses.packing import PackedContent, pack_items, unpack_response
+from services.responses.records import (
     RUN_BYTES,
     RUNNING,
     HeldResponse,
@@ -36,10 +37,8 @@ from services.memory.responses.records import (
     storage_exceeded,
     too_large,
 )
-from services.memory.responses.response_rows import NewRow
-from services.memory.responses.tables import contents, responses
-from services.memory.storage import quota
-from services.memory.storage.tables import owners
+from services.responses.response_rows import NewRow
+from services.responses.tables import contents, responses
 
 PREFIX = "response_"
 
@@ -103,9 +102,7 @@ class ResponseRepository:
         stored, until = self._stored.get(owner_id, (0, 0.0))
         if now < until and stored + size <= max_bytes:
             return
-        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
-        async with reading_once(self._engine) as connection:
-            stored = await connection.scalar(query) or 0
+        stored = await stored_bytes(self._engine, owner_id)
         self._remember(owner_id, stored)
         if stored + size > max_bytes:
             raise storage_exceeded(max_bytes)
@@ -160,12 +157,12 @@ class ResponseRepository:
             size = packed.size(held.input_bytes)
             has_room = size <= self.limits.max_bytes
             if has_room:
-                total = await quota.charge(connection, held.owner_id, size - charged)
+                total = await charge(connection, held.owner_id, size - charged)
                 has_room = total <= max_bytes or size <= charged
                 charged = size
             if not has_room:
                 packed, size = failed, failed.size(held.input_bytes)
-                await quota.charge(connection, held.owner_id, size - charged)
+                await charge(connection, held.owner_id, size - charged)
             await response_rows.write_end(connection, held.id, held.owner_id, packed, size)
         return has_room
 

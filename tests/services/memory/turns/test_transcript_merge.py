@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.transcript import transcript_merge
-from services.memory.transcript.messages import has_results, normalize
-from services.memory.transcript.transcript_merge import (
+from services.memory.storage.messages import has_results, normalize
+from services.memory.turns import transcript_merge
+from services.memory.turns.transcript_merge import (
     MergePoint,
     StoredTranscript,
     find_merge_point,

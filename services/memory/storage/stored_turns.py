@@ -11,8 +11,9 @@ from itertools import groupby
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, ToolResult
-from services.memory.transcript.messages import (
+from services.memory.storage.messages import (
     continues_message,
+    has_many_messages,
     has_results,
     is_ignored,
     is_user_turn_start,
@@ -42,6 +43,11 @@ class StoredTurn:
     created_at_ms: int
     open: bool
     first_message: int
+
+
+def have_many_messages(turns: Iterable[StoredTurn]) -> bool:
+    """Return whether work on each message of turns takes long."""
+    return has_many_messages([message for turn in turns for message in turn.messages])
 
 
 def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
@@ -165,22 +171,18 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
 
 
 def _append_exchange(
-    conversation_text: Sequence[Message], replies: Sequence[Message], into: list[Message]
+    spoken: Sequence[Message], replies: Sequence[Message], into: list[Message]
 ) -> None:
     """Append an assistant's messages, the results of their calls, and what the user says next."""
     results = _results(replies)
     paired: set[str] = set()
-    for place, message in enumerate(conversation_text):
+    for place, message in enumerate(spoken):
         blocks: list[Block] = []
         for block in message.blocks:
             if block.HasField("tool_use"):
                 call_id = block.tool_use.id
                 # Only the last message's calls can have their results right after them.
-                if (
-                    place < len(conversation_text) - 1
-                    or call_id not in results
-                    or call_id in paired
-                ):
+                if place < len(spoken) - 1 or call_id not in results or call_id in paired:
                     continue
                 paired.add(call_id)
             blocks.append(block)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.transcript.windows import TurnRanges, Windows
+from services.memory.jobs.windows import TurnRanges, Windows
 
 WINDOWS = st.builds(Windows, st.integers(5, 40), st.integers(5, 20))
 

@@ -1,0 +1,20 @@
+"""Runs work that takes long in a thread, off the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+async def offload_if(
+    is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
+    """Call `work`, in a thread if it takes long, and return its result.
+
+    A cancelled caller does not stop it.
+    """
+    if is_long:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    return work(*args, **kwargs)

@@ -1,0 +1,49 @@
+"""Users who have stored memories or responses, with the count and the size of what they have.
+
+Both are updated in the transactions that change them, after the rows that they count are locked;
+the statement that adds to the count of memories checks the quota.
+"""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, String, Table, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import insert_if_absent, metadata, reading_once
+
+owners = Table(
+    "memory_owners",
+    metadata,
+    Column("owner_id", String(64), primary_key=True),
+    Column(
+        "memories", BigInteger, CheckConstraint("memories >= 0", name="memories"), nullable=False
+    ),
+    Column("size_bytes", BigInteger, nullable=False),
+)
+
+
+async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
+    """Insert an owner's row where there is none."""
+    await insert_if_absent(
+        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
+    )
+
+
+async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
+    """Add bytes to the size of what an owner has stored; return the new size."""
+    total: int | None = await connection.scalar(
+        update(owners)
+        .where(owners.c.owner_id == owner_id)
+        .values(size_bytes=owners.c.size_bytes + size)
+        .returning(owners.c.size_bytes)
+    )
+    return total or 0
+
+
+async def stored_bytes(engine: AsyncEngine, owner_id: str) -> int:
+    """Return the size of what an owner has stored.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
+    async with reading_once(engine) as connection:
+        return await connection.scalar(query) or 0

@@ -1,1 +1,0 @@
-"""Stored responses: what callers of OpenAI's responses have kept, for a time, by user."""

@@ -1,1 +1,0 @@
-"""Rules of the transcript: messages, turns, windows, and how a request merges. Pure."""

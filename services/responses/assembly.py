@@ -1,0 +1,79 @@
+"""Builds the service of stored responses from settings."""
+
+import asyncio
+from typing import Self
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.clock import Clock
+from services.common.disk import DiskReserve
+from services.common.instances import Instances
+from services.common.settings import Settings
+from services.common.sweeping import sweeper_lease
+from services.responses.conversation import ConversationReader
+from services.responses.records import ResponseLimits
+from services.responses.repository import ResponseRepository
+from services.responses.runs import ResponseRuns
+from services.responses.servicer import ResponseServicer
+from services.responses.sweeper import ResponseSweeper
+
+
+class Responses:
+    """The service of stored responses in one process, with its sweeper running.
+
+    Attributes:
+        servicer: answers calls of ResponseService.
+    """
+
+    def __init__(
+        self, servicer: ResponseServicer, runs: ResponseRuns, sweeper: ResponseSweeper
+    ) -> None:
+        self.servicer = servicer
+        self._runs = runs
+        self._sweeper = sweeper
+        self._sweeping = asyncio.create_task(sweeper.run())
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        database: AsyncEngine,
+        clock: Clock,
+        reserve: DiskReserve,
+        instances: Instances | None,
+    ) -> Self:
+        """Build and start the service over a migrated database.
+
+        Args:
+            settings: all settings of the gateway.
+            database: the database.
+            clock: the clock.
+            reserve: free disk space without which nothing is stored.
+            instances: the processes of this machine, where their deaths can be detected.
+        """
+        memory = settings.memory
+        limits = ResponseLimits(
+            ttl_s=memory.response_ttl_s,
+            lease_s=memory.response_lease_s,
+            max_bytes=memory.max_response_bytes,
+            max_conversation=memory.max_conversation,
+            # As many as a request that sends the conversation itself may have.
+            max_conversation_bytes=settings.limits.max_body_bytes,
+        )
+        repository = ResponseRepository(database, clock, limits, instances)
+        runs = ResponseRuns(repository)
+        conversations = ConversationReader(database, clock, limits)
+        every_s = settings.limits.sweep_every_s
+        lease = sweeper_lease(database, "responses", every_s, clock)
+        return cls(
+            ResponseServicer(repository, runs, conversations, memory.storage, reserve),
+            runs,
+            ResponseSweeper(repository, lease, every_s),
+        )
+
+    async def stop(self) -> None:
+        """Stop the sweeper and the renewal of leases."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()
+        await self._runs.close()
