@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from aiohttp import hdrs
 
-_METHODS = "GET, HEAD, POST, DELETE"
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 # Request headers allowed for pages, beside those that are always allowed.
 _ALLOWED = frozenset(
     {

@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 _BACKLOG = 2048
 # Seconds that aiohttp gets to close connections, twice, after the drain.
 _CLOSE_S = 0.1
+# How long a facade that runs apart believes a key: the services learn of changes, and it does not.
+_IDENTIFY_CACHE_S = 3.0
 # Kernel send buffer per connection, in bytes.
 _UNSENT = 32 << 10
 
@@ -211,9 +213,8 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, clock: Clock) -> Id
             raise from_rpc_error(error) from None
         return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id, tuple(owner.limits))
 
-    return CachingAuthenticator(
-        ask, ttl_s=settings.limits.identify_cache_s, monotonic=clock.monotonic
-    )
+    ttl_s = min(settings.limits.identify_cache_s, _IDENTIFY_CACHE_S)
+    return CachingAuthenticator(ask, ttl_s=ttl_s, monotonic=clock.monotonic)
 
 
 async def _listen(

@@ -67,7 +67,7 @@ def list_admin_keys() -> None:
 def revoke_admin_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="Its id, as listed.")],
 ) -> None:
-    """Revoke an admin key, everywhere within 30 seconds."""
+    """Revoke an admin key, everywhere within 5 seconds."""
     info = _on_admin_keys(lambda keys: keys.revoke(key))
     typer.echo(f"Revoked {info.id} ({info.prefix}…).", err=True)
 

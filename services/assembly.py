@@ -25,6 +25,7 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import servicer as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
+from services.accounts.change_watch import ChangeWatch
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
@@ -97,7 +98,7 @@ class Services:
         self._inference: Inference | None = None
         self._limiting: Limiting | None = None
         self._provider_states: provider_states.ProviderStates | None = None
-        self._reserve_watch: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
 
     @classmethod
     async def start(
@@ -268,7 +269,11 @@ class Services:
             )
 
         await server.start()
-        services._reserve_watch = asyncio.create_task(local.watch())
+        changes = ChangeWatch(database, clock, identify, identify_admin)
+        services._watching = [
+            asyncio.create_task(local.watch()),
+            asyncio.create_task(changes.run()),
+        ]
         return services
 
     def reload(self) -> None:
@@ -304,8 +309,9 @@ class Services:
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()
-        if self._reserve_watch is not None:
-            self._reserve_watch.cancel()
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
         for service in (
             self._provider_states,
             self._inference,

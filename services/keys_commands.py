@@ -112,7 +112,7 @@ def set_key(
         ),
     ] = None,
 ) -> None:
-    """Change a key, everywhere within 30 seconds."""
+    """Change a key, everywhere within 5 seconds."""
 
     async def work(keys: "KeyAdministration") -> "ApiKey":
         from services.accounts.admin.keys import KeyChanges
@@ -155,7 +155,7 @@ def rotate_key(
 
 @app.command("revoke")
 def revoke_key(key: _KeyArgument) -> None:
-    """Revoke a key, everywhere within 30 seconds."""
+    """Revoke a key, everywhere within 5 seconds."""
 
     async def work(keys: "KeyAdministration") -> "ApiKey":
         return await keys.revoke((await keys.find(key)).id)

@@ -80,7 +80,7 @@ def set_limits(
         ),
     ] = None,
 ) -> None:
-    """Replace the limits of a key, a user or a team, everywhere within 30 seconds.
+    """Replace the limits of a key, a user or a team, everywhere within 5 seconds.
 
     What is not named is not limited any more.
     """
@@ -105,7 +105,7 @@ def set_limits(
 
 @app.command("clear")
 def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
-    """Remove all limits of a key, a user or a team, everywhere within 30 seconds."""
+    """Remove all limits of a key, a user or a team, everywhere within 5 seconds."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
         from services.accounts.limits.rules import UsageLimits

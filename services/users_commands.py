@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gateway.accounts.v1.admin_pb2 import Team, User
     from services.accounts.admin.teams import TeamAdministration
-    from services.accounts.admin.users import UserAdministration
+    from services.accounts.admin.users import DeletedUser, UserAdministration
     from services.common.settings import Settings
 
 Result = TypeVar("Result")
@@ -28,8 +28,8 @@ Result = TypeVar("Result")
 _UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")]
 _TeamArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")]
 
-users = typer.Typer(help="Make and list users, change their teams and plans.", **FLAGS)
-teams = typer.Typer(help="Make and list teams, change their plans.", **FLAGS)
+users = typer.Typer(help="Make, list and delete users, change their teams and plans.", **FLAGS)
+teams = typer.Typer(help="Make, list and delete teams, change their plans.", **FLAGS)
 
 
 @users.command("create")
@@ -100,8 +100,23 @@ def set_user(
         typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
     ] = None,
 ) -> None:
-    """Change a known user's team or plan, everywhere within 30 seconds."""
+    """Change a known user's team or plan, everywhere within 5 seconds."""
     _on_users(lambda found: found.set(user, team, plan))
+
+
+@users.command("delete")
+def delete_user(name: _UserArgument) -> None:
+    """Delete a user and all keys of theirs, which are refused everywhere within seconds.
+
+    Records of usage stay, and so do files, memories and documents, which nobody can read then.
+    """
+
+    async def work(found: "UserAdministration") -> "DeletedUser":
+        return await found.delete((await found.named(name)).id)
+
+    deleted = _on_users(work)
+    keys = f"{len(deleted.key_ids)} keys" if len(deleted.key_ids) != 1 else "1 key"
+    typer.echo(f"Deleted {deleted.user.id} ({name}) with {keys}.", err=True)
 
 
 @teams.command("create")
@@ -147,12 +162,22 @@ def show_team(name: _TeamArgument) -> None:
 def set_team(
     name: _TeamArgument, plan: Annotated[PlanName, typer.Option("--plan", help="The new plan.")]
 ) -> None:
-    """Change a team's plan, everywhere within 30 seconds."""
+    """Change a team's plan, everywhere within 5 seconds."""
 
     async def work(found: "TeamAdministration") -> None:
         await found.update((await found.named(name)).id, plan)
 
     _on_teams(work)
+
+
+@teams.command("delete")
+def delete_team(name: _TeamArgument) -> None:
+    """Delete a team that has no users."""
+
+    async def work(found: "TeamAdministration") -> "Team":
+        return await found.delete((await found.named(name)).id)
+
+    typer.echo(f"Deleted {_on_teams(work).id} ({name}).", err=True)
 
 
 def _on_users(work: "Callable[[UserAdministration], Awaitable[Result]]") -> "Result":

@@ -69,3 +69,8 @@ class DocumentCache:
         while self._bytes > self._max_bytes and len(self._states) > 1:
             _, dropped = self._states.popitem(last=False)
             self._bytes -= dropped.size
+
+    def drop(self, article_id: str) -> None:
+        """Remove a document that is not wanted any more."""
+        if (dropped := self._states.pop(article_id, None)) is not None:
+            self._bytes -= dropped.size

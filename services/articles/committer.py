@@ -153,6 +153,10 @@ class DocumentCommitter:
         assert result is not None
         return result
 
+    def forget(self, article_id: str) -> None:
+        """Keep a deleted document in memory no longer."""
+        self._cache.drop(article_id)
+
     async def stop(self) -> None:
         """Wait for the transaction and the snapshots that were started."""
         if self._working is not None:

@@ -98,6 +98,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.DeleteArticleResponse:
         """Delete a document."""
         await self._articles.delete(await self._user_id(), request.article_id)
+        self._committer.forget(request.article_id)
         return wire.DeleteArticleResponse()
 
     async def ReadArticle(

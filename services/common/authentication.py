@@ -62,6 +62,9 @@ Identify = Callable[[str], Awaitable[Caller]]
 # Takes an `authorization` value; raises `invalid_api_key` when it holds no admin key.
 IdentifyAdmin = Callable[[str], Awaitable[Caller]]
 
+# The field of a caller that has the id of what is changed, by its kind in the audit log.
+_CALLER_FIELDS = {"key": "key_id", "user": "user_id", "team": "team_id"}
+
 # The caller of the gRPC call that the current task serves, and the key the call came
 # with, which goes along with every call that is made for the caller.
 caller: ContextVar[Caller] = ContextVar("caller")
@@ -149,8 +152,8 @@ class CachingAuthenticator:
     """Remembers whose keys are, so that not every call looks them up.
 
     Only found owners are remembered, the latest `max_entries` of them, each for
-    `ttl_s`: a revocation counts within that time. Calls that ask for one key at
-    once share one look-up. A key in use is looked up again, in the background, when
+    `ttl_s`, or until they are forgotten: a revocation counts within that time. Calls that ask
+    for one key at once share one look-up. A key in use is looked up again, in the background, when
     half of the time is over: where nobody answers, it is known for the other half.
     """
 
@@ -168,7 +171,10 @@ class CachingAuthenticator:
         self._max_entries = max_entries
         # By hash, so that memory holds no keys; the least recently used one first.
         self._known: OrderedDict[bytes, _KnownOwner] = OrderedDict()
+        self._known_until = float("-inf")
         self._asking: dict[bytes, asyncio.Task[Caller]] = {}
+        # How often somebody was forgotten: a look-up that began before may be of the time before.
+        self._forgotten = 0
 
     async def __call__(self, key: str) -> Caller:
         """Return the owner of `key`.
@@ -189,6 +195,25 @@ class CachingAuthenticator:
         return await asyncio.shield(self._asking.get(hashed) or self._ask(key, hashed))
 
     @property
+    def is_in_use(self) -> bool:
+        """Whether the owner of any key is known, or being looked up."""
+        return self.is_asking or self._monotonic() < self._known_until
+
+    def forget(self, kind: str, subject_id: str) -> None:
+        """Forget the owners of a key, or of the keys of a user or a team."""
+        name = _CALLER_FIELDS.get(kind)
+        if name is not None:
+            self._forgotten += 1
+            for hashed, known in list(self._known.items()):
+                if getattr(known.owner, name) == subject_id:
+                    del self._known[hashed]
+
+    def forget_all(self) -> None:
+        """Forget all owners."""
+        self._forgotten += 1
+        self._known.clear()
+
+    @property
     def is_asking(self) -> bool:
         """Whether a look-up is under way."""
         return bool(self._asking)
@@ -206,12 +231,17 @@ class CachingAuthenticator:
 
     async def _look_up(self, key: str, hashed: bytes) -> Caller:
         asked = self._monotonic()
+        forgotten = self._forgotten
         try:
             owner = await self._identify(key)
         except GatewayError as error:
             if error.reason == errors_pb2.REASON_INVALID_API_KEY:
                 self._known.pop(hashed, None)
             raise
+        if forgotten != self._forgotten:
+            self._known.pop(hashed, None)
+            return owner
+        self._known_until = asked + self._ttl_s
         self._known[hashed] = _KnownOwner(owner, asked + self._ttl_s / 2, asked + self._ttl_s)
         self._known.move_to_end(hashed)
         if len(self._known) > self._max_entries:

@@ -139,7 +139,8 @@ drain_s = 30                  # what running streams get when the gateway stops
 lease_every_s = 1             # how often a worker claims what keys, users and teams will need
 slot_lease_s = 4              # after which requests of a worker that died are no longer under
                               # way; at least three times lease_every_s is taken
-identify_cache_s = 30         # how long a key is believed without looking, at most 30
+identify_cache_s = 30         # how long a key is believed without looking, at most 30, where
+                              # nothing of it is changed
 max_file_bytes = 52428800           # bytes of a file
 default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
 sweep_every_s = 60            # how often expired files are cleared away

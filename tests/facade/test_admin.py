@@ -151,6 +151,30 @@ async def test_a_key_is_rotated(gateway: Gateway) -> None:
             assert answer.status == status
 
 
+async def test_users_and_teams_are_deleted(gateway: Gateway) -> None:
+    key = await done(gateway, "POST", "/keys", {"user": "leaver", "team": "leavers"})
+    status, answer = await call(gateway, "DELETE", f"/teams/{key['team_id']}")
+    assert (status, answer["error"]["param"]) == (409, "team_id")
+    assert await done(gateway, "DELETE", f"/users/{key['user_id']}") == {
+        "object": "user",
+        "id": key["user_id"],
+        "name": "leaver",
+        "deleted": True,
+        "key_ids": [key["id"]],
+    }
+    assert await done(gateway, "DELETE", f"/teams/{key['team_id']}") == {
+        "object": "team",
+        "id": key["team_id"],
+        "name": "leavers",
+        "deleted": True,
+    }
+    for path in (f"/users/{key['user_id']}", f"/teams/{key['team_id']}", f"/keys/{key['id']}"):
+        assert (await call(gateway, "GET", path))[0] == 404
+    headers = {"Authorization": f"Bearer {key['key']}"}
+    async with gateway.http.get(f"{gateway.url}/v1/models", headers=headers) as answer:
+        assert answer.status == 401
+
+
 async def test_users_move_among_teams(gateway: Gateway) -> None:
     lab = await done(gateway, "POST", "/teams", {"name": "movers", "plan": "team_pro"})
     ada = await done(gateway, "POST", "/users", {"name": "mover"})

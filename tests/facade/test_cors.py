@@ -20,6 +20,7 @@ PREFLIGHT = {
     "anthropic-dangerous-direct-browser-access,openai-organization,x-stainless-os,x-other",
 }
 PATHS = [CHAT, "/beta/v1/messages", "/beta/v1/files/file-1/content", "/article/v1/doc/list", "/no"]
+PATHS.append("/admin/v1/users/user_1")
 
 
 def served(tmp_path, *origins: str):
@@ -48,7 +49,8 @@ async def test_a_preflight_needs_no_key(tmp_path, origins):
             assert answer.status == 204, path
             said = told(answer.headers)
             assert said["access-control-allow-origin"] == ("*" if "*" in origins else APP)
-            assert names(said["access-control-allow-methods"]) >= {"GET", "POST", "DELETE"}
+            methods = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+            assert names(said["access-control-allow-methods"]) >= methods
             allowed = names(said["access-control-allow-headers"])
             asked = names(PREFLIGHT["Access-Control-Request-Headers"])
             assert asked - allowed == {"x-other"}

@@ -85,6 +85,18 @@ def test_users_and_teams_are_made_listed_and_moved(gateway: Command) -> None:
     assert "'eve'" in gateway.refused("users show eve")
 
 
+def test_users_and_teams_are_deleted(gateway: Command) -> None:
+    user = gateway("users create ada --team lab")[0].strip()
+    gateway("keys create --user ada")
+    assert "users are in the team (1)" in gateway.refused("teams delete lab")
+    assert gateway("users delete ada")[1] == f"Deleted {user} (ada) with 1 key.\n"
+    assert table(gateway("users list")[0]) == table(gateway("keys list")[0]) == []
+    gateway("teams delete lab")
+    assert table(gateway("teams list")[0]) == []
+    assert "'ada'" in gateway.refused("users delete ada")
+    assert "'lab'" in gateway.refused("teams delete lab")
+
+
 def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
     gateway("users create ada --team lab")
     for subject in ("--user ada", "--team lab"):

@@ -326,6 +326,7 @@ def test_help_loads_nothing_heavy() -> None:
         *("", "up", "sandbox", "keys", "keys create", "keys list", "keys show", "keys set"),
         *("keys rotate", "keys revoke", "users", "users create", "users list", "users show"),
         *("users set", "teams", "teams create", "teams list", "teams show", "teams set"),
+        *("users delete", "teams delete"),
         *("limits", "limits show", "limits set", "limits clear"),
         *("admin-key", "admin-key create", "admin-key make", "admin-key list"),
         *("admin-key revoke", "audit", "audit list"),

@@ -101,6 +101,19 @@ TEAM = object_schema(
         "created_at": _TIME,
     },
 )
+_DELETED = {"id": _STRING, "name": _STRING, "deleted": {"const": True}}
+DELETED_USER = object_schema(
+    "user",
+    {
+        **_DELETED,
+        "key_ids": {
+            "type": "array",
+            "items": _STRING,
+            "description": "The keys that were deleted, oldest first.",
+        },
+    },
+)
+DELETED_TEAM = object_schema("team", _DELETED)
 _OPTIONAL_INTEGER = {"type": ["integer", "null"]}
 _OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
 LIMITS = object_schema(
@@ -178,6 +191,16 @@ def render_user(user: User) -> JsonObject:
         "plan": plan_name(user.plan),
         "created_at": user.created_at_ms // 1000,
     }
+
+
+def render_deleted(kind: str, deleted: User | Team) -> JsonObject:
+    """Return a user or a team that was deleted."""
+    return {"object": kind, "id": deleted.id, "name": deleted.name, "deleted": True}
+
+
+def render_deleted_user(deleted: admin_pb2.DeleteUserResponse) -> JsonObject:
+    """Return a user that was deleted, with the keys."""
+    return {**render_deleted("user", deleted.user), "key_ids": list(deleted.key_ids)}
 
 
 def render_team(team: Team) -> JsonObject:

@@ -185,6 +185,16 @@ _USERS: Sequence[Endpoint] = [
         answer=answers.USER,
         body=bodies.UpdateUser,
     ),
+    Endpoint(
+        method="DELETE",
+        path="/users/{user_id}",
+        operation="deleteUser",
+        summary="Delete a user with all keys; what the user stored stays, out of reach",
+        rpc="DeleteUser",
+        request=lambda given: admin_pb2.DeleteUserRequest(**given.ids),
+        render=answers.render_deleted_user,
+        answer=answers.DELETED_USER,
+    ),
 ]
 _TEAMS: Sequence[Endpoint] = [
     Endpoint(
@@ -233,6 +243,16 @@ _TEAMS: Sequence[Endpoint] = [
         render=lambda found: answers.render_team(found.team),
         answer=answers.TEAM,
         body=bodies.UpdateTeam,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/teams/{team_id}",
+        operation="deleteTeam",
+        summary="Delete a team without users",
+        rpc="DeleteTeam",
+        request=lambda given: admin_pb2.DeleteTeamRequest(**given.ids),
+        render=lambda deleted: answers.render_deleted("team", deleted.team),
+        answer=answers.DELETED_TEAM,
     ),
 ]
 _AUDIT: Sequence[Endpoint] = [

@@ -46,6 +46,15 @@ class AdminAuthenticator:
         """Take over the keys of settings that were read again."""
         self._configured = configured
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the keys of the database are remembered."""
+        return self._read_at is not None and self._monotonic() - self._read_at < self._ttl_s
+
+    def forget(self) -> None:
+        """Have the keys of the database read again for the next caller."""
+        self._read_at = None
+
     async def __call__(self, authorization: str) -> Caller:
         """Return the administrator with that `authorization` value; `key_id` tells which.
 

@@ -161,6 +161,13 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         )
         return admin_pb2.UpdateUserResponse(user=user)
 
+    async def DeleteUser(
+        self, request: admin_pb2.DeleteUserRequest, context: Context
+    ) -> admin_pb2.DeleteUserResponse:
+        """Delete a user."""
+        deleted = await self._users.delete(request.user_id, _actor())
+        return admin_pb2.DeleteUserResponse(user=deleted.user, key_ids=deleted.key_ids)
+
     async def CreateTeam(
         self, request: admin_pb2.CreateTeamRequest, context: Context
     ) -> admin_pb2.CreateTeamResponse:
@@ -194,6 +201,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         check_plan(plan)
         team = await self._teams.update(request.team_id, plan, _actor())
         return admin_pb2.UpdateTeamResponse(team=team)
+
+    async def DeleteTeam(
+        self, request: admin_pb2.DeleteTeamRequest, context: Context
+    ) -> admin_pb2.DeleteTeamResponse:
+        """Delete a team."""
+        return admin_pb2.DeleteTeamResponse(
+            team=await self._teams.delete(request.team_id, _actor())
+        )
 
     async def GetLimits(
         self, request: admin_pb2.GetLimitsRequest, context: Context

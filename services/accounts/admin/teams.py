@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.admin_pb2 import Team
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Subject, record
 from services.accounts.admin.records import to_record
+from services.accounts.limits.repository import delete_limits
+from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import ensure_team
 from services.accounts.names import check_name, check_plan, is_id
 from services.accounts.plans import PLANS
@@ -111,6 +113,34 @@ class TeamAdministration:
                 after=to_record(after),
             )
             return after
+
+    async def delete(self, team_id: str, actor: Actor = COMMAND_LINE) -> Team:
+        """Delete a team without users, with its limits; return it as it was.
+
+        Usage records and the audit log stay under its id.
+
+        Raises:
+            GatewayError: not_found; conflict, when the team has users.
+        """
+        async with writing_alone(self._engine) as connection:
+            before = await _find(connection, team_id)
+            if before.users:
+                raise conflict(
+                    "team_id",
+                    f"team_id: users are in the team ({before.users:,}); move or delete them first",
+                )
+            await delete_limits(connection, SubjectKind.TEAM, [team_id])
+            await connection.execute(delete(teams).where(teams.c.id == team_id))
+            await record(
+                connection,
+                self._clock,
+                self._new_id,
+                actor,
+                "team.delete",
+                Subject("team", team_id),
+                before=to_record(before),
+            )
+            return before
 
 
 def _select_teams() -> Select[Any]:

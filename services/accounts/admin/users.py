@@ -1,23 +1,32 @@
 """Administration of users in the database."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.admin_pb2 import User
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Subject, record
 from services.accounts.admin.records import to_record
+from services.accounts.limits.repository import delete_limits
+from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import KnownUser, add_user, ensure_team, find_user
 from services.accounts.names import check_name, check_plan, is_id, unknown_user
 from services.accounts.plans import PLANS
-from services.accounts.tables import plan_in_force, teams, users
+from services.accounts.tables import api_keys, plan_in_force, teams, users
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
 from services.common.errors import GatewayError, conflict, invalid
+
+
+class DeletedUser(NamedTuple):
+    """A user as they were, and the ids of their keys."""
+
+    user: User
+    key_ids: Sequence[str]
 
 
 class UserAdministration:
@@ -169,6 +178,37 @@ class UserAdministration:
             before = await _find(connection, known.id)
             await self._place(connection, known, team, plan)
             return await self._changed(connection, before, actor)
+
+    async def delete(self, user_id: str, actor: Actor = COMMAND_LINE) -> DeletedUser:
+        """Delete a user with the user's keys and limits.
+
+        What is stored under the user's id stays, and so do usage records and the audit log.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        async with writing_alone(self._engine) as connection:
+            before = await _find(connection, user_id)
+            of_user = api_keys.c.user_id == user_id
+            key_ids = (
+                (await connection.execute(select(api_keys.c.id).where(of_user).order_by("id")))
+                .scalars()
+                .all()
+            )
+            await delete_limits(connection, SubjectKind.KEY, key_ids)
+            await delete_limits(connection, SubjectKind.USER, [user_id])
+            await connection.execute(delete(api_keys).where(of_user))
+            await connection.execute(delete(users).where(users.c.id == user_id))
+            await record(
+                connection,
+                self._clock,
+                self._new_id,
+                actor,
+                "user.delete",
+                Subject("user", user_id),
+                before={**to_record(before), "key_ids": [*key_ids]},
+            )
+            return DeletedUser(before, key_ids)
 
     async def _place(
         self, connection: AsyncConnection, known: KnownUser, team: str | None, plan: str | None

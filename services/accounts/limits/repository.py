@@ -1,5 +1,7 @@
 """Repository of the limits of keys, users and teams."""
 
+from collections.abc import Sequence
+
 import orjson
 from sqlalchemy import Row, and_, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -105,6 +107,15 @@ async def write_limits(
     }
     statement = insert_into(connection, table).values(**key, **values)
     await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+async def delete_limits(
+    connection: AsyncConnection, kind: SubjectKind, subject_ids: Sequence[str]
+) -> None:
+    """Delete the limits of subjects, in a transaction that others have begun."""
+    await connection.execute(
+        delete(table).where(table.c.subject_kind == kind.value, table.c.subject_id.in_(subject_ids))
+    )
 
 
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:

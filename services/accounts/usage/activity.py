@@ -134,7 +134,9 @@ def _groups(request: ReportActivityRequest) -> _Groups:
 def _in_time(request: ReportActivityRequest, clock: Clock) -> Sequence[ColumnElement[bool]]:
     """Return the conditions that records are of the requested time."""
     until_ms = request.until_ms if request.HasField("until_ms") else clock.now_ms()
-    since_ms = request.since_ms if request.HasField("since_ms") else until_ms - _DEFAULT_MS
+    since_ms = max(0, until_ms - _DEFAULT_MS)
+    if request.HasField("since_ms"):
+        since_ms = request.since_ms
     if since_ms < 0 or not 0 <= until_ms - since_ms <= _MAX_MS:
         raise invalid("since_ms", "since_ms: takes a time before until, by 31 days at most")
     # Ids are the primary key, and their order is that of time.

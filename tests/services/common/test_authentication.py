@@ -256,3 +256,57 @@ async def test_nothing_is_remembered_when_the_time_is_zero(keys: Keys, clock: Cl
     for _ in range(2):
         await identify(KEYS[0])
     assert len(keys.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject_id", "is_known"),
+    [
+        ("key", "key_1", False),
+        ("user", "user_ada", False),
+        ("team", "team_1", False),
+        ("key", "key_2", True),
+        ("user", "key_1", True),
+        ("admin_key", "key_1", True),
+    ],
+)
+async def test_who_was_changed_is_looked_up_again(
+    keys: Keys, identify: CachingAuthenticator, kind: str, subject_id: str, is_known: bool
+) -> None:
+    keys.callers[KEYS[0]] = Caller("user_ada", "team_1", PLAN_ENTERPRISE, "key_1")
+    await identify(KEYS[0])
+    identify.forget(kind, subject_id)
+    await identify(KEYS[0])
+    assert len(keys.asked) == (1 if is_known else 2)
+
+
+async def test_a_look_up_of_before_a_change_is_not_remembered(
+    keys: Keys, identify: CachingAuthenticator
+) -> None:
+    keys.open.clear()
+    asking = asyncio.create_task(identify(KEYS[0]))
+    await keys.reached.wait()
+    identify.forget("key", "key_1")
+    keys.open.set()
+    assert await asking == ADA
+    await identify(KEYS[0])
+    assert keys.asked == [KEYS[0], KEYS[0]]
+
+
+async def test_nobody_is_known_once_all_are_forgotten(
+    keys: Keys, identify: CachingAuthenticator
+) -> None:
+    await identify(KEYS[0])
+    identify.forget_all()
+    del keys.callers[KEYS[0]]
+    await _refused(identify, KEYS[0])
+
+
+async def test_it_is_in_use_while_owners_are_known(
+    keys: Keys, identify: CachingAuthenticator, clock: Clock
+) -> None:
+    assert not identify.is_in_use
+    await identify(KEYS[0])
+    clock.now_s += 29
+    assert identify.is_in_use
+    clock.now_s += 1
+    assert not identify.is_in_use

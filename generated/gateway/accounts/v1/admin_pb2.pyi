@@ -1047,6 +1047,104 @@ class UpdateTeamResponse(_message.Message):
 Global___UpdateTeamResponse: _TypeAlias = UpdateTeamResponse  # noqa: Y015
 
 @_typing.final
+class DeleteUserRequest(_message.Message):
+    """Names the user to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Id of the user."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteUserRequest: _TypeAlias = DeleteUserRequest  # noqa: Y015
+
+@_typing.final
+class DeleteUserResponse(_message.Message):
+    """The user is deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    KEY_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def user(self) -> Global___User:
+        """Required. The user, as they were."""
+
+    @_builtins.property
+    def key_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the keys that were deleted, oldest first."""
+
+    def __init__(
+        self,
+        *,
+        user: Global___User | None = ...,
+        key_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["user", b"user"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_ids", b"key_ids", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteUserResponse: _TypeAlias = DeleteUserResponse  # noqa: Y015
+
+@_typing.final
+class DeleteTeamRequest(_message.Message):
+    """Names the team to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEAM_ID_FIELD_NUMBER: _builtins.int
+    team_id: _builtins.str
+    """Required. Id of the team."""
+    def __init__(
+        self,
+        *,
+        team_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["team_id", b"team_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteTeamRequest: _TypeAlias = DeleteTeamRequest  # noqa: Y015
+
+@_typing.final
+class DeleteTeamResponse(_message.Message):
+    """The team is deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEAM_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def team(self) -> Global___Team:
+        """Required. The team, as it was."""
+
+    def __init__(
+        self,
+        *,
+        team: Global___Team | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["team", b"team"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["team", b"team"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteTeamResponse: _TypeAlias = DeleteTeamResponse  # noqa: Y015
+
+@_typing.final
 class GetLimitsRequest(_message.Message):
     """Names whose limits to return."""
 

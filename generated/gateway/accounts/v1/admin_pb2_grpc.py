@@ -99,6 +99,11 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateUserRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateUserResponse.FromString,
                 _registered_method=True)
+        self.DeleteUser = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/DeleteUser',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.FromString,
+                _registered_method=True)
         self.CreateTeam = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/CreateTeam',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.CreateTeamRequest.SerializeToString,
@@ -118,6 +123,11 @@ class AdminServiceStub:
                 '/gateway.accounts.v1.AdminService/UpdateTeam',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.FromString,
+                _registered_method=True)
+        self.DeleteTeam = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/DeleteTeam',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamResponse.FromString,
                 _registered_method=True)
         self.GetLimits = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/GetLimits',
@@ -262,6 +272,16 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteUser(self, request, context):
+        """Deletes a user with the user's keys and limits. Usage records, the audit log, and what the user
+        stored stay under the user's id, which is never used again.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTeam(self, request, context):
         """Creates a team without members.
 
@@ -295,6 +315,17 @@ class AdminServiceServicer:
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): an unknown plan.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteTeam(self, request, context):
+        """Deletes a team without users, with its limits. Usage records and the audit log stay under its
+        id, which is never used again.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. ABORTED (REASON_CONFLICT):
+        the team has users.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -395,6 +426,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateUserRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateUserResponse.SerializeToString,
             ),
+            'DeleteUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUser,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.SerializeToString,
+            ),
             'CreateTeam': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTeam,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.CreateTeamRequest.FromString,
@@ -414,6 +450,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UpdateTeam,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.SerializeToString,
+            ),
+            'DeleteTeam': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteTeam,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamResponse.SerializeToString,
             ),
             'GetLimits': grpc.unary_unary_rpc_method_handler(
                     servicer.GetLimits,
@@ -754,6 +795,33 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def DeleteUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/DeleteUser',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def CreateTeam(request,
             target,
             options=(),
@@ -851,6 +919,33 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/UpdateTeam',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.UpdateTeamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteTeam(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/DeleteTeam',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteTeamResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -112,6 +112,12 @@ class AdminServiceStub:
     (REASON_INVALID_REQUEST): a field is invalid, nothing is to change, there is no such team, or
     the user is in a team, whose plan counts.
     """
+    DeleteUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteUserRequest, _admin_pb2.DeleteUserResponse]
+    """Deletes a user with the user's keys and limits. Usage records, the audit log, and what the user
+    stored stay under the user's id, which is never used again.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+    """
     CreateTeam: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateTeamRequest, _admin_pb2.CreateTeamResponse]
     """Creates a team without members.
 
@@ -133,6 +139,13 @@ class AdminServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an unknown plan.
+    """
+    DeleteTeam: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteTeamRequest, _admin_pb2.DeleteTeamResponse]
+    """Deletes a team without users, with its limits. Usage records and the audit log stay under its
+    id, which is never used again.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. ABORTED (REASON_CONFLICT):
+    the team has users.
     """
     GetLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetLimitsRequest, _admin_pb2.GetLimitsResponse]
     """Returns the limits of a key, user or team.
@@ -235,6 +248,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     (REASON_INVALID_REQUEST): a field is invalid, nothing is to change, there is no such team, or
     the user is in a team, whose plan counts.
     """
+    DeleteUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteUserRequest, _admin_pb2.DeleteUserResponse]  # type: ignore[assignment]
+    """Deletes a user with the user's keys and limits. Usage records, the audit log, and what the user
+    stored stay under the user's id, which is never used again.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+    """
     CreateTeam: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateTeamRequest, _admin_pb2.CreateTeamResponse]  # type: ignore[assignment]
     """Creates a team without members.
 
@@ -256,6 +275,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an unknown plan.
+    """
+    DeleteTeam: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteTeamRequest, _admin_pb2.DeleteTeamResponse]  # type: ignore[assignment]
+    """Deletes a team without users, with its limits. Usage records and the audit log stay under its
+    id, which is never used again.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. ABORTED (REASON_CONFLICT):
+    the team has users.
     """
     GetLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetLimitsRequest, _admin_pb2.GetLimitsResponse]  # type: ignore[assignment]
     """Returns the limits of a key, user or team.
@@ -423,6 +449,18 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def DeleteUser(
+        self,
+        request: _admin_pb2.DeleteUserRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DeleteUserResponse, _abc.Awaitable[_admin_pb2.DeleteUserResponse]]:
+        """Deletes a user with the user's keys and limits. Usage records, the audit log, and what the user
+        stored stay under the user's id, which is never used again.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+        """
+
+    @_abc_1.abstractmethod
     def CreateTeam(
         self,
         request: _admin_pb2.CreateTeamRequest,
@@ -466,6 +504,19 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): an unknown plan.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteTeam(
+        self,
+        request: _admin_pb2.DeleteTeamRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DeleteTeamResponse, _abc.Awaitable[_admin_pb2.DeleteTeamResponse]]:
+        """Deletes a team without users, with its limits. Usage records and the audit log stay under its
+        id, which is never used again.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. ABORTED (REASON_CONFLICT):
+        the team has users.
         """
 
     @_abc_1.abstractmethod

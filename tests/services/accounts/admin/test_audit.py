@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2, admin_pb2, limits_pb2
+from services.accounts import tables
 from services.accounts.admin.admin_keys import AdminKeyRepository
 from services.accounts.admin.audit import AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
@@ -32,6 +33,15 @@ from tests.services.accounts.refusals import invalid
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 READING = ("Check", "Get", "List")
+EMPTY_TEAM = "team_empty"
+
+
+@pytest.fixture(autouse=True)
+async def empty_team(engine: AsyncEngine) -> None:
+    """Add a team without users, and without an entry."""
+    async with writing(engine) as connection:
+        row = {"id": EMPTY_TEAM, "name": "empty", "plan": "enterprise", "created_at_ms": 1}
+        await connection.execute(insert(tables.teams).values(**row))
 
 
 @pytest.fixture
@@ -70,6 +80,16 @@ CHANGES: dict[str, Change] = {
         lambda on: admin_pb2.UpdateUserRequest(user_id=on.user_id, team=""),
         "user",
         "user.update",
+    ),
+    "DeleteUser": (
+        lambda on: admin_pb2.DeleteUserRequest(user_id=on.user_id),
+        "user",
+        "user.delete",
+    ),
+    "DeleteTeam": (
+        lambda _: admin_pb2.DeleteTeamRequest(team_id=EMPTY_TEAM),
+        "team",
+        "team.delete",
     ),
     "CreateTeam": (lambda _: admin_pb2.CreateTeamRequest(name="club"), "team", "team.create"),
     "UpdateTeam": (
@@ -130,7 +150,7 @@ async def test_a_change_writes_one_entry_that_names_it(
     assert (entry.actor, entry.action, entry.subject_kind) == ("admin_7", action, kind)
     assert (entry.at_ms, entry.request_id) == (made.at_ms + 1000, "req_1")
     assert bool(entry.before) == (not action.endswith((".create", ".set", ".clear")))
-    assert bool(entry.after) == (action != "limits.clear")
+    assert bool(entry.after) == (not action.endswith((".clear", ".delete")))
     assert (await entries(log, subject_id=entry.subject_id))[0] == entry
 
 

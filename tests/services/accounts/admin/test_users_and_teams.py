@@ -1,15 +1,23 @@
 """Administration of users, teams and their limits, on SQLite and on PostgreSQL."""
 
+import json
+
 import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE, PLAN_PERSONAL_PRO, PLAN_TEAM_PRO
+from services.accounts.admin.audit import AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.accounts.keys import hash_key
 from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
+from services.accounts.limits.tables import limits as limits_table
 from services.accounts.repository import AccountRepository
+from services.common.database import reading
 from tests.services.accounts.refusals import conflict, invalid, not_found
 
 UNKNOWN = ("", "user_999", "ada", "a\0b", "é")
@@ -130,3 +138,77 @@ async def test_nothing_is_limited_that_is_not_there(
             await limits.get(kind, unknown)
         with not_found("id"):
             await limits.set(kind, unknown, UsageLimits(requests_per_minute=1))
+
+
+async def test_a_deleted_user_s_keys_end_at_once(
+    people: UserAdministration, keys: KeyAdministration, repository: AccountRepository
+) -> None:
+    made = [await keys.create(NewKey("ada", "lab")) for _ in range(2)]
+    other = await keys.create(NewKey("bob", "lab"))
+    ada = await people.named("ada")
+    deleted = await people.delete(ada.id)
+    assert deleted.user == ada
+    assert deleted.key_ids == [one.info.id for one in made]
+    for one in made:
+        assert await repository.find_caller(hash_key(one.key)) is None
+    assert (await repository.identify(other.key)).user_id != ada.id
+    assert [key.id for key in await keys.page(9)] == [other.info.id]
+    for user_id in (ada.id, *UNKNOWN):
+        with not_found("user_id"):
+            await people.delete(user_id)
+
+
+async def test_who_takes_a_deleted_name_has_another_id(people: UserAdministration) -> None:
+    first = await people.create("ada")
+    await people.delete(first.id)
+    assert (await people.create("ada")).id != first.id
+
+
+async def test_limits_go_with_users_keys_and_teams(
+    people: UserAdministration,
+    teams: TeamAdministration,
+    keys: KeyAdministration,
+    limits: LimitAdministration,
+    engine: AsyncEngine,
+) -> None:
+    key = (await keys.create(NewKey("ada", "lab"))).info
+    other = (await keys.create(NewKey("bob"))).info
+    for kind, subject in (
+        (SubjectKind.KEY, key.id),
+        (SubjectKind.USER, key.user_id),
+        (SubjectKind.TEAM, key.team_id),
+        (SubjectKind.KEY, other.id),
+    ):
+        await limits.set(kind, subject, UsageLimits(requests_per_minute=1))
+    await people.delete(key.user_id)
+    await teams.delete(key.team_id)
+    async with reading(engine) as connection:
+        left = (await connection.execute(select(limits_table.c.subject_id))).scalars().all()
+    assert left == [other.id]
+
+
+async def test_a_team_with_users_is_not_deleted(
+    people: UserAdministration, teams: TeamAdministration
+) -> None:
+    ada = await people.create("ada", "lab")
+    with conflict("team_id", "(1)"):
+        await teams.delete(ada.team_id)
+    assert (await teams.named("lab")).users == 1
+    await people.update(ada.id, "")
+    assert (await teams.delete(ada.team_id)).name == "lab"
+    for team_id in (ada.team_id, *UNKNOWN):
+        with not_found("team_id"):
+            await teams.delete(team_id)
+
+
+async def test_deletions_are_in_the_audit_log(
+    people: UserAdministration, teams: TeamAdministration, keys: KeyAdministration, log: AuditLog
+) -> None:
+    key = (await keys.create(NewKey("ada", "lab"))).info
+    await people.delete(key.user_id)
+    await teams.delete(key.team_id)
+    team, user, _ = (await log.page(AuditFilter(), 9)).entries
+    assert (user.action, user.subject_id, user.after) == ("user.delete", key.user_id, "")
+    assert json.loads(user.before)["key_ids"] == [key.id]
+    assert (team.action, team.subject_id, team.after) == ("team.delete", key.team_id, "")
+    assert json.loads(team.before)["name"] == "lab"

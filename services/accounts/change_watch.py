@@ -1,0 +1,92 @@
+"""Tells the caches of one process which keys, users and teams were changed, wherever that was.
+
+Each change has an entry in the audit log, in its own transaction. The log is read every few seconds
+while a cache knows anybody; a process that nobody asks reads nothing.
+"""
+
+import asyncio
+import logging
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.admin.audit import Subject
+from services.accounts.admin.authentication import AdminAuthenticator
+from services.accounts.tables import audit_log
+from services.common.authentication import CachingAuthenticator
+from services.common.clock import Clock
+from services.common.database import reading_once
+from services.common.errors import GatewayError
+
+EVERY_S = 2.0
+# How much earlier than the latest reading entries may be dated: their transactions take a while, and
+# clocks of machines differ.
+_OVERLAP_MS = 60_000
+# With more changes at once, nobody is remembered.
+_MOST = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class ChangeWatch:
+    """Reads the audit log for the caches of one process.
+
+    Args:
+        engine: the database.
+        clock: the clock.
+        callers: the cache of owners of keys.
+        admins: the cache of admin keys.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        callers: CachingAuthenticator,
+        admins: AdminAuthenticator,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._callers = callers
+        self._admins = admins
+        self._read_at_ms = clock.now_ms()
+        self._seen: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        """Read the log every few seconds, for ever."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            try:
+                if self._callers.is_in_use or self._admins.is_in_use:
+                    await self.check()
+            except GatewayError as error:
+                # What was changed meanwhile is read when the database answers again.
+                log.warning("changes of keys not read", extra={"error": error.message})
+
+    async def check(self) -> None:
+        """Have the caches forget whoever was changed since the last time.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        now_ms = self._clock.now_ms()
+        query = (
+            select(audit_log.c.id, audit_log.c.subject_kind, audit_log.c.subject_id)
+            .where(audit_log.c.at_ms >= self._read_at_ms - _OVERLAP_MS)
+            .order_by(audit_log.c.at_ms.desc(), audit_log.c.id.desc())
+            .limit(_MOST)
+        )
+        async with reading_once(self._engine) as connection:
+            found = (await connection.execute(query)).all()
+        new = [
+            Subject(row.subject_kind, row.subject_id) for row in found if row.id not in self._seen
+        ]
+        if any(subject.kind == "admin_key" for subject in new):
+            self._admins.forget()
+        if len(found) == _MOST:
+            self._callers.forget_all()
+        else:
+            for subject in new:
+                self._callers.forget(*subject)
+        self._seen = frozenset(row.id for row in found)
+        self._read_at_ms = now_ms
