@@ -1,7 +1,6 @@
 """What holds for all tests."""
 
 import gc
-import os
 from collections.abc import Iterator
 
 import grpc.aio
