@@ -1,14 +1,16 @@
 """What holds for all tests."""
 
 import gc
+from collections.abc import Iterator
 
 import grpc.aio
 import hypothesis
 import pytest
+import trustme
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.thoroughness import SOAK
+from tests.thoroughness import SOAK, left_out
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None)
@@ -58,9 +60,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return SharedProcessScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let processes and clients trust one authority, which signs nothing.
+
+    Every client of an SDK reads those that it trusts: those of the system take it 25 ms.
+    """
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(path))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SSL_CERT_FILE", str(path))
+        yield
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by when they begin; workers take them in this order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the tests by when they begin, workers take them in this order; sample some."""
+    repetitions = left_out(items)
+    if repetitions:
+        config.hook.pytest_deselected(items=repetitions)
+        leave = set(repetitions)
+        items[:] = [item for item in items if item not in leave]
 
     def turn(item: pytest.Item) -> int:
         ranks = (turn for turn, paths in enumerate(IN_ORDER) if item.nodeid.startswith(paths))

@@ -12,9 +12,10 @@ from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from services.common.errors import from_rpc_error
 from tests.attacks.observer import Observer
 from tests.e2e.gateway import Gateway, gateway_behind_envoy
+from tests.thoroughness import is_soak
 
 LARGE = 70 << 20
-CONNECTIONS = 8
+CONNECTIONS = 8 if is_soak() else 3
 GENERATE = "/gateway.inference.v1.InferenceService/Generate"
 STREAM_GENERATE = "/gateway.inference.v1.InferenceService/StreamGenerate"
 CREATE_FILE = "/gateway.files.v1.FileStoreService/CreateFile"
@@ -43,7 +44,7 @@ async def channel_to(port: int) -> AsyncIterator[grpc.aio.Channel]:
         yield channel
 
 
-async def flood(port: int, method: str, key: str = "") -> set[str]:
+async def flood(port: int, method: str, key: str = "", connections: int = CONNECTIONS) -> set[str]:
     """Send a large message on each of several connections; return the status codes."""
     metadata = [("authorization", f"Bearer {key}")] if key else []
     message = bytes(LARGE)
@@ -56,9 +57,10 @@ async def flood(port: int, method: str, key: str = "") -> set[str]:
                 return error.code().name
         return "OK"
 
-    return set(await asyncio.gather(*(send() for _ in range(CONNECTIONS))))
+    return set(await asyncio.gather(*(send() for _ in range(connections))))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", ["", NOBODYS_KEY])
 @pytest.mark.parametrize("method", [GENERATE, STREAM_GENERATE, CREATE_FILE])
 async def test_large_messages_without_a_key_are_not_read(
@@ -69,6 +71,7 @@ async def test_large_messages_without_a_key_are_not_read(
     measured.assert_harmless()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [HEALTH, REFLECTION])
 async def test_large_messages_where_no_key_is_needed_are_cut_off(
     port: int, observer: Observer, method: str
@@ -90,7 +93,7 @@ async def test_large_messages_of_one_user_take_turns(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:
     async with observer.watch() as measured:
-        refusals = await flood(target.services_port, GENERATE, attacker_key)
+        refusals = await flood(target.services_port, GENERATE, attacker_key, 8)
     assert refusals == {"INVALID_ARGUMENT"}  # they are no messages of that method
     assert measured.rss_growth_mb < 3 * 2 * LARGE / (1 << 20)
     assert not measured.failures

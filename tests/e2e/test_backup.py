@@ -21,6 +21,7 @@ from services.common.settings import Storage
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.processes import command
 from tests.e2e.users import User
+from tests.services.test_cli import Command
 
 NOBODY = 9
 FILES = 30
@@ -39,9 +40,9 @@ def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[tuple[Gateway, User]]:
+async def served(folder: Path, workers: int = 1) -> AsyncIterator[tuple[Gateway, User]]:
     """Run a gateway on the data below a folder."""
-    starting = gateway(folder, NOBODY, workers=2)
+    starting = gateway(folder, NOBODY, workers=workers)
     at = await asyncio.to_thread(starting.__enter__)
     try:
         async with aiohttp.ClientSession() as http:
@@ -76,7 +77,7 @@ async def test_all_acknowledged_before_the_start_is_restored(tmp_path: Path) -> 
     for folder in (first, second):
         folder.mkdir()
     contents: dict[str, bytes] = {}
-    async with served(first) as (at, user):
+    async with served(first, workers=2) as (at, user):
         for _ in range(FILES):
             content = chance.randbytes(chance.choice([0, 10, 300_000]))
             contents[await upload(user, content)] = content
@@ -127,7 +128,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backup of a small gateway."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "gateway.toml").touch()
-    assert run(folder, "keys", "create", "--user", "ada").returncode == 0
+    Command(folder)("keys create --user ada")
     back_up(Storage(data_dir=folder / "var"), folder / "copy", datetime.now(UTC))
     return folder / "copy"
 
@@ -141,10 +142,7 @@ def copied(tmp_path: Path, made: Path) -> Path:
 
 
 def refusal(folder: Path, *arguments: str) -> str:
-    done = run(folder, *arguments)
-    assert (done.returncode, done.stdout) == (1, ""), done
-    (line,) = done.stderr.splitlines()
-    return line
+    return Command(folder).refused(" ".join(arguments))
 
 
 def new_folder(tmp_path: Path, held: Sequence[str] = ()) -> Path:

@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
 from PIL import Image
 
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.readme import block, is_part_of
+from tests.e2e.readme import block, is_part_of, run
 from tests.services.inference.conversion import office, papers
 from tests.services.inference.conversion.test_films import film
 from tests.services.inference.conversion.test_speech import SAID, recording
@@ -36,10 +34,7 @@ inputs = ["text"]
 
 
 def show(front: Gateway, what: str) -> str:
-    arguments = [sys.executable, str(SCRIPT), front.address, front.key, what]
-    done = subprocess.run(arguments, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+    return run(SCRIPT, front.address, front.key, what)
 
 
 def test_what_the_readme_shows_is_what_is_run() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User
@@ -117,9 +119,8 @@ def damage(folder: Path, table: str) -> None:
 
 
 async def test_a_damaged_table_fails_only_what_needs_it(tmp_path: Path) -> None:
-    with gateway(tmp_path, NOBODY) as at:
-        async with using(at) as user:
-            await user.create_document()
+    await asyncio.to_thread((tmp_path / "var").mkdir)
+    await migrated(tmp_path / "var")
     damage(tmp_path, "articles")
     with gateway(tmp_path, NOBODY) as at:
         async with using(at) as user:
@@ -131,10 +132,17 @@ async def test_a_damaged_table_fails_only_what_needs_it(tmp_path: Path) -> None:
         assert "unforeseen" not in at.process.output
 
 
+async def migrated(folder: Path) -> None:
+    """Make a database as a gateway does."""
+    engine = open_engine(Storage(data_dir=folder))
+    await migrate(engine)
+    await engine.dispose()
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_startup_reports_a_corrupt_database_and_the_remedy(tmp_path: Path, whole: bool) -> None:
-    with gateway(tmp_path, NOBODY):
-        pass
+    (tmp_path / "var").mkdir()
+    asyncio.run(migrated(tmp_path / "var"))
     if whole:
         (tmp_path / "var" / "gateway.db").write_bytes(os.urandom(20 * PAGE))
     else:

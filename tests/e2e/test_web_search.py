@@ -2,15 +2,13 @@
 
 import random
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.readme import block, is_part_of
+from tests.e2e.readme import block, is_part_of, run
 from tests.e2e.searxng import SearXNG, searxng
 
 SCRIPT = Path(__file__).parent / "web_search.py"
@@ -41,10 +39,7 @@ def searching(
 
 
 def show(front: Gateway, *what: str) -> str:
-    arguments = [sys.executable, str(SCRIPT), front.address, front.key, *what]
-    done = subprocess.run(arguments, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+    return run(SCRIPT, front.address, front.key, *what)
 
 
 def test_what_the_readme_shows_is_what_is_run() -> None:

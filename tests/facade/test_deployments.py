@@ -68,6 +68,7 @@ async def test_the_deployment_that_served_is_named(tmp_path, path, stream):
     assert headers["x-gateway-attempts"] == "1"
 
 
+@pytest.mark.thorough(one_in=3)
 @every_way
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 async def test_a_failing_deployment_is_stood_in_for(tmp_path, path, stream, status):

@@ -18,6 +18,7 @@ from services.common.clock import Clock
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.faults.wire import Dialect
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.thoroughness import is_soak
 
 CHAT = "/beta/v1/chat/completions"
 MESSAGES = "/beta/v1/messages"
@@ -28,7 +29,7 @@ Json = dict[str, Any]
 
 OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": "openai"}
 # A breaker remembers what its model did, so each case has models of its own.
-_CASES = 1500
+_CASES = 800 if is_soak() else 250
 # Silence is skipped, but the gateway's own timers in it are not.
 STREAM_IDLE_S = 30
 _DISK_INTERVAL_S = 600

@@ -61,6 +61,7 @@ CHAIN = {
 }
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 @FORMS
@@ -98,6 +99,7 @@ SILENCES = {
 }
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 @FORMS
@@ -131,6 +133,7 @@ async def test_a_model_slow_to_begin_wins_over_a_hedge_that_is_slower(at, path, 
     assert 12 <= answer.took < 14
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @FORMS
 @PROVIDERS

@@ -24,6 +24,7 @@ LAST = {
 }
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @FORMS
 @MODES
@@ -79,6 +80,7 @@ FAIL_ON = [
 ]
 
 
+@pytest.mark.thorough(one_in=3)
 @ENDPOINTS
 @FORMS
 @pytest.mark.parametrize(("fail_on", "action", "moves"), FAIL_ON)

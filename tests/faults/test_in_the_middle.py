@@ -19,6 +19,7 @@ BREAKS = {
 FIRST_WORDS = "One two three"
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 @FORMS
@@ -35,6 +36,7 @@ async def test_an_answer_that_breaks_off_is_made_whole(at, path, provider, strea
     assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(missing))
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @MODES
 @pytest.mark.parametrize("fault", BREAKS)
@@ -48,6 +50,7 @@ async def test_the_prefill_is_exactly_the_delivered_text(at, path, mode, fault):
     assert second.prefill == FIRST_WORDS
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @MODES
 @pytest.mark.parametrize("fault", BREAKS)

@@ -23,6 +23,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 @FORMS

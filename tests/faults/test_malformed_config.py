@@ -134,6 +134,7 @@ def named(case):
     return f"{path or 'all'}={'gone' if value is GONE else str(value)[:20]}"
 
 
+@pytest.mark.thorough(one_in=3)
 @ENDPOINTS
 @CHAINS
 @pytest.mark.parametrize("case", FAULTS, ids=named)

@@ -39,6 +39,7 @@ async def watch(at, path, stream, mode, down) -> None:
     assert OPENS_AFTER <= len(while_down) <= OPENS_AFTER + 6
 
 
+@pytest.mark.thorough(one_in=3)
 @ENDPOINTS
 @FORMS
 async def test_a_provider_that_resets_for_a_minute(at, path, stream):

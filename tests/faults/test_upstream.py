@@ -56,6 +56,7 @@ ALONE = {
 IN_THE_MIDDLE = {"cut", "closed", "stalled", "malformed", "error in band", "no marker"}
 
 
+@pytest.mark.thorough(one_in=5)
 @FORMS
 @STREAMS
 @PROVIDERS

@@ -78,16 +78,16 @@ def test_what_api_clients_send_is_read_without_the_parser(pair, taken, path, str
 
 def test_one_request(pair, taken):
     every = [*corpus.callers(*corpus.PATHS), *corpus.broken(*corpus.PATHS)]
-    for request in [*corpus.heads(), *every]:
+    for request in sampled([*corpus.heads(), *every], 2):
         pair.compare(request)
-    assert taken.count > 150
+    assert taken.count > (150 if is_soak() else 75)
 
 
 def test_one_request_behind_a_plain_one_and_before_one(pair, taken):
     every = [*corpus.heads(), *corpus.callers(CODING), *corpus.broken(CHAT)]
-    for request in sampled(every, 3):
+    for request in sampled(every, 6, first=1):
         pair.compare(PLAIN, ClientAction.SETTLE, request, ClientAction.SETTLE, NEXT)
-    assert taken.count > (700 if is_soak() else 230)
+    assert taken.count > (700 if is_soak() else 115)
 
 
 def test_requests_in_one_packet(pair, taken):
@@ -107,15 +107,16 @@ def test_heads_that_differ_by_their_length_alone(pair, taken):
                 for each, sends in ((len(corpus.BODY), corpus.BODY), (length, body("mm")))
             )
             longer = ask(f"Content-Length: {len(body('m' * 99))}", last, length=None)
-            for then in (other, longer, longer.replace(b"X: a", b"X: b"), one[:-3]):
+            others = [other, longer, longer.replace(b"X: a", b"X: b"), one[:-3]]
+            for then in sampled(others, 3, first=len(length)):
                 pair.compare(one, ClientAction.SETTLE, then, ClientAction.SETTLE, one)
-    assert taken.count > 150
+    assert taken.count > (150 if is_soak() else 60)
 
 
 @pytest.mark.parametrize("gap", [(), (ClientAction.WAIT,)])
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_every_split_of_a_request(pair, request_, gap):
-    for at in sampled(range(1, len(request_)), 3):
+    for at in sampled(range(1, len(request_)), 11, first=len(gap)):
         pair.compare(request_[:at], *gap, request_[at:], *gap, NEXT)
 
 

@@ -6,6 +6,7 @@ from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
 from services.common.authentication import CachingAuthenticator, Caller, bearer_key, is_key
 from services.common.errors import GatewayError, invalid_api_key, unavailable
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 KEYS = ["gw-" + letter * 43 for letter in "abcde"]
@@ -34,26 +35,18 @@ class Keys:
         return self.callers[key]
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def keys() -> Keys:
     return Keys()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def identify(keys: Keys, clock: Clock) -> CachingAuthenticator:
+def identify(keys: Keys, clock: ManualClock) -> CachingAuthenticator:
     return CachingAuthenticator(keys.identify, ttl_s=30, monotonic=clock.monotonic, max_entries=3)
 
 
@@ -100,7 +93,7 @@ def test_only_the_exact_form_is_a_key() -> None:
 
 
 async def test_a_known_key_is_looked_up_once_in_its_time(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     for step_s in (0, 10, 19.9):
         clock.now_s += step_s
@@ -109,7 +102,7 @@ async def test_a_known_key_is_looked_up_once_in_its_time(
 
 
 async def test_a_revocation_takes_effect_when_the_time_is_over(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     await identify(KEYS[0])
     keys.callers.clear()
@@ -118,7 +111,7 @@ async def test_a_revocation_takes_effect_when_the_time_is_over(
 
 
 async def test_a_key_in_use_is_looked_up_again_in_its_time(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     await identify(KEYS[0])
     for _ in range(4):
@@ -131,7 +124,7 @@ async def test_a_key_in_use_is_looked_up_again_in_its_time(
 
 
 async def test_a_key_in_use_is_known_while_look_ups_fail(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     await identify(KEYS[0])
     keys.failure = unavailable("the database does not answer")
@@ -148,7 +141,7 @@ async def test_a_key_in_use_is_known_while_look_ups_fail(
 
 
 async def test_a_revocation_counts_from_the_next_look_up(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     await identify(KEYS[0])
     keys.callers.clear()
@@ -159,7 +152,7 @@ async def test_a_revocation_counts_from_the_next_look_up(
 
 
 async def test_the_time_runs_from_the_question_not_from_the_answer(
-    identify: CachingAuthenticator, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: ManualClock
 ) -> None:
     keys.open.clear()
     asking = asyncio.create_task(identify(KEYS[0]))
@@ -251,7 +244,7 @@ async def test_a_failure_that_nobody_waits_for_makes_no_noise(
     assert noise == []
 
 
-async def test_nothing_is_remembered_when_the_time_is_zero(keys: Keys, clock: Clock) -> None:
+async def test_nothing_is_remembered_when_the_time_is_zero(keys: Keys, clock: ManualClock) -> None:
     identify = CachingAuthenticator(keys.identify, ttl_s=0, monotonic=clock.monotonic)
     for _ in range(2):
         await identify(KEYS[0])

@@ -128,7 +128,7 @@ async def abandon(inprocess, count):
 
 
 async def test_calls_abandoned_in_every_state_leave_nothing_behind(inprocess):
-    await abandon(inprocess, 1_000)
+    await abandon(inprocess, 300)
 
 
 @pytest.mark.soak

@@ -7,21 +7,14 @@ from services.inference.balancing.loads import Loads, load_class
 from services.inference.balancing.rate_limits import Cooldown
 from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.metrics import Metrics
+from tests.manual_clock import ManualClock
 
 A, B = ModelKey("p", "a"), ModelKey("p", "b")
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock()
 
 
 @pytest.fixture
@@ -31,15 +24,15 @@ def registry():
 
 @pytest.fixture
 def loads(clock, registry):
-    return Loads(clock, Metrics(registry))
+    return Loads(clock.monotonic, Metrics(registry))
 
 
 def test_a_cooldown_ends_by_itself(loads, clock):
     loads.cool(A, Cooldown(7, "rate_limited"))
     assert (loads.wait_s(A), loads.wait_s(B)) == (7, 0)
-    clock.now += 5
+    clock.now_s += 5
     assert loads.wait_s(A) == 2
-    clock.now += 5
+    clock.now_s += 5
     assert loads.wait_s(A) == 0
 
 
@@ -58,29 +51,29 @@ def test_calls_count_by_weight(loads):
 
 def test_times_are_averaged_by_class(loads, clock):
     short, long = load_class(100, whole=False), load_class(100_000, whole=False)
-    loads.of(A).note(short, 1.0, clock.now)
-    loads.of(A).note(short, 2.0, clock.now)
-    loads.of(B).note(short, 0.5, clock.now)
+    loads.of(A).note(short, 1.0, clock.now_s)
+    loads.of(A).note(short, 2.0, clock.now_s)
+    loads.of(B).note(short, 0.5, clock.now_s)
     assert loads.slow([A, B], short) == [pytest.approx(1.3), 0.5]
     assert loads.slow([A, B], long) == [1, 1]
 
 
 def test_more_calls_mean_a_longer_wait(loads, clock):
-    loads.of(A).note(0, 1.0, clock.now)
-    loads.of(B).note(0, 2.5, clock.now)
+    loads.of(A).note(0, 1.0, clock.now_s)
+    loads.of(B).note(0, 2.5, clock.now_s)
     loads.of(A).calls = 2
     assert loads.slow([A, B], 0) == [3, 2.5]
 
 
 def test_one_of_unknown_time_is_as_quick_as_the_quickest(loads, clock):
-    loads.of(A).note(0, 0.25, clock.now)
+    loads.of(A).note(0, 0.25, clock.now_s)
     assert loads.slow([A, B], 0) == [0.25, 0.25]
 
 
 def test_old_times_are_forgotten(loads, clock):
-    loads.of(A).note(0, 9.0, clock.now)
-    clock.now += 61
-    loads.of(B).note(0, 1.0, clock.now)
+    loads.of(A).note(0, 9.0, clock.now_s)
+    clock.now_s += 61
+    loads.of(B).note(0, 1.0, clock.now_s)
     assert loads.slow([A, B], 0) == [1, 1]
 
 

@@ -45,13 +45,13 @@ def pdf(source: str) -> bytes:
 
 
 @functools.cache
-def two_columns() -> bytes:
+def two_columns(left: str = LEFT, right: str = RIGHT, *, size: str = 'paper: "a4"') -> bytes:
     """Return a page with a title, two columns and a table under the first."""
     cells = ", ".join(f"[{cell}]" for row in TABLE for cell in row)
     return pdf(
-        f"#set page(margin: 2cm)\n#set par(justify: true)\n#set text(size: 11pt)\n"
+        f"#set page({size}, margin: 2cm)\n#set par(justify: true)\n#set text(size: 11pt)\n"
         f"#align(center)[#text(17pt)[{TITLE}]]\n"
-        f"#columns(2)[{LEFT}\n\n#table(columns: 3, {cells})\n#colbreak()\n{RIGHT}]"
+        f"#columns(2)[{left}\n\n#table(columns: 3, {cells})\n#colbreak()\n{right}]"
     )
 
 

@@ -9,6 +9,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
 from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey
 from services.inference.metrics import Metrics
+from tests.manual_clock import ManualClock
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     FOREVER,
@@ -23,21 +24,14 @@ from tests.services.inference.fallback.virtual_time import in_no_time
 KEY = ModelKey("p", "a")
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Case:
     def __init__(self, failures: int = 3) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock(0)
         self.changes: list[str] = []
         self.jitter = 0.0
         self.breakers = CircuitBreakers(
             failures,
-            self.clock,
+            self.clock.monotonic,
             lambda _, state: self.changes.append(state),
             lambda low, high: low + self.jitter * (high - low),
         )
@@ -70,10 +64,10 @@ def test_the_pause_grows_up_to_a_quarter_of_a_minute():
     case.open()
     pauses = []
     for _ in range(6):
-        began = case.clock.now
+        began = case.clock.now_s
         while not case.breakers.admits(KEY):
-            case.clock.now += 1
-        pauses.append(case.clock.now - began)
+            case.clock.now_s += 1
+        pauses.append(case.clock.now_s - began)
         case.fail()
     assert pauses == [10, 15, 15, 15, 15, 15]
 
@@ -81,12 +75,12 @@ def test_the_pause_grows_up_to_a_quarter_of_a_minute():
 def test_a_pause_counts_from_the_start_of_the_probe():
     case = Case()
     case.open()
-    case.clock.now = 10
+    case.clock.now_s = 10
     probe = case.breakers.begin(KEY)
-    case.clock.now = 20  # the probe's failure took so long
+    case.clock.now_s = 20  # the probe's failure took so long
     case.breakers.failed(KEY, probe)
     assert not case.breakers.admits(KEY)
-    case.clock.now = 25
+    case.clock.now_s = 25
     assert case.breakers.admits(KEY)
 
 
@@ -94,16 +88,16 @@ def test_a_pause_is_shorter_by_chance():
     case = Case()
     case.jitter = 1.0
     case.open()
-    case.clock.now = 7.9
+    case.clock.now_s = 7.9
     assert not case.breakers.admits(KEY)
-    case.clock.now = 8
+    case.clock.now_s = 8
     assert case.breakers.admits(KEY)
 
 
 def test_one_attempt_at_a_time_probes():
     case = Case()
     case.open()
-    case.clock.now = 10
+    case.clock.now_s = 10
     assert case.breakers.states() == {KEY: "half_open"}
     assert case.breakers.begin(KEY)
     assert not case.breakers.admits(KEY)
@@ -119,30 +113,30 @@ def test_one_attempt_at_a_time_probes():
 def test_one_success_closes_it_and_the_pause_is_short_again():
     case = Case()
     case.open()
-    case.clock.now = 10
+    case.clock.now_s = 10
     case.fail()
-    case.clock.now = 30
+    case.clock.now_s = 30
     case.breakers.begin(KEY)
     case.breakers.succeeded(KEY)
     case.open(2)
     assert case.breakers.admits(KEY)
     case.fail()
-    case.clock.now += 10
+    case.clock.now_s += 10
     assert case.breakers.admits(KEY)
 
 
 def test_an_answering_probe_admits_others_until_it_fails():
     case = Case()
     case.open()
-    case.clock.now = 10
+    case.clock.now_s = 10
     probe = case.breakers.begin(KEY)
     case.breakers.answers(KEY)
     assert case.breakers.admits(KEY)
     case.breakers.failed(KEY, probe)
     assert not case.breakers.admits(KEY)
-    case.clock.now += 14
+    case.clock.now_s += 14
     assert not case.breakers.admits(KEY)
-    case.clock.now += 1
+    case.clock.now_s += 1
     assert case.breakers.admits(KEY)
 
 
@@ -152,7 +146,7 @@ def test_attempts_begun_before_it_opened_change_nothing():
     case.open()
     for probe in late:
         case.breakers.failed(KEY, probe)
-    case.clock.now = 10
+    case.clock.now_s = 10
     assert case.breakers.admits(KEY)
 
 

@@ -5,25 +5,18 @@ import pytest
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.fallback.failure_log import FailureLog
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.manual_clock import ManualClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def failures(clock: Clock, caplog: pytest.LogCaptureFixture) -> FailureLog:
+def failures(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> FailureLog:
     caplog.set_level(logging.WARNING)
-    return FailureLog(clock)
+    return FailureLog(clock.monotonic)
 
 
 def failed(cause: str = "") -> UpstreamError:
@@ -61,7 +54,7 @@ def test_a_provider_that_is_down_has_few_lines(failures, clock, caplog):
     assert len(caplog.records) == len(asked) == 5
     failures.write("another", failed(), {})
     assert len(caplog.records) == 6
-    clock.now += 1
+    clock.now_s += 1
     for _ in range(2):
         failures.write("p", error, {})
     assert [getattr(line, "left_out", 0) for line in caplog.records] == [*[0] * 6, 195, 0]

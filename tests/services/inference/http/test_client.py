@@ -13,21 +13,13 @@ from yarl import URL
 from services.common.errors import GatewayError
 from services.inference import http
 from services.inference.http.connection import Connection as ClientConnection
+from tests.manual_clock import ManualClock
 from tests.services.inference.http.servers import ask, say_nothing, serving
 from tests.services.inference.providers.scripted_server import (
     Connection,
     ScriptedServer,
     scripted_server,
 )
-
-
-class Clock:
-    """A clock that tests set."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture
@@ -37,13 +29,13 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def client(clock: Clock) -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), monotonic=clock, settle_s=0) as one:
+async def client(clock: ManualClock) -> AsyncIterator[http.Client]:
+    async with http.Client(5, http.Proxies({}), monotonic=clock.monotonic, settle_s=0) as one:
         yield one
 
 
@@ -146,7 +138,7 @@ async def test_a_head_without_an_end_is_not_waited_for(
 
 
 async def test_a_connection_long_idle_is_not_used_again(
-    client: http.Client, server: ScriptedServer, clock: Clock
+    client: http.Client, server: ScriptedServer, clock: ManualClock
 ) -> None:
     server.plays(lambda c: c.answer(b"{}"))
     await ask(client, server.url)

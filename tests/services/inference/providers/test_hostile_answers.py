@@ -296,7 +296,7 @@ def mutants(value: Any, first: int) -> Iterator[tuple[int, Kind, bytes]]:
     usual = {
         name: [event_of(kind, one) for one in events] for name, (kind, events) in STREAMS.items()
     }
-    for at, (stream, number, path) in sampled(enumerate(places), 4, first):
+    for at, (stream, number, path) in sampled(enumerate(places), 10, first):
         kind, events = STREAMS[stream]
         other = event_of(kind, value if path is None else put(events[number], path, value))
         sent = usual[stream]
@@ -316,7 +316,7 @@ async def test_the_samples_are_answers() -> None:
 async def test_any_value_at_any_place_of_a_whole_answer(first: int, value: Any) -> None:
     for kind, sample in WHOLES.values():
         hostile = HostileEngine(kind)
-        for number, path in sampled(enumerate(spread(sample)), 3, first):
+        for number, path in sampled(enumerate(spread(sample)), 7, first):
             ways = (EVERY_WAY[0], EVERY_WAY[1 + number % (len(EVERY_WAY) - 1)])
             await ask_whole(hostile, dumped(put(sample, path, value)), ways)
         if value is not GONE:

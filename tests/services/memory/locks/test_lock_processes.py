@@ -24,7 +24,7 @@ from tests.services.memory.lock_holder import (
     lock_holder_process,
 )
 
-_WRITERS = (17, 17, 16)
+_WRITERS = (25, 25)
 
 
 class Parent:

@@ -224,7 +224,7 @@ async def test_a_summariser_that_never_works_blocks_no_conversation(
     async with memory_server(engine, summarise="fake/model", sync_wait_s=0.05) as service:
         service.inference.act = act
         await service.say("My boat is called Melusine.")
-        for number in range(39):
+        for number in range(25):
             context = await service.say(f"turn {number}")
         assert len(context.turns) < 20
         memory = await memory_of(service)
