@@ -14,7 +14,7 @@ from facade.cors import Cors
 from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
-from gateway.accounts.v1 import admin_pb2_grpc, usage_pb2_grpc
+from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
@@ -39,6 +39,7 @@ class Context:
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
+        accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
         providers: the stub of the ProviderAdminService on it.
@@ -64,6 +65,7 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
+    accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"
     providers: "providers_pb2_grpc.ProviderAdminServiceAsyncStub"

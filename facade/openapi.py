@@ -133,6 +133,29 @@ _FILE_FORM = {
         },
     },
 }
+_SIGN_IN = {
+    "summary": "The development key, for the one-time code of a link to the console",
+    "operationId": "signInToConsole",
+    "security": [],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["code"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "code": {
+                            "type": "string",
+                            "description": "Can be used once, within 10 minutes.",
+                        }
+                    },
+                }
+            }
+        },
+    },
+}
 
 
 @cache
@@ -178,6 +201,7 @@ def _document() -> dict[str, Any]:
             **memory.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
             **articles.paths(),
             **admin.paths(_errors("FormatAError")),
+            "/console/sign-in": {"post": _SIGN_IN | {"responses": _sign_in_responses()}},
             "/healthz": {"get": _public("Whether the process runs", "healthz")},
             "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
             "/openapi.json": {"get": _public("This document", "openapi")},
@@ -360,6 +384,11 @@ def _post(
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": answer, **_errors(error)},
     }
+
+
+def _sign_in_responses() -> dict[str, Any]:
+    key = {"type": "object", "required": ["key"], "properties": {"key": _STRING}}
+    return {"200": _json("The key", key), **_errors("FormatAError")}
 
 
 def _public(summary: str, operation: str, *others: int) -> dict[str, Any]:

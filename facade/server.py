@@ -117,6 +117,7 @@ class Facade:
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
+            accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),
             providers=providers_pb2_grpc.ProviderAdminServiceStub(channel),

@@ -6,6 +6,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Self
 
 import grpc
@@ -26,6 +27,7 @@ from services.accounts import servicer as accounts
 from services.accounts.admin import servicer as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.change_watch import ChangeWatch
+from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
@@ -162,7 +164,11 @@ class Services:
         if "accounts" in names:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
-                accounts.AccountsServicer(),
+                accounts.AccountsServicer(
+                    partial(
+                        redeem_sign_in_code, AccountRepository(database, clock), settings, clock
+                    )
+                ),
                 accounts.SERVICE_NAME,
             )
             services._usage = UsageRecords.start(settings, database, clock)

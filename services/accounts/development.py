@@ -1,7 +1,8 @@
 """The development key, made at the first start of a gateway on this machine alone.
 
 It is made only where nobody else can reach it: no user exists yet, the data are in a
-SQLite file, and the gateway listens on loopback alone.
+SQLite file, and the gateway listens on loopback alone. Links with one-time codes sign in
+to the console with it.
 """
 
 import asyncio
@@ -11,7 +12,9 @@ from pathlib import Path
 
 from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
+from services.common import sign_in_codes
 from services.common.authentication import is_key
+from services.common.clock import Clock
 from services.common.database import is_sqlite
 from services.common.settings import Settings
 
@@ -30,6 +33,43 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def may_have_one(settings: Settings) -> bool:
+    """Return whether nobody but this machine reaches the gateway and its data."""
+    return is_sqlite(settings.storage) and is_loopback(settings.server.host)
+
+
+async def find_development_key(repository: AccountRepository, settings: Settings) -> str | None:
+    """Return the development key, or None where there is none or it is not valid any more.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+        OSError: the file cannot be read.
+    """
+    if not may_have_one(settings):
+        return None
+    kept = await asyncio.to_thread(_read, settings.storage.data_dir / FILE)
+    if is_key(kept) and await repository.find_caller(hash_key(kept)) is not None:
+        return kept
+    return None
+
+
+async def redeem_sign_in_code(
+    repository: AccountRepository, settings: Settings, clock: Clock, code: str
+) -> str | None:
+    """Return the development key for a one-time code, or None where either is not good.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+        OSError: the data folder cannot be read or written.
+    """
+    if not may_have_one(settings):
+        return None
+    data_dir = str(settings.storage.data_dir)
+    if not await asyncio.to_thread(sign_in_codes.redeem, data_dir, code, clock.now()):
+        return None
+    return await find_development_key(repository, settings)
+
+
 async def ensure_development_key(repository: AccountRepository, settings: Settings) -> str | None:
     """Return the development key, made when this is a first start; None where there is none.
 
@@ -40,12 +80,11 @@ async def ensure_development_key(repository: AccountRepository, settings: Settin
         GatewayError: unavailable, when the database does not answer.
         OSError: the file cannot be read or written.
     """
-    if not is_sqlite(settings.storage) or not is_loopback(settings.server.host):
+    if not may_have_one(settings):
         return None
-    path = settings.storage.data_dir / FILE
-    kept = await asyncio.to_thread(_read, path)
-    if is_key(kept) and await repository.find_caller(hash_key(kept)) is not None:
+    if (kept := await find_development_key(repository, settings)) is not None:
         return kept
+    path = settings.storage.data_dir / FILE
 
     async def keep(key: str) -> None:
         await asyncio.to_thread(_write, path, key)

@@ -1,18 +1,38 @@
 """Accounts over gRPC."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
 
-from gateway.accounts.v1.accounts_pb2 import IdentifyRequest, IdentifyResponse
+from gateway.accounts.v1.accounts_pb2 import (
+    IdentifyRequest,
+    IdentifyResponse,
+    RedeemSignInCodeRequest,
+    RedeemSignInCodeResponse,
+)
 from gateway.accounts.v1.accounts_pb2_grpc import AccountsServiceServicer
+from gateway.errors.v1 import errors_pb2
 from services.common.authentication import caller
+from services.common.errors import GatewayError
 
 SERVICE_NAME = "gateway.accounts.v1.AccountsService"
 
 
+# Returns the development key for a one-time code, or None.
+Redeem = Callable[[str], Awaitable[str | None]]
+
+
+async def redeem_nothing(code: str) -> str | None:
+    """Return None: the `Redeem` of a gateway without a development key."""
+    return None
+
+
 class AccountsServicer(AccountsServiceServicer):
-    """Answers who the caller is; the interceptor has found that out already."""
+    """Answers who the caller is, which the interceptor has found out, and redeems sign-in codes."""
+
+    def __init__(self, redeem: Redeem = redeem_nothing) -> None:
+        self._redeem = redeem
 
     async def Identify(
         self, request: IdentifyRequest, context: "grpc.aio.ServicerContext[Any, Any]"
@@ -26,3 +46,18 @@ class AccountsServicer(AccountsServiceServicer):
             key_id=owner.key_id,
             limits=owner.limits,
         )
+
+    async def RedeemSignInCode(
+        self,
+        request: RedeemSignInCodeRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> RedeemSignInCodeResponse:
+        """Return the development key for a one-time code."""
+        key = await self._redeem(request.code)
+        if key is None:
+            raise GatewayError(
+                errors_pb2.REASON_NOT_FOUND,
+                "code: has been used or has expired; `gateway console` prints a new link",
+                param="code",
+            )
+        return RedeemSignInCodeResponse(key=key)

@@ -20,7 +20,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.authentication import caller
 from services.common.errors import GatewayError
-from services.common.interceptors import OPEN_METHODS
+from services.common.interceptors import OPEN_METHODS, REDEEM_SIGN_IN_CODE
 from services.common.settings import Grpc
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         self._users = _UserIntake(bounds)
         self._health = _OpenIntake()
         self._reflection = _OpenIntake()
+        self._sign_in = _OpenIntake()
         # A method has one handler, which is wrapped once.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
@@ -70,6 +71,8 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
                 wrapped = self._users.wrap(handler)
             elif method.startswith(_REFLECTION):
                 wrapped = self._reflection.wrap_stream(handler)
+            elif method == REDEEM_SIGN_IN_CODE:
+                wrapped = self._sign_in.wrap(handler)
             else:
                 wrapped = self._health.wrap(handler)
             known = self._wrapped[method] = handler, wrapped

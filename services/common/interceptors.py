@@ -2,9 +2,9 @@
 
 In order: the request id is taken over, the caller is identified by the call's metadata,
 the message is read, the call runs, and a failure becomes a status. A call that is refused
-by its metadata never has its message read. Health and reflection need no key;
-background work comes with the gateway's own credential in place of a key, and administrators
-with an admin key.
+by its metadata never has its message read. Health, reflection and the sign-in by a one-time code
+need no key; background work comes with the gateway's own credential in place of a key, and
+administrators with an admin key.
 """
 
 from __future__ import annotations
@@ -39,8 +39,12 @@ from services.common.telemetry.trace_context import (
     parse_trace_context,
 )
 
+# Services of gRPC's own, which need no key.
+_GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+# Its one-time code is in its message.
+REDEEM_SIGN_IN_CODE = "/gateway.accounts.v1.AccountsService/RedeemSignInCode"
 # Methods that need no key.
-OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+OPEN_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE)
 
 
 class _Credential(Enum):
@@ -49,6 +53,7 @@ class _Credential(Enum):
     GATEWAY = "the gateway's own, for a user"
     GATEWAY_ALONE = "the gateway's own, for nobody"
     ADMIN = "an admin key"
+    NONE = "none"
 
 
 # A credential opens the methods that are here under it, and no others.
@@ -59,6 +64,7 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
     "/gateway.accounts.v1.UsageService/ReportActivity": _Credential.ADMIN,
     "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
+    REDEEM_SIGN_IN_CODE: _Credential.NONE,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
         for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
@@ -106,7 +112,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(OPEN_METHODS):
+        if handler is None or method.startswith(_GRPC_SERVICES):
             return handler
         try:
             authorization, user_id = _take_over(handler_call_details.invocation_metadata)
@@ -119,7 +125,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 caller.set(self._door.admit(authorization, user_id))
             elif credential is _Credential.GATEWAY_ALONE:
                 caller.set(self._door.admit(authorization, "", is_for_user=False))
-            else:
+            elif credential is _Credential.ADMIN:
                 caller.set(await self._identify_admin(authorization))
         except Exception as error:
             return self._refusal(handler, error)

@@ -73,15 +73,17 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
         stack.callback(supervisor.close)
         is_ready = is_interrupted = False
 
-        def announce(key: str) -> None:
+        def announce(message: str) -> None:
             nonlocal is_ready
             is_ready = True
+            key, _, code = message.partition(" ")
             text = greeting(
                 base_url(config.host, port, config.scheme),
                 base_url(config.metrics_host, metrics_port),
                 key,
                 os.path.join(config.data_dir, KEY_FILE),
                 grpc,
+                code,
             )
             print(text, flush=True)
 

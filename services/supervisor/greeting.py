@@ -11,7 +11,17 @@ def base_url(host: str, port: int, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def greeting(url: str, metrics_url: str, key: str, key_file: str, grpc: str = "") -> str:
+def sign_in_link(url: str, code: str) -> str:
+    """Return a link to the console of a gateway that signs in with a one-time code.
+
+    The code is in the fragment, which browsers send to no server.
+    """
+    return f"{url}/console#code={code}"
+
+
+def greeting(
+    url: str, metrics_url: str, key: str, key_file: str, grpc: str = "", code: str = ""
+) -> str:
     """Return the addresses of a gateway and a request to try.
 
     Args:
@@ -20,6 +30,7 @@ def greeting(url: str, metrics_url: str, key: str, key_file: str, grpc: str = ""
         key: the development key, or "" where there is none.
         key_file: the file that holds it.
         grpc: address for gRPC callers, or "".
+        code: a one-time code that signs in to the console with that key, or "".
     """
     curl = (
         f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
@@ -29,7 +40,14 @@ def greeting(url: str, metrics_url: str, key: str, key_file: str, grpc: str = ""
     if grpc:
         lines.append(f"gRPC callers go to {grpc}")
     if key:
-        lines += [f"API key: {key} (kept in {key_file})", "Try it:"]
+        lines.append(f"API key: {key} (kept in {key_file})")
+        if code:
+            lines.append(f"Console: {sign_in_link(url, code)} (once, within 10 minutes)")
+        lines.append("Try it:")
     else:
-        lines += ["Try it:", "  GATEWAY_KEY=$(gateway keys create --user NAME)"]
+        lines += [
+            f"Console: {url}/console",
+            "Try it:",
+            "  GATEWAY_KEY=$(gateway keys create --user NAME)",
+        ]
     return "\n".join([*lines, f"  {curl}"])

@@ -1,9 +1,12 @@
 """Preparation of a gateway: tables, secrets and the development key."""
 
+import time
+
 from services.accounts import development
 from services.accounts.admin.admin_keys import configured_hashes
 from services.accounts.development import ensure_development_key
 from services.accounts.repository import AccountRepository
+from services.common import sign_in_codes
 from services.common.database import migrate, open_engine
 from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
@@ -17,10 +20,11 @@ class NotPreparedError(Exception):
     """Error raised when a gateway cannot be prepared; the text is for operators."""
 
 
-async def prepare(settings: Settings) -> str | None:
-    """Create what is missing; return the development key if there is one.
+async def prepare(settings: Settings) -> str:
+    """Create what is missing; return the development key and a code that signs in with it.
 
-    Any number of processes may do so at once.
+    There is a space between them; "" stands for no such key. Any number of processes may do so
+    at once.
 
     Raises:
         NotPreparedError: the settings name no usable database or no admin key where one is to be,
@@ -35,7 +39,7 @@ async def prepare(settings: Settings) -> str | None:
         raise NotPreparedError(str(error)) from error
 
 
-async def _prepare(settings: Settings) -> str | None:
+async def _prepare(settings: Settings) -> str:
     configured_hashes(settings.admin)
     # Access that others have to the data; the database's files see to themselves.
     folder = settings.storage.data_dir
@@ -45,6 +49,15 @@ async def _prepare(settings: Settings) -> str | None:
     try:
         await migrate(engine)
         await load_secrets(engine)
-        return await ensure_development_key(AccountRepository(engine), settings)
+        key = await ensure_development_key(AccountRepository(engine), settings)
     finally:
         await engine.dispose()
+    return "" if key is None else f"{key} {_sign_in_code(str(folder))}"
+
+
+def _sign_in_code(data_dir: str) -> str:
+    """Return a code, or "" where it cannot be kept: a full disk is no reason not to start."""
+    try:
+        return sign_in_codes.issue(data_dir, time.time())
+    except OSError:
+        return ""

@@ -30,7 +30,7 @@ async def run_worker(
     """
     try:
         loaded = settings.load()
-        key = await prepare(loaded)
+        message = await prepare(loaded)
         telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
     except (settings.SettingsError, NotPreparedError) as error:
         lifecycle.fail(str(error))
@@ -58,7 +58,7 @@ async def run_worker(
         facade.reload_certificate()
 
     lifecycle.on_reload = reload
-    lifecycle.ready(key or "")
+    lifecycle.ready(message)
 
     await lifecycle.stopping.wait()
     await asyncio.gather(facade.stop(), services.stop_listening())

@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +13,8 @@ from services import cli, console
 from services.accounts.plans import DEFAULT, PLANS
 from services.common.authentication import is_key
 from services.common.settings_example import EXAMPLE
+from services.common.sign_in_codes import redeem
+from services.supervisor.resources import locked
 
 
 class Command:
@@ -336,3 +339,17 @@ def test_every_command_explains_itself(gateway: Command, line: str) -> None:
     output, _ = gateway(f"{line} --help")
     assert f"Usage: gateway {line}".rstrip() in output
     assert "--help" in output
+
+
+def test_a_link_to_the_console_is_of_the_gateway_that_runs(gateway: Command) -> None:
+    gateway("keys create --user ada")
+    assert "/console with an API key" in gateway.refused("console")
+    data_dir = Path(str(gateway.environ["GATEWAY_DATA_DIR"]))
+    (data_dir / "dev.key").write_text(gateway("keys create --user dev")[0])
+    assert "gateway up" in gateway.refused("console")
+    with locked(str(data_dir)):
+        gateway.environ["GATEWAY_PORT"] = "8081"
+        link = gateway("console")[0].strip()
+    address, _, code = link.partition("#code=")
+    assert address == "http://127.0.0.1:8081/console"
+    assert redeem(str(data_dir), code, time.time())

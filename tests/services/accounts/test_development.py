@@ -5,11 +5,17 @@ import pytest
 
 from gateway.accounts.v1 import accounts_pb2
 from services.accounts.admin.keys import KeyAdministration
-from services.accounts.development import ensure_development_key, is_loopback
+from services.accounts.development import (
+    ensure_development_key,
+    is_loopback,
+    redeem_sign_in_code,
+)
 from services.accounts.keys import hash_key, make_key
 from services.accounts.plans import PLANS
 from services.accounts.repository import AccountRepository
 from services.common.settings import Server, Settings, Storage
+from services.common.sign_in_codes import issue
+from tests.manual_clock import ManualClock
 
 sqlite_alone = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 
@@ -134,3 +140,34 @@ async def test_no_key_is_made_in_a_database_server(
 )
 def test_loopback_addresses_are_recognised(host: str, answer: bool) -> None:
     assert is_loopback(host) is answer
+
+
+@sqlite_alone
+async def test_a_code_is_redeemed_for_the_key_once(
+    repository: AccountRepository, settings: Settings, clock: ManualClock
+) -> None:
+    key = await ensure_development_key(repository, settings)
+    code = issue(str(settings.storage.data_dir), clock.now())
+    assert await redeem_sign_in_code(repository, settings, clock, code) == key
+    assert await redeem_sign_in_code(repository, settings, clock, code) is None
+
+
+@sqlite_alone
+async def test_no_code_is_redeemed_for_a_revoked_key(
+    repository: AccountRepository, keys: KeyAdministration, settings: Settings, clock: ManualClock
+) -> None:
+    key = await ensure_development_key(repository, settings)
+    assert key is not None
+    await keys.revoke((await keys.find(key)).id)
+    code = issue(str(settings.storage.data_dir), clock.now())
+    assert await redeem_sign_in_code(repository, settings, clock, code) is None
+
+
+@sqlite_alone
+async def test_no_code_is_redeemed_where_others_reach_the_gateway(
+    repository: AccountRepository, settings: Settings, clock: ManualClock
+) -> None:
+    await ensure_development_key(repository, settings)
+    code = issue(str(settings.storage.data_dir), clock.now())
+    open_to_all = settings.model_copy(update={"server": Server(host="0.0.0.0")})
+    assert await redeem_sign_in_code(repository, open_to_all, clock, code) is None

@@ -3,7 +3,11 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2
-from gateway.accounts.v1.accounts_pb2 import IdentifyRequest, IdentifyResponse
+from gateway.accounts.v1.accounts_pb2 import (
+    IdentifyRequest,
+    IdentifyResponse,
+    RedeemSignInCodeRequest,
+)
 from gateway.accounts.v1.accounts_pb2_grpc import (
     AccountsServiceStub,
     add_AccountsServiceServicer_to_server,
@@ -14,6 +18,7 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
+from services.common.authentication import Caller
 from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
 from services.common.server import Server
@@ -45,4 +50,30 @@ async def test_identify_returns_the_owner_of_the_calls_key(
             unknown = call_metadata(make_key(b"\xff" * 32), "req_2")
             await stub.Identify(IdentifyRequest(), metadata=unknown)
         assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    await server.stop(0)
+
+
+async def test_a_code_is_redeemed_without_a_key() -> None:
+    async def redeem(code: str) -> str | None:
+        return "gw-of-the-developer" if code == "good" else None
+
+    async def identify(key: str) -> Caller:
+        raise AssertionError("no key was sent")
+
+    server = Server(identify, max_message_bytes=MAX_MESSAGE)
+    server.add(add_AccountsServiceServicer_to_server, AccountsServicer(redeem), SERVICE_NAME)
+    port = server.listen("127.0.0.1:0")
+    await server.start()
+    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
+        redeem_code = AccountsServiceStub(channel).RedeemSignInCode
+        answer = await redeem_code(RedeemSignInCodeRequest(code="good"))
+        assert answer.key == "gw-of-the-developer"
+        for code, status in {
+            "bad": grpc.StatusCode.NOT_FOUND,
+            "x" * (MAX_MESSAGE // 2): grpc.StatusCode.RESOURCE_EXHAUSTED,
+        }.items():
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await redeem_code(RedeemSignInCodeRequest(code=code))
+            assert raised.value.code() == status
+            assert code not in str(raised.value.details())
     await server.stop(0)

@@ -38,3 +38,10 @@ def test_without_a_key_the_lines_make_one_and_use_it() -> None:
     script = f'gateway() {{ echo "{KEY}"; }}; curl() {{ printf "%s\\n" "$@"; }}\n{make}\n{line}'
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
     assert f"Authorization: Bearer {KEY}" in shown.splitlines()
+
+
+def test_the_link_signs_in_with_a_code() -> None:
+    lines = greeting("http://127.0.0.1:8080", METRICS, KEY, "var/dev.key", code="abc").splitlines()
+    (line,) = [line for line in lines if line.startswith("Console: ")]
+    assert line.startswith("Console: http://127.0.0.1:8080/console#code=abc ")
+    assert "10 minutes" in line

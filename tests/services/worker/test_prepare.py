@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -7,18 +8,26 @@ from services.accounts.repository import AccountRepository
 from services.common.authentication import is_key
 from services.common.database import open_engine
 from services.common.settings import Admin, Settings, Storage
+from services.common.sign_in_codes import FOLDER, redeem
 from services.worker.prepare import NotPreparedError, prepare
 
 
 async def test_preparing_makes_tables_and_a_key_that_is_good(tmp_path: Path) -> None:
     settings = Settings(storage=Storage(data_dir=tmp_path / "var"))
-    key = await prepare(settings)
-    assert key is not None
+    key, code = (await prepare(settings)).split(" ")
     assert is_key(key)
+    assert redeem(str(settings.storage.data_dir), code, time.time())
     engine = open_engine(settings.storage)
     assert await AccountRepository(engine).find_caller(hash_key(key)) is not None
     await engine.dispose()
-    assert await prepare(settings) == key
+    assert (await prepare(settings)).split(" ")[0] == key
+
+
+async def test_a_code_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).touch()
+    key, code = (await prepare(Settings(storage=Storage(data_dir=tmp_path)))).split(" ")
+    assert is_key(key)
+    assert code == ""
 
 
 async def test_a_setting_without_an_admin_key_behind_it_is_named(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class AccountsServiceStub:
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     def __init__(self, channel):
@@ -41,11 +41,16 @@ class AccountsServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.FromString,
                 _registered_method=True)
+        self.RedeemSignInCode = channel.unary_unary(
+                '/gateway.accounts.v1.AccountsService/RedeemSignInCode',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.FromString,
+                _registered_method=True)
 
 
 class AccountsServiceServicer:
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     def Identify(self, request, context):
@@ -59,6 +64,18 @@ class AccountsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RedeemSignInCode(self, request, context):
+        """Returns the development key of a gateway on this machine alone for a one-time code, which
+        `gateway up` and `gateway console` print in a link. A code is redeemed once.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code has been redeemed, has expired or never
+        was one, or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
+        database does not answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AccountsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -66,6 +83,11 @@ def add_AccountsServiceServicer_to_server(servicer, server):
                     servicer.Identify,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.SerializeToString,
+            ),
+            'RedeemSignInCode': grpc.unary_unary_rpc_method_handler(
+                    servicer.RedeemSignInCode,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -76,8 +98,8 @@ def add_AccountsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AccountsService:
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     @staticmethod
@@ -97,6 +119,33 @@ class AccountsService:
             '/gateway.accounts.v1.AccountsService/Identify',
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RedeemSignInCode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AccountsService/RedeemSignInCode',
+            gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

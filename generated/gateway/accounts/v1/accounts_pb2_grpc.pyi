@@ -31,8 +31,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AccountsServiceStub:
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     @_typing.overload
@@ -46,11 +46,19 @@ class AccountsServiceStub:
     malformed, unknown or revoked (a revocation counts within 30 s).
     UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
     """
+    RedeemSignInCode: _grpc.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]
+    """Returns the development key of a gateway on this machine alone for a one-time code, which
+    `gateway up` and `gateway console` print in a link. A code is redeemed once.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code has been redeemed, has expired or never
+    was one, or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
+    database does not answer.
+    """
 
 @_typing.type_check_only
 class AccountsServiceAsyncStub(AccountsServiceStub):
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -61,10 +69,18 @@ class AccountsServiceAsyncStub(AccountsServiceStub):
     malformed, unknown or revoked (a revocation counts within 30 s).
     UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
     """
+    RedeemSignInCode: _aio.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]  # type: ignore[assignment]
+    """Returns the development key of a gateway on this machine alone for a one-time code, which
+    `gateway up` and `gateway console` print in a link. A code is redeemed once.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code has been redeemed, has expired or never
+    was one, or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
+    database does not answer.
+    """
 
 class AccountsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Answers who the caller is. Needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does.
+    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     @_abc_1.abstractmethod
@@ -78,6 +94,20 @@ class AccountsServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): no key, or one that is
         malformed, unknown or revoked (a revocation counts within 30 s).
         UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def RedeemSignInCode(
+        self,
+        request: _accounts_pb2.RedeemSignInCodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_accounts_pb2.RedeemSignInCodeResponse, _abc.Awaitable[_accounts_pb2.RedeemSignInCodeResponse]]:
+        """Returns the development key of a gateway on this machine alone for a one-time code, which
+        `gateway up` and `gateway console` print in a link. A code is redeemed once.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code has been redeemed, has expired or never
+        was one, or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
+        database does not answer.
         """
 
 def add_AccountsServiceServicer_to_server(servicer: AccountsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,129 @@
+// Answers as they come.
+import { effect, signal } from "@preact/signals";
+
+import { ApiError, send, toError } from "../../api/client";
+import { events } from "../../api/events";
+import { apiKey } from "../../shell/session";
+import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
+import { DIALECTS, type Dialect } from "./dialect";
+import { isObject } from "./settings";
+import { setLast, setTurns, settings } from "./store";
+
+// Milliseconds between two looks of an answer that grows: each renders its Markdown again.
+const SHOWN_EVERY_MS = 50;
+
+let running: AbortController | undefined;
+
+/** Whether an answer is being written. */
+export const isRunning = signal(false);
+
+/** Abort the answer that is being written; the gateway cancels it at the provider. */
+export function stop(): void {
+  running?.abort();
+}
+
+effect(() => {
+  if (apiKey.value === "") stop();
+});
+
+/** Send a conversation, and add the answer as it comes; throws SettingError before anything is sent. */
+export async function run(conversation: readonly Turn[]): Promise<void> {
+  const dialect = DIALECTS[settings.value.dialect];
+  const json = { ...dialect.body(settings.value, conversation), ...dialect.streamed };
+  const turn: AssistantTurn = { role: "assistant", blocks: [], facts: {}, state: "streaming" };
+  const controller = new AbortController();
+  running = controller;
+  isRunning.value = true;
+  setTurns([...conversation, turn]);
+  const began = performance.now();
+  try {
+    await stream(dialect, json, turn, controller.signal, began);
+    turn.state = "done";
+  } catch (error) {
+    if (controller.signal.aborted) {
+      turn.state = "stopped";
+    } else {
+      turn.state = "failed";
+      turn.fault = toFault(error);
+    }
+  }
+  turn.facts.totalMs = performance.now() - began;
+  running = undefined;
+  isRunning.value = false;
+  // Nothing is kept of an answer that ended by the sign-out.
+  if (apiKey.value !== "") setLast({ ...turn });
+}
+
+async function stream(
+  dialect: Dialect,
+  json: unknown,
+  turn: AssistantTurn,
+  signal: AbortSignal,
+  began: number,
+): Promise<void> {
+  const headers: Record<string, string> = { "compat-version": "2023-06-01" };
+  const response = await send(dialect.path, { method: "POST", json, headers, signal });
+  Object.assign(turn.facts, factsOf(response.headers));
+  let shownAt = -SHOWN_EVERY_MS;
+  let later: number | undefined;
+  const show = (): void => {
+    later = undefined;
+    shownAt = performance.now();
+    setLast({ ...turn, blocks: turn.blocks.map((block) => ({ ...block })) });
+  };
+  try {
+    for await (const { data } of events(response)) {
+      if (data === "[DONE]") continue;
+      const event: unknown = JSON.parse(data);
+      if (!isObject(event)) continue;
+      // What breaks an answer off comes as an event, in the shape of the error of an endpoint.
+      if (isObject(event["error"])) throw toError(0, response.headers, data);
+      dialect.read(turn, event);
+      if (turn.facts.firstMs === undefined && turn.blocks.length > 0) {
+        turn.facts.firstMs = performance.now() - began;
+      }
+      const wait = SHOWN_EVERY_MS - (performance.now() - shownAt);
+      if (later === undefined) later = window.setTimeout(show, Math.max(0, wait));
+    }
+  } finally {
+    window.clearTimeout(later);
+  }
+}
+
+function factsOf(headers: Headers): Facts {
+  const facts: Facts = {};
+  const take = (
+    name: "model" | "provider" | "step" | "dropped" | "adapted" | "requestId",
+    header: string,
+  ): void => {
+    const value = headers.get(header);
+    if (value) facts[name] = readable(value);
+  };
+  take("model", "x-gateway-model");
+  take("provider", "x-gateway-provider");
+  take("step", "x-gateway-step");
+  take("dropped", "x-gateway-dropped");
+  take("adapted", "x-gateway-adapted");
+  take("requestId", "x-request-id");
+  const attempts = Number(headers.get("x-gateway-attempts"));
+  if (attempts > 0) facts.attempts = attempts;
+  return facts;
+}
+
+/** Return a name of a header, whose other characters are percent-encoded. */
+function readable(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+function toFault(error: unknown): Fault {
+  const known =
+    error instanceof ApiError
+      ? error
+      : new ApiError("The answer broke off: the connection to the gateway ended.", 0);
+  const { message, status, code, param, requestId } = known;
+  return { message, status, code, param, requestId, attempts: [...known.attempts] as Attempt[] };
+}

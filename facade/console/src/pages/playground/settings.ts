@@ -1,0 +1,125 @@
+// What a request asks for beside its conversation, and its translation to fields of a body.
+
+export type DialectName = "chat" | "messages";
+
+export interface Settings {
+  dialect: DialectName;
+  model: string;
+  system: string;
+  // Numbers as they were typed; "" leaves the field out.
+  temperature: string;
+  topP: string;
+  maxTokens: string;
+  /** One stop string a line. */
+  stop: string;
+  /** Of chats: how much a model thinks. */
+  effort: string;
+  /** Of messages: tokens that it may think. */
+  thinkingBudget: string;
+  /** Of chats: whether the answer is JSON. */
+  isJson: boolean;
+  fallback: string;
+  /** Models of the chain, one a line. */
+  steps: string;
+  memoryId: string;
+  /** Of messages: whether the gateway's own tools are offered. */
+  hasBuiltInTools: boolean;
+  /** JSON: an array of tools. */
+  tools: string;
+  /** JSON: an object of further fields. */
+  further: string;
+}
+
+export const DEFAULTS: Settings = {
+  dialect: "chat",
+  model: "",
+  system: "",
+  temperature: "",
+  topP: "",
+  maxTokens: "",
+  stop: "",
+  effort: "",
+  thinkingBudget: "",
+  isJson: false,
+  fallback: "",
+  steps: "",
+  memoryId: "",
+  hasBuiltInTools: false,
+  tools: "",
+  further: "",
+};
+
+export interface Tool {
+  name: string;
+  description?: string;
+  /** JSON schema of the arguments. */
+  parameters: unknown;
+}
+
+/** A setting that cannot be sent; the text names it. */
+export class SettingError extends Error {}
+
+/** Return a number that was typed, or undefined for none. */
+export function numberOf(text: string, name: string): number | undefined {
+  if (text.trim() === "") return undefined;
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw new SettingError(`${name}: takes a number`);
+  return value;
+}
+
+/** Return the lines of a text that are not empty. */
+export function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** Return the tools that were written in any of the usual forms. */
+export function toolsOf(text: string): Tool[] {
+  if (text.trim() === "") return [];
+  const given = parsed(text, "Tools");
+  if (!Array.isArray(given)) throw new SettingError("Tools: take a JSON array");
+  return given.map((item: unknown, index) => {
+    const outer = isObject(item) ? item : {};
+    const tool = isObject(outer["function"]) ? outer["function"] : outer;
+    const { name, description, parameters, input_schema } = tool;
+    if (typeof name !== "string" || name === "") {
+      throw new SettingError(`Tools: number ${index + 1} has no name`);
+    }
+    return {
+      name,
+      ...(typeof description === "string" ? { description } : {}),
+      parameters: parameters ?? input_schema ?? { type: "object", properties: {} },
+    };
+  });
+}
+
+/** Return the fields for fallback, memory and whatever else was written, as both dialects have them. */
+export function extensionsOf(settings: Settings): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  if (settings.fallback) fields["fallback"] = settings.fallback;
+  if (settings.fallback === "enabled" || settings.fallback === "strict") {
+    const steps = linesOf(settings.steps).map((model, index) => ({
+      step_id: `step-${index + 1}`,
+      model: model.trim(),
+    }));
+    fields["fallback_config"] = { strategy: { mode: "sequential" }, steps };
+  }
+  if (settings.memoryId) fields["memory_id"] = settings.memoryId;
+  if (settings.further.trim() !== "") {
+    const further = parsed(settings.further, "Further fields");
+    if (!isObject(further)) throw new SettingError("Further fields: take a JSON object");
+    Object.assign(fields, further);
+  }
+  return fields;
+}
+
+function parsed(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new SettingError(`${name}: ${(error as Error).message}`);
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

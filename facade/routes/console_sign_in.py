@@ -1,0 +1,77 @@
+"""Sign-in to the console with the one-time code of a link that the gateway printed.
+
+The code is in the fragment of the link, which browsers keep to themselves, and in the body of this
+request; neither is logged.
+"""
+
+from typing import Annotated
+
+import grpc
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from facade.bodies import PieceReader, complete_body
+from facade.context import CONTEXT
+from facade.dialects import validation
+from facade.http.exchange import Exchange
+from facade.http_errors import HttpError
+from facade.middlewares import EXCHANGE
+from facade.routes.console import PREFIX
+from facade.routes.generation import check_json
+from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
+from services.common.channels import REQUEST_ID_KEY
+from services.common.errors import from_rpc_error
+
+PATH = f"{PREFIX}/sign-in"
+
+# Maximum size of a body, in bytes.
+_MAX_BODY = 1024
+
+
+class SignInBody(BaseModel):
+    """The body of a sign-in."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    code: Annotated[str, Field(description="The one-time code of a printed link.")]
+
+
+_BODY = TypeAdapter(SignInBody)
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the route."""
+    return [web.post(PATH, _sign_in)]
+
+
+async def _sign_in(request: web.Request) -> web.Response:
+    """Return the development key for a one-time code."""
+    exchange = request[EXCHANGE]
+    check_json(exchange)
+    body = validation.read(_BODY, await _short_body(exchange))
+    try:
+        redeemed = await request.app[CONTEXT].accounts.RedeemSignInCode(
+            RedeemSignInCodeRequest(code=body.code),
+            metadata=((REQUEST_ID_KEY, exchange.request_id),),
+        )
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    return web.json_response({"key": redeemed.key}, headers={"Cache-Control": "no-store"})
+
+
+async def _short_body(exchange: Exchange) -> bytes:
+    """Return a body of at most `_MAX_BODY` bytes.
+
+    Raises:
+        GatewayError: too_large; as `PieceReader.next`.
+    """
+    body = complete_body(exchange, _MAX_BODY, "")
+    if body is not None:
+        return body
+    reader = PieceReader(exchange)
+    received = b""
+    while piece := await reader.next():
+        received += piece
+        if len(received) > _MAX_BODY:
+            raise HttpError(413, "too_large", f"the body is larger than {_MAX_BODY:,} bytes")
+    return received

@@ -1,0 +1,65 @@
+"""One-time codes of the links that sign in to the console with the development key.
+
+A code is 32 random bytes. The data folder keeps the SHA-256 of it alone, as the name of an empty
+file that only its owner may see; its modification time is when the code expires. Whoever removes
+the file has redeemed the code, so that of any number of processes one does. A code is looked up by
+its hash: how long that takes says nothing of the code, and there is too much of it to guess.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+# Seconds for which a code can be redeemed.
+LIFETIME_S = 600
+FOLDER = "sign-in"
+
+_RANDOM_BYTES = 32
+_CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def issue(data_dir: str, now: float, random: Callable[[int], str] = secrets.token_urlsafe) -> str:
+    """Return a new code that can be redeemed for `LIFETIME_S` from `now` on, in Unix seconds.
+
+    Those that expired a while ago are removed.
+
+    Raises:
+        OSError: the data folder cannot be written.
+    """
+    folder = Path(data_dir, FOLDER)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):
+            # One that another process has just made has no time of its own yet.
+            if file.stat().st_mtime + LIFETIME_S <= now:
+                file.unlink()
+    code = random(_RANDOM_BYTES)
+    file = folder / _name(code)
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.utime(file, (now, now + LIFETIME_S))
+    return code
+
+
+def redeem(data_dir: str, code: str, now: float) -> bool:
+    """Return whether a code is good at `now`; it is not after that.
+
+    Raises:
+        OSError: the data folder cannot be written.
+    """
+    if _CODE.fullmatch(code) is None:
+        return False
+    file = Path(data_dir, FOLDER, _name(code))
+    try:
+        expires_at = file.stat().st_mtime
+        file.unlink()
+    except FileNotFoundError:
+        return False
+    return now < expires_at
+
+
+def _name(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

@@ -1,0 +1,296 @@
+"""Conversations with models in the playground."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from services.accounts.admin.keys import KeyAdministration
+from services.common.clock import Clock
+from services.common.database import open_engine
+from services.common.settings import Storage
+from tests.console.accessibility import serious_violations
+from tests.console.conftest import opened
+from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream
+from tests.gateway_in_process import Gateway, running_gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TOOL = {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+# The smallest PNG: one pixel.
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
+)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def upstream() -> ScriptedUpstream:
+    return ScriptedUpstream()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scripted(upstream: ScriptedUpstream, tmp_path) -> AsyncIterator[Gateway]:
+    """Run a gateway whose provider is scripted, and whose keys end at once."""
+    models = [{"name": HOSTILE, "provider": "openai", "upstream": "hostile"}]
+    async with running_gateway(
+        tmp_path, upstream.app, models=models, limits={"identify_cache_s": 0}
+    ) as gateway:
+        yield gateway
+
+
+async def choose(page: Page, model: str, api: str = "chat") -> None:
+    await page.get_by_label("Model", exact=True).fill(model)
+    await page.get_by_role("combobox", name="API", exact=True).select_option(api)
+
+
+async def say(page: Page, text: str) -> None:
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.keyboard.press("Enter")
+
+
+def answers(page: Page):
+    return page.get_by_role("article", name="Answer")
+
+
+async def parameters(page: Page) -> None:
+    await page.get_by_text("Parameters", exact=True).click()
+
+
+async def test_an_answer_appears_before_it_ends(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/held")
+        await say(page, "Hello")
+        await expect(answers(page)).to_contain_text("The first part")
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        upstream.may_end.set()
+        await expect(answers(page)).to_contain_text("The first part and the rest.")
+        await expect(answers(page)).to_contain_text("first token")
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+async def test_a_stopped_answer_is_cancelled_upstream(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/held")
+        await say(page, "Hello")
+        await expect(answers(page)).to_contain_text("The first part")
+        await page.get_by_role("button", name="Stop").click()
+        await expect(answers(page)).to_contain_text("You stopped this answer")
+        await upstream.has_left.wait()
+
+
+async def test_a_revoked_key_signs_out_with_the_reason(browser, scripted, tmp_path):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/some")
+        await say(page, "Remember me")
+        await expect(answers(page)).to_contain_text("Understood.")
+        engine = open_engine(Storage(data_dir=tmp_path))
+        keys = KeyAdministration(engine, Clock())
+        await keys.revoke((await keys.find(scripted.key)).id)
+        await engine.dispose()
+        await say(page, "Hello again")
+        await expect(page.get_by_role("status")).to_contain_text("Signed out")
+        await expect(page.get_by_label("API key")).to_be_visible()
+        kept = await page.evaluate("JSON.stringify(sessionStorage)")
+        assert "Remember me" not in kept
+        assert scripted.key not in kept
+
+
+async def test_attempts_of_a_failure_are_shown(page):
+    await choose(page, "openai/fail-500")
+    await parameters(page)
+    await page.get_by_label("Fallback").select_option("enabled")
+    await page.get_by_label("Models of the chain").fill("anthropic/fail-529")
+    await say(page, "Hello")
+    attempts = page.get_by_role("list", name="Attempts").get_by_role("listitem")
+    await expect(attempts).to_have_count(2)
+    await expect(attempts.nth(0)).to_contain_text("fail-500")
+    await expect(attempts.nth(0)).to_contain_text("500 upstream_error")
+    await expect(attempts.nth(1)).to_contain_text("529 upstream_overloaded")
+    await expect(page.get_by_role("alert")).to_contain_text("req_")
+
+
+async def test_a_fallback_names_the_model_that_answered(page):
+    await choose(page, "openai/fail-500")
+    await parameters(page)
+    await page.get_by_label("Fallback").select_option("enabled")
+    await page.get_by_label("Models of the chain").fill("sandbox/echo")
+    await say(page, "Hello")
+    facts = page.get_by_role("list", name="How the answer came about")
+    await expect(facts).to_contain_text("sandbox/echo at sandbox")
+    await expect(facts).to_contain_text("2 attempts, step step-1")
+    await expect(facts).to_contain_text("tokens in")
+
+
+@pytest.mark.parametrize("api", ["chat", "messages"])
+async def test_a_tool_is_called_and_its_result_goes_back(page, api):
+    await choose(page, "sandbox/echo", api)
+    await parameters(page)
+    await page.get_by_label("Tools, as JSON").fill(json.dumps([TOOL]))
+    await say(page, "Use the weather tool")
+    await expect(page.get_by_role("region", name="Call of weather")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    await page.get_by_label("Result of weather").fill("It rains in Bergen.")
+    await page.get_by_role("button", name="Return the result").click()
+    await expect(answers(page)).to_have_count(2)
+    await expect(answers(page).nth(1)).to_contain_text("It rains in Bergen.")
+    await say(page, "Thank you")
+    await expect(answers(page).nth(2)).to_contain_text("Thank you")
+
+
+async def test_thinking_is_folded(page):
+    await choose(page, "sandbox/echo", "messages")
+    await parameters(page)
+    await page.get_by_label("Tokens to think").fill("1024")
+    await say(page, "Hello")
+    thoughts = answers(page).get_by_text("The sandbox thinks about")
+    await expect(page.get_by_text("Thinking", exact=True)).to_be_visible()
+    await expect(thoughts).to_be_hidden()
+    await page.get_by_text("Thinking", exact=True).click()
+    await expect(thoughts).to_be_visible()
+    # Its signature goes back with the next message.
+    await say(page, "Once more")
+    await expect(answers(page).nth(1)).to_contain_text("Once more")
+
+
+async def test_an_attachment_is_uploaded_and_sent(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/some")
+        async with page.expect_file_chooser() as chooser:
+            await page.get_by_role("button", name="Attach files").click()
+        text = {"name": "note.txt", "mimeType": "text/plain", "buffer": b"What the note says."}
+        await (await chooser.value).set_files([text])
+        listed = page.get_by_role("list", name="Attachments")
+        await expect(listed).to_contain_text("note.txt")
+        await say(page, "Read this")
+        await expect(answers(page)).to_contain_text("Understood.")
+        assert "What the note says." in json.dumps(upstream.bodies[-1])
+
+
+async def test_an_upload_shows_its_progress(page):
+    requests = []
+    await page.route("**/beta/v1/files", requests.append)
+    async with page.expect_file_chooser() as chooser:
+        await page.get_by_role("button", name="Attach files").click()
+    image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
+    await (await chooser.value).set_files([image])
+    await expect(page.get_by_role("progressbar", name="Upload of dot.png")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    await requests[0].continue_()
+    preview = page.get_by_role("list", name="Attachments").locator("img")
+    await expect(preview).to_have_js_property("naturalWidth", 1)
+
+
+async def test_dropped_files_are_attached(page):
+    dropped = await page.evaluate_handle(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["x"], "dropped.txt", { type: "text/plain" }));
+            return data;
+        }"""
+    )
+    area = page.get_by_label("Message", exact=True)
+    await area.dispatch_event("drop", {"dataTransfer": dropped})
+    await expect(page.get_by_role("list", name="Attachments")).to_contain_text("dropped.txt")
+
+
+async def test_scripts_in_answers_and_names_do_nothing(browser, scripted):
+    async with opened(browser, scripted) as page:
+        await choose(page, HOSTILE)
+        await say(page, HOSTILE)
+        await expect(answers(page)).to_contain_text("<script>")
+        await expect(answers(page)).to_contain_text("Calls <img")
+        await page.get_by_text("Thinking", exact=True).click()
+        await expect(page.get_by_role("list", name="How the answer came about")).to_contain_text(
+            "<img"
+        )
+        file = {"name": f"{HOSTILE[:19]}.txt", "mimeType": "text/plain", "buffer": b"x"}
+        await page.locator("input[type=file]").set_input_files([file])
+        await expect(page.get_by_role("list", name="Attachments")).to_contain_text("<img")
+        assert await page.evaluate("document.querySelectorAll('#console img').length") == 0
+        assert (
+            await page.evaluate("document.querySelectorAll('#console a[href^=java]').length") == 0
+        )
+        assert await page.evaluate("window.hacked") is None
+
+
+async def test_a_message_is_edited_and_answered_again(page):
+    await choose(page, "sandbox/echo")
+    await say(page, "The first question")
+    await expect(answers(page)).to_contain_text("The first question")
+    await say(page, "A further one")
+    await expect(answers(page)).to_have_count(2)
+    await page.get_by_role("button", name="Edit").first.click()
+    field = page.get_by_label("Message, edited")
+    await expect(field).to_have_value("The first question")
+    await field.fill("Another question")
+    await page.keyboard.press("Enter")
+    await expect(answers(page)).to_have_count(1)
+    await expect(answers(page)).to_contain_text("Another question")
+    await page.get_by_role("button", name="Regenerate").click()
+    await expect(answers(page)).to_have_count(1)
+    await expect(answers(page)).to_contain_text("Another question")
+
+
+async def test_a_conversation_stays_in_its_tab(page):
+    await choose(page, "sandbox/echo")
+    await say(page, "Hello")
+    await expect(answers(page)).to_contain_text("Hello")
+    await page.reload()
+    await expect(answers(page)).to_contain_text("Hello")
+    other = await page.context.new_page()
+    await other.goto("/console")
+    await expect(other.get_by_text("Nothing has been said yet")).to_be_visible()
+    await page.get_by_role("button", name="New conversation").click()
+    await page.reload()
+    await expect(page.get_by_text("Nothing has been said yet")).to_be_visible()
+
+
+async def test_a_setting_that_cannot_be_sent_is_named(page):
+    await choose(page, "sandbox/echo")
+    await parameters(page)
+    await page.get_by_label("Temperature").fill("warm")
+    await say(page, "Hello")
+    await expect(page.get_by_role("alert")).to_contain_text("Temperature: takes a number")
+    await expect(page.get_by_label("Message", exact=True)).to_have_value("Hello")
+
+
+async def test_from_the_sign_in_to_an_answer_by_keyboard(browser, gateway):
+    async with opened(browser, gateway, signed_in=False) as page:
+
+        async def tab_to(locator) -> None:
+            await expect(locator).to_be_visible()
+            for _ in range(30):
+                if await locator.evaluate("element => element === document.activeElement"):
+                    return
+                await page.keyboard.press("Tab")
+            raise AssertionError("the keyboard does not lead there")
+
+        await tab_to(page.get_by_label("API key"))
+        await page.keyboard.type(gateway.key)
+        await page.keyboard.press("Enter")
+        await tab_to(page.get_by_label("Model", exact=True))
+        await page.keyboard.type("sandbox/echo")
+        await tab_to(page.get_by_label("Message", exact=True))
+        await page.keyboard.type("Hello")
+        await page.keyboard.press("Enter")
+        await expect(answers(page)).to_contain_text("Hello")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_conversation_is_accessible_and_narrow(browser, gateway, scheme):
+    narrow = {"width": 360, "height": 640}
+    async with opened(browser, gateway, color_scheme=scheme, viewport=narrow) as page:
+        await choose(page, "sandbox/echo")
+        await parameters(page)
+        await page.get_by_label("Reasoning effort").select_option("low")
+        await page.get_by_label("Tools, as JSON").fill(json.dumps([TOOL]))
+        await say(page, "Use the weather tool " + "x" * 200)
+        await expect(page.get_by_role("region", name="Call of weather")).to_be_visible()
+        assert await serious_violations(page) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        await page.get_by_role("button", name="Copy as code").click()
+        await expect(page.get_by_role("dialog")).to_contain_text("curl")
+        assert await serious_violations(page) == []
