@@ -90,6 +90,7 @@ def _routes() -> list[web.RouteDef]:
         web.get("/beta/v1/files/{file_id}", files.get_file),
         web.delete("/beta/v1/files/{file_id}", files.delete),
         web.get("/beta/v1/files/{file_id}/content", files.content),
+        web.get("/beta/v1/storage", files.storage),
         *stored_responses.routes(),
         *memory.routes(),
         *articles.routes(),

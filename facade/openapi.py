@@ -100,6 +100,17 @@ _FILE_B = {
         "downloadable": {"type": "boolean"},
     },
 }
+_STORAGE = {
+    "type": "object",
+    "required": ["files", "used_bytes", "quota_bytes"],
+    "properties": {
+        "object": {"const": "storage", "description": "Format A alone."},
+        "type": {"const": "storage", "description": "Format B alone."},
+        "files": {"type": "integer", "description": "Number of files, also of a team's others."},
+        "used_bytes": {"type": "integer"},
+        "quota_bytes": {"type": "integer", "description": "What the plan allows."},
+    },
+}
 _FILE_FORM = {
     "type": "object",
     "required": ["file", "purpose"],
@@ -323,6 +334,14 @@ def _files_paths() -> dict[str, Any]:
                     "304": {"description": "The caller has it already"},
                     **errors,
                 },
+            }
+        },
+        "/beta/v1/storage": {
+            "get": {
+                "summary": "What the caller's files take up, and may",
+                "operationId": "getStorage",
+                "parameters": [_COMPAT_VERSION],
+                "responses": {"200": _json("The storage", _STORAGE), **errors},
             }
         },
     }

@@ -26,6 +26,7 @@ from gateway.files.v1.files_pb2 import (
     DeleteFileRequest,
     File,
     GetFileRequest,
+    GetStorageRequest,
     ListFilesRequest,
     ListFilesResponse,
 )
@@ -77,6 +78,17 @@ async def delete(request: web.Request) -> web.StreamResponse:
             return _json(request, openai.render_deleted_file(file_id))
         case ApiFormat.ANTHROPIC:
             return _json(request, anthropic.render_deleted_file(file_id))
+
+
+async def storage(request: web.Request) -> web.StreamResponse:
+    """Return how much the caller's files take up, and may."""
+    files = request.app[CONTEXT].files
+    stored = await files.GetStorage(GetStorageRequest(), metadata=metadata(request))
+    match _shape(request):
+        case ApiFormat.OPENAI:
+            return _json(request, openai.render_storage(stored))
+        case ApiFormat.ANTHROPIC:
+            return _json(request, anthropic.render_storage(stored))
 
 
 async def content(request: web.Request) -> web.StreamResponse:

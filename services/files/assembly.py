@@ -51,8 +51,9 @@ class Files:
         repository = FileRepository(database, clock)
         uploads = Uploads(repository, blobs, limits, clock, metrics, reserve)
         lease = sweeper_lease(database, "files", limits.sweep_every_s, clock)
+        store = FileStore(repository, blobs)
         return cls(
-            FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics),
+            FileStoreServicer(repository, store, uploads, limits.storage, metrics),
             FileSweeper(repository, blobs, lease, limits, clock, metrics),
         )
 

@@ -12,6 +12,8 @@ from gateway.files.v1.files_pb2 import (
     DeleteFileResponse,
     GetFileRequest,
     GetFileResponse,
+    GetStorageRequest,
+    GetStorageResponse,
     ListFilesRequest,
     ListFilesResponse,
     Purpose,
@@ -22,9 +24,10 @@ from gateway.files.v1.files_pb2 import (
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
 from services.common.authentication import caller
 from services.common.errors import invalid
+from services.common.settings import StorageLimits
 from services.files.metrics import Metrics
 from services.files.repository import MAX_PAGE, FileRepository
-from services.files.store import FileStore, owner_of
+from services.files.store import FileStore, owner_of, quota_of
 from services.files.uploads import Uploads
 
 SERVICE_NAME = "gateway.files.v1.FileStoreService"
@@ -36,11 +39,17 @@ class FileStoreServicer(FileStoreServiceServicer):
     """Servicer of FileStoreService; a caller reaches their own files alone."""
 
     def __init__(
-        self, repository: FileRepository, store: FileStore, uploads: Uploads, metrics: Metrics
+        self,
+        repository: FileRepository,
+        store: FileStore,
+        uploads: Uploads,
+        quotas: StorageLimits,
+        metrics: Metrics,
     ) -> None:
         self._repository = repository
         self._store = store
         self._uploads = uploads
+        self._quotas = quotas
         self._metrics = metrics
 
     async def CreateFile(
@@ -83,6 +92,17 @@ class FileStoreServicer(FileStoreServiceServicer):
             async for piece in opened.pieces:
                 yield ReadFileResponse(chunk=piece)
                 self._metrics.downloaded_bytes.inc(len(piece))
+
+    async def GetStorage(
+        self, request: GetStorageRequest, context: "Context[Any, Any]"
+    ) -> GetStorageResponse:
+        """Return how much the caller's owner stores, and may store."""
+        usage = await self._repository.usage(owner_of(caller.get()))
+        return GetStorageResponse(
+            files=usage.files,
+            used_bytes=usage.size_bytes,
+            quota_bytes=quota_of(caller.get(), self._quotas),
+        )
 
 
 def _check_page(request: ListFilesRequest) -> None:

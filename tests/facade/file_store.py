@@ -123,6 +123,10 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
         del self.kept[request.id]
         return files.DeleteFileResponse()
 
+    async def GetStorage(self, request, context):
+        used = sum(len(content) for _, content in self.kept.values())
+        return files.GetStorageResponse(files=len(self.kept), used_bytes=used, quota_bytes=1_000)
+
     async def ListFiles(self, request, context):
         self.lists.append(request)
         listed = [file for file, _ in self.kept.values()]

@@ -312,3 +312,12 @@ class TestDownloads:
             answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
             assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
             assert (error(body)["code"], error(body)["type"]) == ("storage_unavailable", kind)
+
+
+@pytest.mark.parametrize(("headers", "kind"), [(A, "object"), (B, "type"), (ANTHROPIC, "type")])
+async def test_storage_is_told_in_both_formats(facade, headers, kind):
+    facade.store.add(b"content")
+    answer, body = await facade.ask("GET", "/beta/v1/storage", headers=headers)
+    assert answer.status == 200
+    expected = {kind: "storage", "files": 1, "used_bytes": 7, "quota_bytes": 1_000}
+    assert orjson.loads(body) == expected

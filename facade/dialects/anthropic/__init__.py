@@ -6,6 +6,7 @@ from facade.dialects.anthropic.files import (
     render_deleted_file,
     render_file,
     render_file_list,
+    render_storage,
 )
 from facade.dialects.anthropic.models import render_model, render_model_list
 from facade.dialects.anthropic.paths import FIELD_NAMES
@@ -31,4 +32,5 @@ __all__ = [
     "render_message",
     "render_model",
     "render_model_list",
+    "render_storage",
 ]

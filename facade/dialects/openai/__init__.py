@@ -15,6 +15,7 @@ from facade.dialects.openai.files import (
     render_deleted_file,
     render_file,
     render_file_list,
+    render_storage,
 )
 from facade.dialects.openai.models import render_model, render_model_list
 from facade.dialects.openai.paths import FIELD_NAMES
@@ -42,4 +43,5 @@ __all__ = [
     "render_file_list",
     "render_model",
     "render_model_list",
+    "render_storage",
 ]

@@ -21,6 +21,8 @@ from gateway.files.v1.files_pb2 import (
     FileHeader,
     FileTrailer,
     GetFileRequest,
+    GetStorageRequest,
+    GetStorageResponse,
     ListFilesRequest,
     ListFilesResponse,
     ReadFileOpening,
@@ -177,6 +179,9 @@ class Client:
             raise from_rpc_error(error) from error
         assert opening is not None
         return opening, pieces
+
+    async def storage(self) -> GetStorageResponse:
+        return await _told(self._stub.GetStorage(GetStorageRequest(), metadata=self._metadata))
 
     async def content(self, file_id: str) -> bytes:
         return b"".join((await self.read(file_id))[1])

@@ -14,6 +14,7 @@ from gateway.files.v1.files_pb2 import (
     File,
     FileHeader,
     FileTrailer,
+    GetStorageResponse,
 )
 from services.common.authentication import Caller
 from services.common.errors import GatewayError
@@ -192,6 +193,16 @@ async def test_a_file_fits_the_quota_exactly_or_is_refused(file_store: RunningFi
     await bob.create(b"x" * 1_000)
     assert await file_store.repository.usage("user_bob") == Usage(3, 10_000)
     assert len(await file_store.keys()) == 3
+
+
+async def test_callers_are_told_what_they_store_and_may(file_store: RunningFileStore) -> None:
+    bob = file_store.client("bob", plan=PLAN_PERSONAL_FREE)
+    assert await bob.storage() == GetStorageResponse(quota_bytes=10_000)
+    await file_store.client("ada", plan=PLAN_PERSONAL_FREE).create(b"x" * 70)
+    kept = [await bob.create(b"x" * size) for size in (300, 4)]
+    assert await bob.storage() == GetStorageResponse(files=2, used_bytes=304, quota_bytes=10_000)
+    await bob.delete(kept[0].id)
+    assert await bob.storage() == GetStorageResponse(files=1, used_bytes=4, quota_bytes=10_000)
 
 
 async def test_uploads_at_once_never_pass_the_quota(file_store: RunningFileStore) -> None:

@@ -482,3 +482,52 @@ class ReadFileOpening(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadFileOpening: _TypeAlias = ReadFileOpening  # noqa: Y015
+
+@_typing.final
+class GetStorageRequest(_message.Message):
+    """Empty: whose files they are, the key says."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStorageRequest: _TypeAlias = GetStorageRequest  # noqa: Y015
+
+@_typing.final
+class GetStorageResponse(_message.Message):
+    """The files of the caller's team, or of the caller without one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    USED_BYTES_FIELD_NUMBER: _builtins.int
+    QUOTA_BYTES_FIELD_NUMBER: _builtins.int
+    files: _builtins.int
+    """Required. Number of files. Those that expired since the last sweep count, here and in
+    `used_bytes`.
+    """
+    used_bytes: _builtins.int
+    """Required. Their size in bytes, all together."""
+    quota_bytes: _builtins.int
+    """Required. Bytes that the plan allows; a file that does not fit is refused."""
+    def __init__(
+        self,
+        *,
+        files: _builtins.int = ...,
+        used_bytes: _builtins.int = ...,
+        quota_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "quota_bytes", b"quota_bytes", "used_bytes", b"used_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStorageResponse: _TypeAlias = GetStorageResponse  # noqa: Y015

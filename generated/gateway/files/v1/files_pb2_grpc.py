@@ -64,6 +64,11 @@ class FileStoreServiceStub:
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
                 response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
                 _registered_method=True)
+        self.GetStorage = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/GetStorage',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.FromString,
+                _registered_method=True)
 
 
 class FileStoreServiceServicer:
@@ -129,6 +134,15 @@ class FileStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStorage(self, request, context):
+        """Tells how much the caller's owner stores, and may store.
+
+        Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FileStoreServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -156,6 +170,11 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
                     servicer.ReadFile,
                     request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.FromString,
                     response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.SerializeToString,
+            ),
+            'GetStorage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStorage,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -298,6 +317,33 @@ class FileStoreService:
             '/gateway.files.v1.FileStoreService/ReadFile',
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStorage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/GetStorage',
+            gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -73,6 +73,11 @@ class FileStoreServiceStub:
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range begins behind the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
+    GetStorage: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetStorageRequest, _files_pb2.GetStorageResponse]
+    """Tells how much the caller's owner stores, and may store.
+
+    Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
 
 @_typing.type_check_only
 class FileStoreServiceAsyncStub(FileStoreServiceStub):
@@ -118,6 +123,11 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range begins behind the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    GetStorage: _aio.UnaryUnaryMultiCallable[_files_pb2.GetStorageRequest, _files_pb2.GetStorageResponse]  # type: ignore[assignment]
+    """Tells how much the caller's owner stores, and may store.
+
+    Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
 
 class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -191,6 +201,17 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
         the range begins behind the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def GetStorage(
+        self,
+        request: _files_pb2.GetStorageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.GetStorageResponse, _abc.Awaitable[_files_pb2.GetStorageResponse]]:
+        """Tells how much the caller's owner stores, and may store.
+
+        Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
         """
 
 def add_FileStoreServiceServicer_to_server(servicer: FileStoreServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,70 @@
+// What a file holds, as far as a browser shows it without running any of it.
+import { useEffect, useState } from "preact/hooks";
+
+import { Failure } from "../../parts/failure";
+import { size } from "../../parts/formats";
+import { useLoaded } from "../../parts/loading";
+import { Markdown } from "../../parts/markdown";
+import { type StoreFile, contentOf } from "./store";
+
+const MAX_TEXT = 200 * 1024;
+const MAX_MEDIA = 50 * 1024 * 1024;
+const TEXTS = /^(text\/|application\/(json|xml|x-ndjson|toml|yaml|javascript)$)|\+(json|xml)$/;
+
+type Kind = "image" | "audio" | "video" | "text" | "markdown" | "none";
+
+function kindOf(file: StoreFile): Kind {
+  const [family] = file.mime_type.split("/");
+  if (family === "image" || family === "audio" || family === "video") {
+    return file.size_bytes <= MAX_MEDIA ? family : "none";
+  }
+  if (file.mime_type === "text/markdown" || /\.(md|markdown)$/i.test(file.filename)) {
+    return "markdown";
+  }
+  return TEXTS.test(file.mime_type) ? "text" : "none";
+}
+
+export function Preview({ file }: { file: StoreFile }) {
+  const kind = kindOf(file);
+  switch (kind) {
+    case "none":
+      return <p class="hint">There is no preview of {file.mime_type}. Download it to read it.</p>;
+    case "text":
+    case "markdown":
+      return <TextPreview file={file} isMarkdown={kind === "markdown"} />;
+    default:
+      return <MediaPreview file={file} kind={kind} />;
+  }
+}
+
+function TextPreview({ file, isMarkdown }: { file: StoreFile; isMarkdown: boolean }) {
+  const { data, error } = useLoaded(
+    async (signal) => (await contentOf(file, { length: MAX_TEXT, signal })).text(),
+    [file.id],
+  );
+  if (error !== undefined) return <Failure error={error} />;
+  if (data === undefined) return <p role="status">Loading…</p>;
+  return (
+    <>
+      {isMarkdown ? <Markdown text={data} /> : <pre tabIndex={0}>{data}</pre>}
+      {file.size_bytes > MAX_TEXT && <p class="hint">The first {size(MAX_TEXT)} are shown.</p>}
+    </>
+  );
+}
+
+function MediaPreview({ file, kind }: { file: StoreFile; kind: "image" | "audio" | "video" }) {
+  const { data, error } = useLoaded((signal) => contentOf(file, { signal }), [file.id]);
+  const [address, setAddress] = useState("");
+  useEffect(() => {
+    if (data === undefined) return;
+    const made = URL.createObjectURL(data);
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [data]);
+  if (error !== undefined) return <Failure error={error} />;
+  if (!address) return <p role="status">Loading…</p>;
+  // A script in an SVG does not run where an image element shows it.
+  if (kind === "image") return <img class="preview" src={address} alt={file.filename} />;
+  if (kind === "audio") return <audio controls src={address} aria-label={file.filename} />;
+  return <video class="preview" controls src={address} aria-label={file.filename} />;
+}

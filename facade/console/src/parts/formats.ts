@@ -1,0 +1,21 @@
+// Numbers and times as people read them, in the browser's language.
+const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
+const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** Return a size in bytes in the largest unit of which there is one, such as "1.5 MB". */
+export function size(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const options = { style: "unit", unit: UNITS[unit], unitDisplay: "short" } as const;
+  const maximumFractionDigits = value < 10 && unit > 0 ? 1 : 0;
+  return new Intl.NumberFormat(undefined, { ...options, maximumFractionDigits }).format(value);
+}
+
+/** Return a time, as Unix seconds or RFC 3339. */
+export function when(at: number | string): string {
+  return time.format(typeof at === "number" ? at * 1000 : new Date(at));
+}
