@@ -30,6 +30,7 @@ from services.articles.metrics import Metrics
 from services.articles.operation_log import LogEntry, OperationLog
 from services.articles.sessions import LiveSession, SessionRef, SessionRepository
 from services.articles.snapshots import SnapshotTaker
+from services.articles.tree.document import Document
 from services.articles.tree.operations import Operation
 from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
@@ -138,6 +139,18 @@ class DocumentCommitter:
         result = await self._enqueue(_Kind.READ, session)
         assert result is not None
         return result.state
+
+    async def read_since(
+        self, session: SessionRef, revision: int | None
+    ) -> tuple[DocumentState, Document | None]:
+        """Return the document of a session as it is now, and as it was at a revision, if known."""
+        article_id = await self._loader.preload(session)
+        result = await self._enqueue(_Kind.READ, session)
+        assert result is not None
+        before = None
+        if revision is not None:
+            before = await self._log.state_at(article_id, result.state, revision)
+        return result.state, before
 
     async def edit(
         self, session: SessionRef, operation: Operation, if_revision: int | None

@@ -33,8 +33,11 @@ class DocumentLoader:
         # The document of each session, which never changes; the least recently used one first.
         self._article_ids: OrderedDict[SessionRef, str] = OrderedDict()
 
-    async def preload(self, session: SessionRef) -> None:
+    async def preload(self, session: SessionRef) -> str:
         """Load a session's document into the cache, so that no transaction waits for it.
+
+        Returns:
+            The document's id.
 
         Raises:
             GatewayError: 40401.
@@ -42,6 +45,7 @@ class DocumentLoader:
         article_id = await self._article_id(session)
         if self._cache.get(article_id) is None:
             await self._load(article_id)
+        return article_id
 
     async def current(self, connection: AsyncConnection, session: LiveSession) -> DocumentState:
         """Return a session's document as the caller's transaction sees it."""

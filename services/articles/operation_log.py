@@ -28,6 +28,11 @@ _LARGE_TAIL = 32 << 10
 _ATTEMPTS = 3
 
 
+# Operations, and bytes of their inverses, up to which an earlier state is made from a newer one.
+_MOST_UNDONE = 64
+_MOST_UNDONE_BYTES = 1 << 20
+
+
 class LogEntry(NamedTuple):
     """An applied operation, for the log."""
 
@@ -92,6 +97,35 @@ class OperationLog:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)
 
+    async def state_at(
+        self, article_id: str, state: DocumentState, revision: int
+    ) -> Document | None:
+        """Return a document as it was at a revision, by undoing what came since.
+
+        Returns:
+            None, if the revision is not an earlier one, or lies too far back.
+        """
+        count = state.revision - revision
+        if not 0 < count <= _MOST_UNDONE:
+            return None
+        async with reading(self._engine) as connection:
+            size = length_of(connection)
+            undone = (operations.c.article_id == article_id, operations.c.revision > revision)
+            until = operations.c.revision <= state.revision
+            sizes = await connection.execute(
+                select(size(operations.c.inverse)).where(*undone, until)
+            )
+            lengths = sizes.scalars().all()
+            if len(lengths) != count or sum(lengths) > _MOST_UNDONE_BYTES:
+                return None
+            inverses = await connection.execute(
+                select(operations.c.inverse)
+                .where(*undone, until)
+                .order_by(operations.c.revision.desc())
+            )
+            found = inverses.scalars().all()
+        return await asyncio.to_thread(_undone, state.document, found)
+
     async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
         """Append operations within the caller's transaction.
 
@@ -151,6 +185,13 @@ def _build(
             log_bytes=snapshot.log_bytes,
         )
     return _replayed(start, tail)
+
+
+def _undone(document: Document, inverses: Sequence[bytes]) -> Document:
+    """Return a document with operations undone by their inverses, the newest first."""
+    for inverse in inverses:
+        document = codec.replay(document, inverse)
+    return document
 
 
 def _replayed(state: DocumentState, tail: Sequence[Row[int, bytes, int]]) -> DocumentState:

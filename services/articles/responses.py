@@ -1,16 +1,23 @@
-"""The responses to reading a document and a block."""
+"""The responses to reading a document, its blocks, and what changed in it."""
+
+from collections.abc import Iterable
 
 import orjson
 
 from gateway.articles.v1.articles_pb2 import (
     BlockSummary,
+    Changes,
     ReadArticleResponse,
     ReadBlockResponse,
+    ReadBlocksResponse,
+    ReadChangesResponse,
 )
 from services.articles.cache import DocumentState
+from services.articles.changes import changed_blocks
 from services.articles.errors import BLOCK, failure
-from services.articles.markdown import render_block, render_document
+from services.articles.markdown import Renderer, render_document
 from services.articles.style import computed_style
+from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element, element_to_json
 
 
@@ -34,15 +41,46 @@ def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
     Raises:
         GatewayError: 40403.
     """
+    found = _read(state, block_id, Renderer(state.document))
+    if found is None:
+        raise failure(BLOCK, "/blockId", "no block of the document has this id")
+    return found
+
+
+def read_blocks(state: DocumentState, block_ids: Iterable[str]) -> ReadBlocksResponse:
+    """Return the elements that are there, in the order of `block_ids`."""
+    renderer = Renderer(state.document)
+    found = (_read(state, block_id, renderer) for block_id in block_ids)
+    return ReadBlocksResponse(
+        blocks=[block for block in found if block is not None], revision=state.revision
+    )
+
+
+def read_changes(state: DocumentState, before: Document | None) -> ReadChangesResponse:
+    """Return how a document differs from what it was; from nothing, if that is not known."""
+    document = state.document
+    return ReadChangesResponse(
+        revision=state.revision,
+        changes=Changes(
+            order=[block.id for block in document.blocks],
+            changed=changed_blocks(before or Document(), document),
+            style=orjson.dumps(document.style),
+            references=orjson.dumps(list(document.references.values())),
+            cited=document.blocks.cites(),
+        ),
+    )
+
+
+def _read(state: DocumentState, block_id: str, renderer: Renderer) -> ReadBlockResponse | None:
     document = state.document
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
-        raise failure(BLOCK, "/blockId", "no block of the document has this id")
+        return None
     return ReadBlockResponse(
         block=orjson.dumps(element_to_json(element)),
         path=path,
         style=orjson.dumps(computed_style(document.style, element)),
-        text=render_block(document, element),
+        text=renderer.block(element),
         revision=state.revision,
     )

@@ -10,13 +10,14 @@ from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec, responses
 from services.articles.committer import DocumentCommitter
-from services.articles.errors import NO_GRANT, failure, no_session
+from services.articles.errors import NO_GRANT, SCHEMA, failure, no_session
 from services.articles.files import Files, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository, is_session_id
 from services.articles.tree.operations import Operation
 from services.common import ids
+from services.common.articles import limits
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
@@ -118,6 +119,30 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         if state.size < _LARGE:
             return responses.read_block(state, request.block_id)
         return await asyncio.to_thread(responses.read_block, state, request.block_id)
+
+    async def ReadBlocks(
+        self, request: wire.ReadBlocksRequest, context: "Context[Any, Any]"
+    ) -> wire.ReadBlocksResponse:
+        """Read several blocks."""
+        session = await self._session(request.session_id)
+        state = await self._committer.read(session)
+        if not 1 <= len(request.block_ids) <= limits.BLOCKS_A_READ:
+            takes = f"takes 1 to {limits.BLOCKS_A_READ} ids"
+            raise failure(SCHEMA, "/blockIds", takes)
+        if state.size < _LARGE:
+            return responses.read_blocks(state, request.block_ids)
+        return await asyncio.to_thread(responses.read_blocks, state, request.block_ids)
+
+    async def ReadChanges(
+        self, request: wire.ReadChangesRequest, context: "Context[Any, Any]"
+    ) -> wire.ReadChangesResponse:
+        """Read what changed since a revision."""
+        since = request.since if request.HasField("since") else None
+        session = await self._session(request.session_id)
+        state, before = await self._committer.read_since(session, since)
+        if state.revision == since:
+            return wire.ReadChangesResponse(revision=state.revision)
+        return await asyncio.to_thread(responses.read_changes, state, before)
 
     async def ApplyEdit(
         self, request: wire.ApplyEditRequest, context: "Context[Any, Any]"

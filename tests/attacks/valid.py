@@ -223,6 +223,8 @@ def _articles(names: Names) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "session/destroy", {"sessionId": "session_none"}
     yield "doc/read", session
     yield "doc/read-block", block
+    yield "doc/read-blocks", {**session, "blockIds": [names.block_id]}
+    yield "doc/changes", {**session, "since": 0}
     yield "block/insert", {**session, "path": [0], "blocks": _BLOCKS}
     yield "block/delete", {**session, "blockId": "none"}
     yield "block/text/replace", {**block, "children": [_LEAF], "ifRevision": None}

@@ -24,6 +24,8 @@ GOOD = {
     "doc/delete": {"docId": "17"},
     "doc/read": S,
     "doc/read-block": B,
+    "doc/read-blocks": {**S, "blockIds": ["b"]},
+    "doc/changes": S,
     "block/insert": {**S, "path": [0], "blocks": [{"type": "h1"}]},
     "block/delete": B,
     "block/text/replace": {**B, "children": "x"},

@@ -131,6 +131,12 @@ WRONG = [
     ("block/delete", {"blockId": NOWHERE}, 40403),
     ("block/delete", {"blockId": ""}, 40403),
     ("doc/read-block", {"blockId": NOWHERE}, 40403),
+    ("doc/read-blocks", {}, 40004),
+    ("doc/read-blocks", {"blockIds": []}, 40003),
+    ("doc/read-blocks", {"blockIds": [7]}, 40003),
+    ("doc/read-blocks", {"blockIds": [NOWHERE] * 501}, 40003),
+    ("doc/changes", {"since": -1}, 40003),
+    ("doc/changes", {"since": "1"}, 40003),
     # Text.
     ("block/text/replace", {"blockId": TITLE}, 40004),
     ("block/text/replace", {"blockId": TITLE, "text": "x"}, 40004),
@@ -211,6 +217,8 @@ async def test_an_invalid_call_has_its_code_and_changes_nothing(editors, path, b
 SESSION_CALLS = {
     "doc/read": {},
     "doc/read-block": {"blockId": TITLE},
+    "doc/read-blocks": {"blockIds": [TITLE]},
+    "doc/changes": {},
     **{path: body for path, body, _ in WRONG},
     "session/destroy": {},
 }

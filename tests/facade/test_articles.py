@@ -195,6 +195,55 @@ ROWS = [
         },
     ),
     (
+        "doc/read-blocks",
+        {**S, "blockIds": ["b", "c"]},
+        pb.ReadBlocksRequest(session_id="s", block_ids=["b", "c"]),
+        pb.ReadBlocksResponse(
+            blocks=[
+                pb.ReadBlockResponse(
+                    block=b'{"id":"c"}', path=[1], style=b"{}", text="t", revision=7
+                )
+            ],
+            revision=7,
+        ),
+        {
+            "blocks": [
+                {"block": {"id": "c"}, "path": [1], "style": {}, "text": "t", "revision": 7}
+            ],
+            "revision": 7,
+        },
+    ),
+    (
+        "doc/changes",
+        S,
+        pb.ReadChangesRequest(session_id="s"),
+        pb.ReadChangesResponse(
+            revision=7,
+            changes=pb.Changes(
+                order=["b", "c"],
+                changed=["c"],
+                style=b'{"global":{}}',
+                references=b'[{"id":"r"}]',
+                cited=["r"],
+            ),
+        ),
+        {
+            "revision": 7,
+            "order": ["b", "c"],
+            "changed": ["c"],
+            "style": {"global": {}},
+            "reference": [{"id": "r"}],
+            "cited": ["r"],
+        },
+    ),
+    (
+        "doc/changes",
+        {**S, "since": 7},
+        pb.ReadChangesRequest(session_id="s", since=7),
+        pb.ReadChangesResponse(revision=7),
+        {"revision": 7},
+    ),
+    (
         "block/insert",
         {**S, "path": [0, 2**40], "blocks": BLOCKS, "ifRevision": 6},
         call_of(
@@ -376,7 +425,7 @@ async def test_every_endpoint_and_every_call_has_a_row():
     applied = [row[2].edit for row in ROWS if isinstance(row[2], pb.ApplyEditRequest)]
     edits = {edit.WhichOneof("kind") for edit in applied}
     assert edits == {field.name for field in edits_pb2.Edit.DESCRIPTOR.fields}
-    assert len(articles.ENDPOINTS) == 18
+    assert len(articles.ENDPOINTS) == 20
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[0] not in STRICT])

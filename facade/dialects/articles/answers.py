@@ -16,6 +16,9 @@ from services.common.articles.styles import ArticleStyle
 
 OK = 1
 
+# The value of a field that is left out of an answer.
+_ABSENT: Any = None
+
 Revision = Annotated[int, Field(description="Number of operations the document has had.")]
 UnixSeconds = Annotated[int, Field(description="Unix seconds.")]
 
@@ -134,6 +137,32 @@ class WholeBlock(_Answer):
     revision: Revision
 
 
+class Blocks(_Answer):
+    """Blocks, all of one revision."""
+
+    blocks: Annotated[list[WholeBlock], Field(description="In the order of the ids.")]
+    revision: Revision
+
+
+class DocumentChanges(_Answer):
+    """What changed; the revision alone where nothing did."""
+
+    revision: Revision
+    order: Annotated[list[str], Field(description="Ids of all top-level blocks in order.")] = (
+        _ABSENT
+    )
+    changed: Annotated[
+        list[str],
+        Field(description="Those that are new, or whose content, style or Markdown differs."),
+    ] = _ABSENT
+    style: ArticleStyle = _ABSENT
+    reference: list[Reference] = _ABSENT
+    cited: Annotated[
+        list[str],
+        Field(description="Ids of the cited references in the order of their numbers, from 1."),
+    ] = _ABSENT
+
+
 class Inserted(_Answer):
     """The blocks that were inserted."""
 
@@ -202,12 +231,38 @@ def document(_: bodies.OfSession, answer: pb.ReadArticleResponse) -> Data:
 
 def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
     """Return the data of doc/read-block."""
+    return _whole_block(answer)
+
+
+def _whole_block(answer: pb.ReadBlockResponse) -> Data:
     return {
         "block": orjson.Fragment(answer.block),
         "path": list(answer.path),
         "style": orjson.Fragment(answer.style),
         "text": answer.text,
         "revision": answer.revision,
+    }
+
+
+def blocks(_: bodies.ReadBlocks, answer: pb.ReadBlocksResponse) -> Data:
+    """Return the data of doc/read-blocks."""
+    return {
+        "blocks": [_whole_block(block) for block in answer.blocks],
+        "revision": answer.revision,
+    }
+
+
+def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
+    """Return the data of doc/changes."""
+    if not answer.HasField("changes"):
+        return {"revision": answer.revision}
+    return {
+        "revision": answer.revision,
+        "order": list(answer.changes.order),
+        "changed": list(answer.changes.changed),
+        "style": orjson.Fragment(answer.changes.style),
+        "reference": orjson.Fragment(answer.changes.references),
+        "cited": list(answer.changes.cited),
     }
 
 

@@ -1,4 +1,4 @@
-"""Wire types of the eighteen requests, for checks and for the OpenAPI document.
+"""Wire types of the requests, for checks and for the OpenAPI document.
 
 Fields marked `SkipValidation` travel to the service as JSON and are checked there
 (see `facade.dialects.articles.reading`); here their types only describe them.
@@ -74,6 +74,20 @@ class ReadBlock(OfSession):
     """Names the block to read."""
 
     blockId: BlockId
+
+
+class ReadBlocks(OfSession):
+    """Names the blocks to read."""
+
+    blockIds: Annotated[list[BlockId], Field(min_length=1, max_length=500, fail_fast=True)]
+
+
+class ReadChanges(OfSession):
+    """Names the revision that the caller has seen."""
+
+    since: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
+        None, description="Without it every block counts as changed."
+    )
 
 
 class EditBody(OfSession):

@@ -1,4 +1,4 @@
-"""The eighteen endpoints of document editing: request type, RPC and response type."""
+"""The endpoints of document editing: request type, RPC and response type."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,6 +127,26 @@ ENDPOINTS = (
         requests.read_block,
         answers.WholeBlock,
         answers.whole_block,
+    ),
+    Endpoint(
+        "doc/read-blocks",
+        "readBlocks",
+        "ReadBlocks",
+        "Several blocks, raw and as Markdown; those that are gone are left out",
+        bodies.ReadBlocks,
+        requests.read_blocks,
+        answers.Blocks,
+        answers.blocks,
+    ),
+    Endpoint(
+        "doc/changes",
+        "readChanges",
+        "ReadChanges",
+        "Which blocks there are, and which changed since a revision",
+        bodies.ReadChanges,
+        requests.read_changes,
+        answers.DocumentChanges,
+        answers.changes,
     ),
     _edit(
         "block/insert",

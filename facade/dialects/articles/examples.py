@@ -107,6 +107,36 @@ EXAMPLES = {
             "revision": 8,
         },
     ),
+    "doc/read-blocks": Example(
+        {**_SESSION, "blockIds": [_TITLE]},
+        {
+            "blocks": [
+                {
+                    "block": {
+                        "id": _TITLE,
+                        "type": "title",
+                        "children": [{"type": "default", "text": "On tides"}],
+                    },
+                    "path": [0],
+                    "style": {},
+                    "text": "# On tides",
+                    "revision": 8,
+                }
+            ],
+            "revision": 8,
+        },
+    ),
+    "doc/changes": Example(
+        {**_SESSION, "since": 4},
+        {
+            "revision": 8,
+            "order": [_TITLE, _TEXT],
+            "changed": [_TITLE, _TEXT],
+            "style": {"global": {"paperSize": "A4"}},
+            "reference": [{"id": "newton1687", "author": ["Isaac Newton"], "title": "Principia"}],
+            "cited": ["newton1687"],
+        },
+    ),
     "doc/read": Example(
         dict(_SESSION),
         {

@@ -30,7 +30,7 @@ _ERROR = {
 
 
 def paths() -> dict[str, Any]:
-    """Return the eighteen paths."""
+    """Return the paths."""
     return {
         PREFIX + endpoint.path: {"post": _operation(endpoint, EXAMPLES[endpoint.path])}
         for endpoint in ENDPOINTS

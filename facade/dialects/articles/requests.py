@@ -59,6 +59,16 @@ def read_block(body: bodies.ReadBlock) -> articles_pb2.ReadBlockRequest:
     return articles_pb2.ReadBlockRequest(session_id=body.sessionId, block_id=body.blockId)
 
 
+def read_blocks(body: bodies.ReadBlocks) -> articles_pb2.ReadBlocksRequest:
+    """Return the request to read several blocks."""
+    return articles_pb2.ReadBlocksRequest(session_id=body.sessionId, block_ids=body.blockIds)
+
+
+def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
+    """Return the request to read what changed."""
+    return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
+
+
 def apply_edit(body: bodies.EditBody, edit: Edit) -> articles_pb2.ApplyEditRequest:
     """Return the request to apply an edit in the body's session."""
     return articles_pb2.ApplyEditRequest(

@@ -1,6 +1,6 @@
 """Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
 
-`render_block` and `render_document` are the API. `escape` escapes text, `inline` renders leaves,
+`Renderer` and `render_document` are the API. `escape` escapes text, `inline` renders leaves,
 `lines` the lines of a paragraph, `tables` tables, as HTML where GFM cannot, `blocks` each type.
 """
 
@@ -11,7 +11,7 @@ from services.articles.markdown.blocks import Context, block_markdown
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
 
-__all__ = ["Rendered", "render_block", "render_document"]
+__all__ = ["Rendered", "Renderer", "render_document"]
 
 
 class Rendered(NamedTuple):
@@ -28,20 +28,20 @@ class Rendered(NamedTuple):
     text: str
 
 
-def render_block(document: Document, element: Element) -> str:
-    """Return the Markdown of one element of a document."""
-    return block_markdown(element, _context(document))
+class Renderer:
+    """Renders elements of one document, whose citations are numbered once for all of them."""
+
+    def __init__(self, document: Document) -> None:
+        numbers: Mapping[str, int] = document.numbers()
+        self._context = Context(document.style, numbers)
+
+    def block(self, element: Element) -> str:
+        """Return the Markdown of one element."""
+        return block_markdown(element, self._context)
 
 
 def render_document(document: Document) -> tuple[list[Rendered], str]:
     """Return each top-level block rendered, and the Markdown of the whole document."""
-    context = _context(document)
-    rendered = [
-        Rendered(block.id, block.type, block_markdown(block, context)) for block in document.blocks
-    ]
+    renderer = Renderer(document)
+    rendered = [Rendered(block.id, block.type, renderer.block(block)) for block in document.blocks]
     return rendered, "\n\n".join(block.text for block in rendered if block.text)
-
-
-def _context(document: Document) -> Context:
-    numbers: Mapping[str, int] = document.numbers()
-    return Context(document.style, numbers)

@@ -1,6 +1,7 @@
 """Limits on the sizes of documents and edits. Lengths of text count characters (code points)."""
 
 BLOCKS_AN_INSERT = 500
+BLOCKS_A_READ = 500
 TOP_LEVEL_BLOCKS = 10_000
 ELEMENTS = 50_000
 DEPTH = 8

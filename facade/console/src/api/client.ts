@@ -66,11 +66,13 @@ export function credentials(admin: boolean, formatB: boolean): Record<string, st
   return { authorization: `Bearer ${apiKey.value}` };
 }
 
-/** Return the error that an error body of either format describes. */
+/** Return the error that an error body describes: of either format, or of document editing. */
 export function toError(status: number, headers: Headers, text: string): ApiError {
   let error: Record<string, unknown> = {};
   try {
-    error = (JSON.parse(text) as { error?: Record<string, unknown> }).error ?? {};
+    const body = JSON.parse(text) as Record<string, unknown>;
+    // Document editing has the fields of an error at the top.
+    error = (body["error"] ?? body) as Record<string, unknown>;
   } catch {
     // Not the gateway's: a proxy in front of it, say.
   }

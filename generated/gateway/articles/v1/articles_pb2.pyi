@@ -518,6 +518,164 @@ class ReadBlockResponse(_message.Message):
 Global___ReadBlockResponse: _TypeAlias = ReadBlockResponse  # noqa: Y015
 
 @_typing.final
+class ReadBlocksRequest(_message.Message):
+    """Names the blocks to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    BLOCK_IDS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    @_builtins.property
+    def block_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, 1 to 500."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        block_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_ids", b"block_ids", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBlocksRequest: _TypeAlias = ReadBlocksRequest  # noqa: Y015
+
+@_typing.final
+class ReadBlocksResponse(_message.Message):
+    """Blocks, all of one revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations the document has had."""
+    @_builtins.property
+    def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadBlockResponse]:
+        """Required, possibly empty. In the order of the ids; `revision` is the same in all."""
+
+    def __init__(
+        self,
+        *,
+        blocks: _abc.Iterable[Global___ReadBlockResponse] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadBlocksResponse: _TypeAlias = ReadBlocksResponse  # noqa: Y015
+
+@_typing.final
+class ReadChangesRequest(_message.Message):
+    """Names the revision that the caller has seen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    since: _builtins.int
+    """Optional. Without it every block counts as changed."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        since: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "session_id", b"session_id", "since", b"since"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__since: _TypeAlias = _typing.Literal["since"]  # noqa: Y015
+    _WhichOneofArgType__since: _TypeAlias = _typing.Literal["_since", b"_since"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__since) -> _WhichOneofReturnType__since | None: ...
+
+Global___ReadChangesRequest: _TypeAlias = ReadChangesRequest  # noqa: Y015
+
+@_typing.final
+class ReadChangesResponse(_message.Message):
+    """What changed, or the revision alone where it is the one that the caller has seen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations the document has had."""
+    @_builtins.property
+    def changes(self) -> Global___Changes:
+        """Absent when nothing changed."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        changes: Global___Changes | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadChangesResponse: _TypeAlias = ReadChangesResponse  # noqa: Y015
+
+@_typing.final
+class Changes(_message.Message):
+    """How a document differs from an earlier revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
+    CITED_FIELD_NUMBER: _builtins.int
+    style: _builtins.bytes
+    """Required. The article's style: a JSON object."""
+    references: _builtins.bytes
+    """Required. A JSON array of references."""
+    @_builtins.property
+    def order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty. Ids of all top-level blocks in order."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty. Ids of those that are new, or whose content, computed style or
+        Markdown differs; others too where the log does not tell.
+        """
+
+    @_builtins.property
+    def cited(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty. Ids of the cited references in the order of their numbers, from 1."""
+
+    def __init__(
+        self,
+        *,
+        order: _abc.Iterable[_builtins.str] | None = ...,
+        changed: _abc.Iterable[_builtins.str] | None = ...,
+        style: _builtins.bytes = ...,
+        references: _builtins.bytes = ...,
+        cited: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "cited", b"cited", "order", b"order", "references", b"references", "style", b"style"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Changes: _TypeAlias = Changes  # noqa: Y015
+
+@_typing.final
 class ApplyEditRequest(_message.Message):
     """Describes an edit, and the session to apply it in."""
 

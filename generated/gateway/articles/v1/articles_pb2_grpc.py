@@ -88,6 +88,16 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockResponse.FromString,
                 _registered_method=True)
+        self.ReadBlocks = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReadBlocks',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.FromString,
+                _registered_method=True)
+        self.ReadChanges = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReadChanges',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesResponse.FromString,
+                _registered_method=True)
         self.ApplyEdit = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ApplyEdit',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
@@ -188,6 +198,27 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadBlocks(self, request, context):
+        """Reads several blocks as ReadBlock does, in the order of their ids. Ids that the document
+        does not have (any more) are left out.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadChanges(self, request, context):
+        """Reads which top-level blocks there are, and which of them read otherwise than at a revision
+        that the caller has seen. Callers that follow a document ask again and again: while nothing
+        changes, the answer is a revision and nothing else.
+
+        Statuses: OK, and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ApplyEdit(self, request, context):
         """Applies one edit to the document of a session, all of it or nothing.
 
@@ -246,6 +277,16 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ReadBlock,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockResponse.SerializeToString,
+            ),
+            'ReadBlocks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadBlocks,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.SerializeToString,
+            ),
+            'ReadChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadChanges,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesResponse.SerializeToString,
             ),
             'ApplyEdit': grpc.unary_unary_rpc_method_handler(
                     servicer.ApplyEdit,
@@ -466,6 +507,60 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ReadBlock',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadBlocks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReadBlocks',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReadChanges',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

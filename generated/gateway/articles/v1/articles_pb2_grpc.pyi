@@ -90,6 +90,19 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, and NOT_FOUND (40403).
     """
+    ReadBlocks: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadBlocksRequest, _articles_pb2.ReadBlocksResponse]
+    """Reads several blocks as ReadBlock does, in the order of their ids. Ids that the document
+    does not have (any more) are left out.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+    """
+    ReadChanges: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]
+    """Reads which top-level blocks there are, and which of them read otherwise than at a revision
+    that the caller has seen. Callers that follow a document ask again and again: while nothing
+    changes, the answer is a revision and nothing else.
+
+    Statuses: OK, and those of sessions.
+    """
     ApplyEdit: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]
     """Applies one edit to the document of a session, all of it or nothing.
 
@@ -165,6 +178,19 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Reads one block, raw and as Markdown, with its place and its computed style.
 
     Statuses: OK, and NOT_FOUND (40403).
+    """
+    ReadBlocks: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadBlocksRequest, _articles_pb2.ReadBlocksResponse]  # type: ignore[assignment]
+    """Reads several blocks as ReadBlock does, in the order of their ids. Ids that the document
+    does not have (any more) are left out.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+    """
+    ReadChanges: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]  # type: ignore[assignment]
+    """Reads which top-level blocks there are, and which of them read otherwise than at a revision
+    that the caller has seen. Callers that follow a document ask again and again: while nothing
+    changes, the answer is a revision and nothing else.
+
+    Statuses: OK, and those of sessions.
     """
     ApplyEdit: _aio.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]  # type: ignore[assignment]
     """Applies one edit to the document of a session, all of it or nothing.
@@ -280,6 +306,31 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Reads one block, raw and as Markdown, with its place and its computed style.
 
         Statuses: OK, and NOT_FOUND (40403).
+        """
+
+    @_abc_1.abstractmethod
+    def ReadBlocks(
+        self,
+        request: _articles_pb2.ReadBlocksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ReadBlocksResponse, _abc.Awaitable[_articles_pb2.ReadBlocksResponse]]:
+        """Reads several blocks as ReadBlock does, in the order of their ids. Ids that the document
+        does not have (any more) are left out.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadChanges(
+        self,
+        request: _articles_pb2.ReadChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ReadChangesResponse, _abc.Awaitable[_articles_pb2.ReadChangesResponse]]:
+        """Reads which top-level blocks there are, and which of them read otherwise than at a revision
+        that the caller has seen. Callers that follow a document ask again and again: while nothing
+        changes, the answer is a revision and nothing else.
+
+        Statuses: OK, and those of sessions.
         """
 
     @_abc_1.abstractmethod

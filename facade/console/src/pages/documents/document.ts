@@ -1,0 +1,193 @@
+// An open document: its blocks as signals, kept up to date with what anyone edits.
+import { type Signal, batch, signal } from "@preact/signals";
+
+import { isFinal } from "./articles";
+import { Session } from "./session";
+import type { ArticleStyle, BlockState, Changes, Reference } from "./types";
+
+const FIRST_READ = 100;
+const BLOCKS_A_READ = 500;
+const EVERY_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** A block on the page; each renders by itself. */
+export interface Entry {
+  readonly id: string;
+  /** Undefined until it has been read. */
+  readonly state: Signal<BlockState | undefined>;
+  readonly isSelected: Signal<boolean>;
+  readonly isEditing: Signal<boolean>;
+  /** Deleted while it was being edited here: it stays until its text is saved or given up. */
+  readonly isGone: Signal<boolean>;
+}
+
+export class OpenDocument {
+  /** Ids of the blocks on the page. */
+  readonly order = signal<readonly string[]>([]);
+  /** Number of each cited reference. */
+  readonly numbers = signal<ReadonlyMap<string, number>>(new Map());
+  readonly references = signal<readonly Reference[]>([]);
+  readonly style = signal<ArticleStyle>({});
+  readonly isOpen = signal(false);
+  /** Why the document cannot be read at present. */
+  readonly problem = signal<unknown>(undefined);
+  /** Id of the block that takes the focus as soon as it is there. */
+  readonly wanted = signal("");
+  /** The last revision that was read whole. */
+  revision = -1;
+
+  readonly session: Session;
+  readonly #entries = new Map<string, Entry>();
+  #selected: Entry | undefined;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(docId: string) {
+    this.session = new Session(docId);
+  }
+
+  entry(id: string): Entry {
+    let entry = this.#entries.get(id);
+    if (entry === undefined) {
+      const state = signal<BlockState | undefined>(undefined);
+      entry = {
+        id,
+        state,
+        isSelected: signal(false),
+        isEditing: signal(false),
+        isGone: signal(false),
+      };
+      this.#entries.set(id, entry);
+    }
+    return entry;
+  }
+
+  /** Select a block; "" selects none. */
+  select(id: string): void {
+    if (this.#selected?.id === id) return;
+    batch(() => {
+      if (this.#selected) this.#selected.isSelected.value = false;
+      this.#selected = id === "" ? undefined : this.entry(id);
+      if (this.#selected) this.#selected.isSelected.value = true;
+    });
+  }
+
+  selected(): string {
+    return this.#selected?.id ?? "";
+  }
+
+  /** Remove a block that was kept on the page only for what was typed into it. */
+  forget(entry: Entry): void {
+    entry.isEditing.value = false;
+    if (!entry.isGone.value) return;
+    this.order.value = this.order.value.filter((id) => id !== entry.id);
+    this.#entries.delete(entry.id);
+  }
+
+  /** Follow the document until the signal aborts or it is gone: ask for changes, and wait, again and again. */
+  async follow(until: AbortSignal): Promise<void> {
+    let pauseMs = EVERY_MS;
+    while (!until.aborted) {
+      try {
+        await this.refresh(until);
+        pauseMs = EVERY_MS;
+      } catch (error) {
+        if (until.aborted) return;
+        this.problem.value = error;
+        if (isFinal(error)) return;
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      }
+      await pause(pauseMs, until);
+    }
+  }
+
+  /** Read what changed since the last time; calls wait for each other. */
+  refresh(until?: AbortSignal): Promise<void> {
+    const next = this.#reading.then(() => this.#refresh(until));
+    this.#reading = next.catch(() => undefined);
+    return next;
+  }
+
+  async #refresh(until?: AbortSignal): Promise<void> {
+    const since = this.revision < 0 ? {} : { since: this.revision };
+    const changes = await this.session.call<Changes>("doc/changes", () => since, until);
+    this.problem.value = undefined;
+    if (changes.order !== undefined) {
+      const changed = changes.changed ?? [];
+      this.#apply(changes, changes.order);
+      // The first blocks of a long document are there before the others.
+      let start = 0;
+      let stop = this.revision < 0 ? FIRST_READ : BLOCKS_A_READ;
+      while (start < changed.length) {
+        await this.#read(changed.slice(start, stop), until);
+        this.isOpen.value = true;
+        start = stop;
+        stop += BLOCKS_A_READ;
+      }
+    }
+    this.revision = changes.revision;
+    this.isOpen.value = true;
+  }
+
+  #apply(changes: Changes, order: string[]): void {
+    const present = new Set(order);
+    const shown = [...order];
+    batch(() => {
+      // What is gone goes, but for what is being edited here, which stays where it was.
+      this.order.value.forEach((id, place) => {
+        const entry = this.entry(id);
+        if (present.has(id)) return;
+        if (entry.isEditing.value) {
+          entry.isGone.value = true;
+          shown.splice(Math.min(place, shown.length), 0, id);
+        } else {
+          if (this.#selected?.id === id) this.#selected = undefined;
+          this.#entries.delete(id);
+        }
+      });
+      if (!isEqual(this.order.value, shown)) this.order.value = shown;
+      this.style.value = changes.style ?? {};
+      this.references.value = changes.reference ?? [];
+      this.numbers.value = new Map((changes.cited ?? []).map((id, place) => [id, place + 1]));
+    });
+  }
+
+  async #read(blockIds: string[], until?: AbortSignal): Promise<void> {
+    if (blockIds.length === 0) return;
+    const body = { blockIds };
+    const read = await this.session.call<{ blocks: BlockState[] }>(
+      "doc/read-blocks",
+      () => body,
+      until,
+    );
+    batch(() => {
+      for (const { block, style, text } of read.blocks) {
+        this.entry(block.id).state.value = { block, style, text };
+      }
+    });
+  }
+}
+
+function isEqual(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((id, place) => id === other[place]);
+}
+
+/** Wait, and for as long as the tab is hidden; return at once when the signal aborts. */
+function pause(ms: number, until: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      look();
+    }, ms);
+    function look(): void {
+      if (!until.aborted && (!isOver || document.hidden)) return;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", look);
+      until.removeEventListener("abort", look);
+      resolve();
+    }
+    document.addEventListener("visibilitychange", look);
+    until.addEventListener("abort", look);
+    look();
+  });
+}

@@ -1,0 +1,113 @@
+// The form in which a block is edited. What others make of the block meanwhile is shown above it, and
+// what was typed stays until it is saved or given up.
+import { useRef, useState } from "preact/hooks";
+
+import { Failure } from "../../parts/failure";
+import { useDocument } from "./context";
+import type { Entry } from "./document";
+import { ConflictError, isSame } from "./edits";
+import { type Collect, Fields, hasMarks } from "./forms/fields";
+import { MarkBar } from "./forms/mark_bar";
+import { Content } from "./kinds/content";
+import type { BlockState } from "./types";
+
+export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) {
+  const { document, edits } = useDocument();
+  const [base] = useState(state.block);
+  const collect = useRef<Collect>(() => ({}));
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const isGone = entry.isGone.value;
+  const isStale = !isGone && !isSame(state.block, base);
+
+  async function save(): Promise<void> {
+    setBusy(true);
+    setError(undefined);
+    try {
+      if (isGone) {
+        const order = document.order.value;
+        const before = order[order.indexOf(entry.id) - 1] ?? "";
+        const { id: _, children: __, ...rest } = base;
+        const made = await edits.insert(before, [{ ...rest, ...collect.current() }]);
+        document.forget(entry);
+        show(made);
+      } else {
+        // Over the newer state only after it has been shown.
+        await edits.replace(isStale ? state.block : base, collect.current());
+        entry.isEditing.value = false;
+        show(entry.id);
+      }
+    } catch (failure) {
+      // A conflict shows itself, with the newer state.
+      if (!(failure instanceof ConflictError)) setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  function giveUp(): void {
+    document.forget(entry);
+    show(entry.id);
+  }
+
+  function show(id: string): void {
+    document.select(id);
+    document.wanted.value = id;
+  }
+
+  return (
+    <form
+      class="edit"
+      aria-label="Edit the block"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+          event.preventDefault();
+          void save();
+        } else if (event.key === "Escape") {
+          event.stopPropagation();
+          giveUp();
+        }
+      }}
+      onDblClick={(event) => event.stopPropagation()}
+    >
+      {isGone && (
+        <p class="failure" role="alert">
+          Somebody deleted this block. What you typed is still here: save it as a new block, or give
+          it up.
+        </p>
+      )}
+      {isStale && (
+        <div class="failure" role="alert">
+          <p>
+            Somebody changed this block while you were editing it. Below is what it is now; what you
+            typed is still here.
+          </p>
+          <div class="newer">
+            <Content state={state} />
+          </div>
+        </div>
+      )}
+      {hasMarks(base) && <MarkBar />}
+      <Fields
+        block={base}
+        provide={(read) => {
+          collect.current = read;
+        }}
+      />
+      <Failure error={error} />
+      <div class="actions">
+        <button type="submit" disabled={isBusy}>
+          {isGone ? "Save as a new block" : isStale ? "Save mine over it" : "Save"}
+        </button>
+        <button type="button" class="quiet" onClick={giveUp}>
+          {isStale || isGone ? "Give mine up" : "Cancel"}
+        </button>
+        <span class="hint">Ctrl+Enter saves, Escape cancels.</span>
+      </div>
+    </form>
+  );
+}

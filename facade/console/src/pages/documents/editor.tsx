@@ -1,0 +1,203 @@
+// An open document: its blocks, the Markdown beside them, and its references.
+import { signal } from "@preact/signals";
+import { useLocation } from "preact-iso";
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { Empty } from "../../parts/empty";
+import { Failure } from "../../parts/failure";
+import { isFinal } from "./articles";
+import { BlockFrame } from "./block_frame";
+import { CITATION_STYLES } from "./citations";
+import { ShareDocument, useDocument } from "./context";
+import { OpenDocument } from "./document";
+import { Edits } from "./edits";
+import { InsertMenu } from "./insert_menu";
+import { look } from "./look";
+import { MarkdownPane } from "./markdown_pane";
+import { DocumentProperties } from "./properties";
+import { References } from "./references";
+import type { Css } from "./types";
+
+const CITATIONS_KEY = "gateway.citations";
+const WIDE = "(min-width: 70rem)";
+
+export function Editor({ docId, name }: { docId: string; name: string }) {
+  const shared = useMemo(() => {
+    const document = new OpenDocument(docId);
+    const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
+    const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
+    return { document, edits: new Edits(document), citations };
+  }, [docId]);
+  const [hasMarkdown, setMarkdown] = useState(() => matchMedia(WIDE).matches);
+  useEffect(() => {
+    const controller = new AbortController();
+    void shared.document.follow(controller.signal);
+    return () => controller.abort();
+  }, [shared]);
+  return (
+    <ShareDocument value={shared}>
+      <h1>{name}</h1>
+      <Bar hasMarkdown={hasMarkdown} onMarkdown={() => setMarkdown(!hasMarkdown)} />
+      <Panes hasMarkdown={hasMarkdown} />
+    </ShareDocument>
+  );
+}
+
+function Bar({ hasMarkdown, onMarkdown }: { hasMarkdown: boolean; onMarkdown: () => void }) {
+  const { document, edits } = useDocument();
+  const { route } = useLocation();
+  const [error, setError] = useState<unknown>();
+  const [hasProperties, setProperties] = useState(false);
+
+  async function run(act: () => Promise<void>): Promise<void> {
+    setError(undefined);
+    try {
+      await act();
+    } catch (failure) {
+      setError(failure);
+    }
+  }
+
+  const problem = document.problem.value;
+  return (
+    <>
+      <div class="actions document-bar" role="toolbar" aria-label="Document">
+        <a href="/console/documents">All documents</a>
+        <InsertMenu
+          label="Add at the end…"
+          isBusy={!document.isOpen.value}
+          onChoose={(block) =>
+            run(async () => {
+              const id = await edits.insert(document.order.value.at(-1) ?? "", [block]);
+              document.select(id);
+              document.entry(id).isEditing.value = true;
+            })
+          }
+        />
+        <button
+          type="button"
+          class="quiet"
+          disabled={edits.undoable.value === ""}
+          title={edits.undoable.value && `Undo ${edits.undoable.value}`}
+          onClick={() => void run(() => edits.undo())}
+        >
+          Undo
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-expanded={hasProperties}
+          onClick={() => setProperties(!hasProperties)}
+        >
+          Style of the document
+        </button>
+        <button type="button" class="quiet" aria-pressed={hasMarkdown} onClick={onMarkdown}>
+          Markdown
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() =>
+            void run(async () => {
+              await document.session.end();
+              route("/console/documents");
+            })
+          }
+        >
+          Close
+        </button>
+      </div>
+      <Failure error={error} />
+      <Failure error={problem} />
+      {problem !== undefined && !isFinal(problem) && (
+        <p class="hint" role="status">
+          Trying again…
+        </p>
+      )}
+      {hasProperties && <DocumentProperties />}
+    </>
+  );
+}
+
+function Panes({ hasMarkdown }: { hasMarkdown: boolean }) {
+  const { document, citations } = useDocument();
+  const style = Object.keys(CITATION_STYLES).find(
+    (key) => CITATION_STYLES[key] === citations.value,
+  );
+  if (!document.isOpen.value) {
+    return document.problem.value === undefined ? <p role="status">Opening…</p> : null;
+  }
+  return (
+      <div class={hasMarkdown ? "panes" : undefined}>
+        <div>
+          <Blocks />
+          <References
+            style={style ?? "numbers"}
+            onStyle={(chosen) => {
+              sessionStorage.setItem(CITATIONS_KEY, chosen);
+              citations.value = CITATION_STYLES[chosen] ?? citations.value;
+            }}
+          />
+        </div>
+        {hasMarkdown && <MarkdownPane />}
+      </div>
+  );
+}
+
+function Blocks() {
+  const { document } = useDocument();
+  const order = document.order.value;
+  if (order.length === 0) {
+    return (
+      <Empty title="The document is empty">
+        <p>Choose a type of block at “Add at the end…”, for example a title.</p>
+      </Empty>
+    );
+  }
+
+  function go(event: KeyboardEvent): void {
+    const frame = event.target as HTMLElement;
+    const id = frame.dataset["block"];
+    // Keys in fields and tools mean what they mean there.
+    if (id === undefined) return;
+    const place = order.indexOf(id);
+    const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: order.length - 1 };
+    if (event.key === "Enter") document.entry(id).isEditing.value = true;
+    else if (event.key in to) {
+      const next = order[to[event.key as keyof typeof to]];
+      if (next !== undefined) document.wanted.value = next;
+    } else return;
+    event.preventDefault();
+  }
+
+  const everywhere = document.style.value.global as Css | undefined;
+  return (
+    <section
+      class="sheet"
+      aria-label="Blocks"
+      style={look(everywhere)}
+      onKeyDown={go}
+    >
+      <FirstStop />
+      {order.map((id) => (
+        <BlockFrame key={id} id={id} />
+      ))}
+    </section>
+  );
+}
+
+/** Takes the focus on the way into the blocks while none is selected, and hands it to the first. */
+function FirstStop() {
+  const { document } = useDocument();
+  return (
+    <button
+      type="button"
+      class="visually-hidden first-stop"
+      onClick={() => {
+        document.wanted.value = document.selected() || (document.order.value[0] ?? "");
+      }}
+    >
+      Go to the blocks: arrow keys move, Enter edits
+    </button>
+  );
+}

@@ -1,0 +1,269 @@
+// The form of each type of block. A form hands a function up that returns what the block is to hold.
+import { useState } from "preact/hooks";
+
+import type { Author, Block, Institution, NewBlock } from "../types";
+import { elementsOf, leavesOf } from "../types";
+import { Formula } from "../kinds/formula";
+import { ListFields } from "./list_fields";
+import { PictureFields } from "./picture_fields";
+import { RichText, readLeaves } from "./rich_text";
+import { TableFields } from "./table_fields";
+
+export type Collect = () => Partial<NewBlock>;
+
+export interface FieldsProps {
+  block: Block;
+  /** Called whenever the fields are rendered, with the function that reads them. */
+  provide: (collect: Collect) => void;
+}
+
+export function Fields(props: FieldsProps) {
+  switch (props.block.type) {
+    case "equation":
+      return <EquationFields {...props} />;
+    case "code":
+      return <CodeFields {...props} />;
+    case "list":
+      return <ListFields {...props} />;
+    case "table":
+      return <TableFields {...props} />;
+    case "image":
+      return <PictureFields {...props} />;
+    case "author":
+      return <AuthorFields {...props} />;
+    case "label":
+      return elementsOf(props.block).length > 0 ? (
+        <LabelFields {...props} />
+      ) : (
+        <TextFields {...props} />
+      );
+    default:
+      return <TextFields {...props} />;
+  }
+}
+
+/** Return whether a block's form has texts with marks. */
+export function hasMarks(block: Block): boolean {
+  return !["equation", "code", "image", "author"].includes(block.type);
+}
+
+function TextFields({ block, provide }: FieldsProps) {
+  const [holder] = useState<{ element: HTMLElement | null }>({ element: null });
+  provide(() => ({ children: readLeaves(holder.element) }));
+  return <RichText leaves={leavesOf(block)} label="Text" holder={holder} isFirst />;
+}
+
+function EquationFields({ block, provide }: FieldsProps) {
+  const [equation, setEquation] = useState(block.equation ?? "");
+  provide(() => ({ equation }));
+  return (
+    <>
+      <label>
+        LaTeX
+        <textarea
+          class="code"
+          rows={4}
+          value={equation}
+          ref={focusOnce}
+          onInput={(event) => setEquation(event.currentTarget.value)}
+        />
+      </label>
+      <Formula tex={equation} isBlock />
+    </>
+  );
+}
+
+function CodeFields({ block, provide }: FieldsProps) {
+  const [code, setCode] = useState(block.code ?? "");
+  const [language, setLanguage] = useState(block.language ?? "");
+  provide(() => ({ code, language }));
+  return (
+    <>
+      <label>
+        Language
+        <input value={language} onInput={(event) => setLanguage(event.currentTarget.value)} />
+      </label>
+      <label>
+        Code
+        <textarea
+          class="code"
+          rows={8}
+          value={code}
+          ref={focusOnce}
+          onInput={(event) => setCode(event.currentTarget.value)}
+        />
+      </label>
+    </>
+  );
+}
+
+interface LabelRow {
+  key: number;
+  id?: string;
+  name: string;
+  item: Block | undefined;
+  holder: { element: HTMLElement | null };
+}
+
+function LabelFields({ block, provide }: FieldsProps) {
+  const [rows, setRows] = useState<LabelRow[]>(() =>
+    elementsOf(block).map((item, key) => ({
+      key,
+      id: item.id,
+      name: item.name ?? "",
+      item,
+      holder: { element: null },
+    })),
+  );
+  provide(() => ({
+    children: rows.map(({ item, name, holder }) => ({
+      ...item,
+      type: "label-item",
+      name,
+      children: readLeaves(holder.element),
+    })),
+  }));
+  function add(): void {
+    const key = Math.max(-1, ...rows.map((row) => row.key)) + 1;
+    setRows([...rows, { key, name: "", item: undefined, holder: { element: null } }]);
+  }
+  return (
+    <>
+      {rows.map((row, place) => (
+        <div key={row.key} class="row">
+          <input
+            aria-label={`Name ${place + 1}`}
+            value={row.name}
+            onInput={(event) => {
+              const name = event.currentTarget.value;
+              setRows(rows.map((one) => (one === row ? { ...one, name } : one)));
+            }}
+          />
+          <RichText
+            leaves={row.item ? leavesOf(row.item) : []}
+            label={`Text ${place + 1}`}
+            holder={row.holder}
+          />
+          <Remove name={`Item ${place + 1}`} onUse={() => setRows(rows.filter((one) => one !== row))} />
+        </div>
+      ))}
+      <button type="button" class="quiet" onClick={add}>
+        Add an item
+      </button>
+    </>
+  );
+}
+
+function AuthorFields({ block, provide }: FieldsProps) {
+  // Ids are places from 1, so that removing one changes those of the others: institutions are
+  // named by their objects meanwhile.
+  const [places, setPlaces] = useState<Institution[]>(block.institution ?? []);
+  const [authors, setAuthors] = useState<(Author & { at: Institution | undefined })[]>(() =>
+    (block.author ?? []).map((one) => ({
+      ...one,
+      at: block.institution?.find((place) => place.id === one.institutionId),
+    })),
+  );
+  provide(() => ({
+    institution: places.map(({ name }, place) => ({ id: place + 1, name })),
+    author: authors.map(({ name, isStar, at }, place) => ({
+      id: place + 1,
+      name,
+      isStar: isStar ?? false,
+      institutionId: at === undefined ? 0 : places.indexOf(at) + 1,
+    })),
+  }));
+  return (
+    <>
+      {authors.map((author, number) => {
+        const change = (changes: Partial<Author & { at: Institution | undefined }>) =>
+          setAuthors(authors.map((one) => (one === author ? { ...one, ...changes } : one)));
+        return (
+          <div key={number} class="row">
+            <input
+              aria-label={`Author ${number + 1}`}
+              value={author.name}
+              onInput={(event) => change({ name: event.currentTarget.value })}
+            />
+            <select
+              aria-label={`Institution of author ${number + 1}`}
+              value={author.at === undefined ? "" : String(places.indexOf(author.at))}
+              onChange={(event) => {
+                const { value } = event.currentTarget;
+                change({ at: value === "" ? undefined : places[Number(value)] });
+              }}
+            >
+              <option value="">No institution</option>
+              {places.map((place, at) => (
+                <option key={at} value={String(at)}>
+                  {place.name || `Institution ${at + 1}`}
+                </option>
+              ))}
+            </select>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={author.isStar ?? false}
+                onChange={(event) => change({ isStar: event.currentTarget.checked })}
+              />
+              Star
+            </label>
+            <Remove
+              name={`Author ${number + 1}`}
+              onUse={() => setAuthors(authors.filter((one) => one !== author))}
+            />
+          </div>
+        );
+      })}
+      {places.map((place, number) => (
+        <div key={number} class="row">
+          <input
+            aria-label={`Institution ${number + 1}`}
+            value={place.name}
+            onInput={(event) => {
+              const changed = { ...place, name: event.currentTarget.value };
+              setPlaces(places.map((one) => (one === place ? changed : one)));
+              setAuthors(authors.map((one) => (one.at === place ? { ...one, at: changed } : one)));
+            }}
+          />
+          <Remove
+            name={`Institution ${number + 1}`}
+            onUse={() => {
+              setPlaces(places.filter((one) => one !== place));
+              setAuthors(authors.map((one) => (one.at === place ? { ...one, at: undefined } : one)));
+            }}
+          />
+        </div>
+      ))}
+      <div class="actions">
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => setAuthors([...authors, { name: "", at: undefined }])}
+        >
+          Add an author
+        </button>
+        <button type="button" class="quiet" onClick={() => setPlaces([...places, { name: "" }])}>
+          Add an institution
+        </button>
+      </div>
+    </>
+  );
+}
+
+export function Remove({ name, onUse }: { name: string; onUse: () => void }) {
+  return (
+    <button type="button" class="danger" onClick={onUse}>
+      Remove<span class="visually-hidden"> {name}</span>
+    </button>
+  );
+}
+
+const focused = new WeakSet<HTMLElement>();
+
+function focusOnce(element: HTMLElement | null): void {
+  if (element === null || focused.has(element)) return;
+  focused.add(element);
+  element.focus();
+}
+

@@ -1,0 +1,173 @@
+// Buttons for the marks of the selected text, in whichever rich text it is.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { safeAddress } from "../../../parts/links";
+import { title } from "../citations";
+import { useDocument } from "../context";
+import { mark } from "./rich_text";
+import type { Leaf } from "../types";
+
+export function MarkBar() {
+  const { document: open } = useDocument();
+  const range = useLastRange();
+  const [address, setAddress] = useState("");
+
+  function act(change: (selected: Range) => void): void {
+    const selected = range.current;
+    if (selected === null) return;
+    const root = richText(selected.startContainer);
+    if (root === undefined || richText(selected.endContainer) !== root) return;
+    root.focus();
+    getSelection()?.removeAllRanges();
+    getSelection()?.addRange(selected);
+    change(selected);
+  }
+
+  /** Put marks on the selection, in place of those of the same kind inside it. */
+  function put(marks: Omit<Leaf, "text">, isPlain = false): void {
+    act((selected) => {
+      if (selected.collapsed) return;
+      const content = selected.extractContents();
+      const inner = isPlain ? document.createTextNode(content.textContent ?? "") : content;
+      for (const name of Object.keys(marks)) {
+        for (const one of content.querySelectorAll<HTMLElement>(`[data-${name}]`)) {
+          delete one.dataset[name];
+        }
+      }
+      const made = mark(inner, marks);
+      selected.insertNode(made);
+      getSelection()?.selectAllChildren(made);
+    });
+  }
+
+  return (
+    <div class="marks" role="toolbar" aria-label="Marks of the selected text">
+      <Mark onUse={() => act(() => document.execCommand("bold"))} name="Bold">
+        <b>B</b>
+      </Mark>
+      <Mark onUse={() => act(() => document.execCommand("italic"))} name="Italic">
+        <i>I</i>
+      </Mark>
+      <Mark onUse={() => act(() => document.execCommand("underline"))} name="Underline">
+        <u>U</u>
+      </Mark>
+      <Mark onUse={() => act(() => document.execCommand("strikeThrough"))} name="Strike through">
+        <s>S</s>
+      </Mark>
+      <Mark onUse={() => put({ type: "inlinecode" }, true)} name="Code">
+        <code>{"<>"}</code>
+      </Mark>
+      <Mark onUse={() => put({ type: "latex" }, true)} name="Formula in LaTeX">
+        <i>x²</i>
+      </Mark>
+      <Mark
+        onUse={() =>
+          act((selected) => {
+            const plain = document.createElement("span");
+            plain.textContent = selected.toString();
+            selected.deleteContents();
+            insertBetween(selected, plain);
+            getSelection()?.selectAllChildren(plain);
+          })
+        }
+        name="No marks"
+      >
+        T
+      </Mark>
+      <input
+        type="color"
+        aria-label="Colour"
+        onChange={(event) => put({ color: event.currentTarget.value })}
+      />
+      <select
+        aria-label="Cite a reference"
+        value=""
+        onChange={(event) => {
+          const cite = event.currentTarget.value;
+          event.currentTarget.value = "";
+          if (cite) put({ cite });
+        }}
+      >
+        <option value="">Cite…</option>
+        {open.references.value.map((reference) => (
+          <option key={reference.id} value={reference.id}>
+            {title(reference)}
+          </option>
+        ))}
+      </select>
+      <input
+        type="url"
+        class="address"
+        aria-label="Address of a link"
+        placeholder="https://…"
+        value={address}
+        onInput={(event) => setAddress(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") event.preventDefault();
+        }}
+      />
+      <Mark
+        onUse={() => put({ type: "url", url: safeAddress(address) ?? "" }, true)}
+        name="Link"
+        isOff={safeAddress(address) === undefined}
+      >
+        Link
+      </Mark>
+    </div>
+  );
+}
+
+function Mark({
+  name,
+  isOff = false,
+  onUse,
+  children,
+}: {
+  name: string;
+  isOff?: boolean;
+  onUse: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <button type="button" class="quiet" title={name} aria-label={name} disabled={isOff} onClick={onUse}>
+      {children}
+    </button>
+  );
+}
+
+/** The selection as it last was in a rich text: a button or field takes the focus from it. */
+function useLastRange(): { current: Range | null } {
+  const last = useRef<Range | null>(null);
+  useEffect(() => {
+    function remember(): void {
+      const selection = getSelection();
+      if (!selection?.rangeCount) return;
+      const range = selection.getRangeAt(0);
+      if (richText(range.startContainer) !== undefined) last.current = range.cloneRange();
+    }
+    document.addEventListener("selectionchange", remember);
+    return () => document.removeEventListener("selectionchange", remember);
+  }, []);
+  return last;
+}
+
+function richText(node: Node): HTMLElement | undefined {
+  const element = node instanceof Element ? node : node.parentElement;
+  return element?.closest<HTMLElement>(".rich") ?? undefined;
+}
+
+/** Insert a node at a range, and cut the elements with marks around it in two. */
+function insertBetween(range: Range, node: Node): void {
+  const root = richText(range.startContainer);
+  let top: Node = range.startContainer;
+  if (root === undefined || top === root) {
+    range.insertNode(node);
+    return;
+  }
+  while (top.parentNode !== null && top.parentNode !== root) top = top.parentNode;
+  const rest = document.createRange();
+  rest.setStart(range.startContainer, range.startOffset);
+  rest.setEndAfter(top);
+  (top as ChildNode).after(node, rest.extractContents());
+}

@@ -1,0 +1,163 @@
+// Text with marks, edited in place. The browser edits elements that were made of leaves; leaves are
+// read from them again. Nothing is parsed: what is pasted or dropped comes as plain text.
+import { useEffect, useRef } from "preact/hooks";
+
+import type { Leaf } from "../types";
+
+type Marks = Omit<Leaf, "text">;
+
+const TAGS = { bold: "b", italic: "i" } as const;
+
+/** Shows an editable text; `holder.element` is what `readLeaves` takes. */
+export function RichText({
+  leaves,
+  label,
+  holder,
+  isFirst = false,
+}: {
+  leaves: Leaf[];
+  label: string;
+  holder: { element: HTMLElement | null };
+  /** Whether it takes the focus when it appears. */
+  isFirst?: boolean;
+}) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const root = element.current;
+    if (root === null) return;
+    root.replaceChildren(...leaves.map(toNode));
+    holder.element = root;
+    if (isFirst) {
+      root.focus();
+      getSelection()?.selectAllChildren(root);
+      getSelection()?.collapseToEnd();
+    }
+  }, []);
+  return (
+    <div
+      ref={element}
+      class="rich"
+      contentEditable
+      role="textbox"
+      aria-multiline="true"
+      aria-label={label}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
+        event.preventDefault();
+        document.execCommand("insertLineBreak");
+      }}
+      onPaste={(event) => {
+        event.preventDefault();
+        insertPlain(event.clipboardData);
+      }}
+      onDrop={(event) => {
+        event.preventDefault();
+        insertPlain(event.dataTransfer);
+      }}
+    />
+  );
+}
+
+function insertPlain(transfer: DataTransfer | null): void {
+  const lines = (transfer?.getData("text/plain") ?? "").replace(/\r\n?/g, "\n").split("\n");
+  lines.forEach((line, place) => {
+    if (place > 0) document.execCommand("insertLineBreak");
+    if (line !== "") document.execCommand("insertText", false, line);
+  });
+}
+
+function toNode(leaf: Leaf): Node {
+  const { text, ...marks } = leaf;
+  let node: Node = document.createElement("span");
+  text.split("\n").forEach((line, place) => {
+    if (place > 0) node.appendChild(document.createElement("br"));
+    node.appendChild(document.createTextNode(line));
+  });
+  if (text.endsWith("\n")) node.appendChild(document.createElement("br"));
+  for (const name of ["bold", "italic"] as const) {
+    if (marks[name]) node = within(TAGS[name], node);
+  }
+  if (marks.textDecoration === "underline") node = within("u", node);
+  if (marks.textDecoration === "line-through") node = within("s", node);
+  if (marks.type !== undefined && marks.type !== "default") {
+    node = mark(node, { type: marks.type, url: marks.url });
+  }
+  if (marks.color !== undefined) node = mark(node, { color: marks.color });
+  if (marks.cite !== undefined) node = mark(node, { cite: marks.cite });
+  return node;
+}
+
+function within(tag: string, node: Node): HTMLElement {
+  const element = document.createElement(tag);
+  element.append(node);
+  return element;
+}
+
+/** Return an element that puts marks on what is in it. */
+export function mark(node: Node, marks: Marks): HTMLElement {
+  const element = within("span", node);
+  if (marks.type !== undefined) element.dataset["type"] = marks.type;
+  if (marks.url !== undefined) element.dataset["url"] = marks.url;
+  if (marks.cite !== undefined) element.dataset["cite"] = marks.cite;
+  if (marks.color !== undefined) {
+    element.dataset["color"] = marks.color;
+    element.className = "inked";
+    element.style.setProperty("--ink", marks.color);
+  }
+  return element;
+}
+
+/** Return the leaves that an edited text is made of. */
+export function readLeaves(root: HTMLElement | null): Leaf[] {
+  const leaves: Leaf[] = [];
+  if (root !== null) read(root, {}, leaves);
+  // At its end the browser needs one more line break than the text has.
+  const last = leaves.at(-1);
+  if (last?.text.endsWith("\n")) last.text = last.text.slice(0, -1);
+  return leaves.filter((leaf) => leaf.text !== "");
+}
+
+function read(parent: Node, marks: Marks, leaves: Leaf[]): void {
+  for (const node of parent.childNodes) {
+    if (node instanceof HTMLBRElement) add(leaves, "\n", marks);
+    else if (node instanceof HTMLElement) read(node, { ...marks, ...marksOf(node) }, leaves);
+    // Browsers keep spaces at the edges as no-break spaces.
+    else add(leaves, (node.nodeValue ?? "").replaceAll("\u00a0", " "), marks);
+  }
+}
+
+function add(leaves: Leaf[], text: string, marks: Marks): void {
+  const last = leaves.at(-1);
+  if (last !== undefined && isSameMarks(last, marks)) last.text += text;
+  else leaves.push({ text, ...marks });
+}
+
+function isSameMarks(leaf: Leaf, marks: Marks): boolean {
+  const { text: _, ...own } = leaf;
+  const names = new Set([...Object.keys(own), ...Object.keys(marks)]) as Set<keyof Marks>;
+  return [...names].every((name) => own[name] === marks[name]);
+}
+
+function marksOf(element: HTMLElement): Marks {
+  const { type, url, cite, color } = element.dataset;
+  const made: Marks = {};
+  if (type !== undefined) made.type = type as NonNullable<Leaf["type"]>;
+  if (url !== undefined) made.url = url;
+  if (cite !== undefined) made.cite = cite;
+  if (color !== undefined) made.color = color;
+  switch (element.tagName) {
+    case "B":
+    case "STRONG":
+      return { ...made, bold: true };
+    case "I":
+    case "EM":
+      return { ...made, italic: true };
+    case "U":
+      return { ...made, textDecoration: "underline" };
+    case "S":
+    case "STRIKE":
+      return { ...made, textDecoration: "line-through" };
+    default:
+      return made;
+  }
+}

@@ -1,0 +1,115 @@
+// The form of a table: each cell a text. Cells over several slots stay what they are.
+import { useState } from "preact/hooks";
+
+import { type Block, elementsOf, leavesOf } from "../types";
+import { type FieldsProps, Remove } from "./fields";
+import { RichText, readLeaves } from "./rich_text";
+
+interface Cell {
+  key: number;
+  cell: Block | undefined;
+  holder: { element: HTMLElement | null };
+}
+
+interface Row {
+  key: number;
+  row: Block | undefined;
+  cells: Cell[];
+}
+
+let lastKey = 0;
+
+function newCell(cell?: Block): Cell {
+  return { key: ++lastKey, cell, holder: { element: null } };
+}
+
+export function TableFields({ block, provide }: FieldsProps) {
+  const [rows, setRows] = useState<Row[]>(() => {
+    const made = elementsOf(block).map((row) => ({
+      key: ++lastKey,
+      row,
+      cells: elementsOf(row).map(newCell),
+    }));
+    return made.length > 0 ? made : [{ key: ++lastKey, row: undefined, cells: [newCell()] }];
+  });
+  provide(() => ({
+    children: rows.map(({ row, cells }) => ({
+      ...row,
+      type: "table-row",
+      children: cells.map(({ cell, holder }) => ({
+        ...cell,
+        type: "table-cell",
+        children: readLeaves(holder.element),
+      })),
+    })),
+  }));
+  const width = Math.max(
+    1,
+    ...rows.map(({ cells }) => cells.reduce((sum, { cell }) => sum + (cell?.colSpan ?? 1), 0)),
+  );
+  const hasSpans = rows.some(({ cells }) =>
+    cells.some(({ cell }) => (cell?.colSpan ?? 1) > 1 || (cell?.rowSpan ?? 1) > 1),
+  );
+  return (
+    <>
+      <div class="scroll">
+        <table class="cells">
+          <tbody>
+            {rows.map((row, place) => (
+              <tr key={row.key}>
+                {row.cells.map((cell, column) => (
+                  <td key={cell.key} colSpan={cell.cell?.colSpan} rowSpan={cell.cell?.rowSpan}>
+                    <RichText
+                      leaves={cell.cell ? leavesOf(cell.cell) : []}
+                      label={`Row ${place + 1}, column ${column + 1}`}
+                      holder={cell.holder}
+                      isFirst={place === 0 && column === 0}
+                    />
+                  </td>
+                ))}
+                {!hasSpans && rows.length > 1 && (
+                  <td>
+                    <Remove
+                      name={`row ${place + 1}`}
+                      onUse={() => setRows(rows.filter((one) => one !== row))}
+                    />
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <div class="actions">
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => {
+            const cells = Array.from({ length: width }, () => newCell());
+            setRows([...rows, { key: ++lastKey, row: undefined, cells }]);
+          }}
+        >
+          Add a row
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => setRows(rows.map((row) => ({ ...row, cells: [...row.cells, newCell()] })))}
+        >
+          Add a column
+        </button>
+        {!hasSpans && width > 1 && (
+          <button
+            type="button"
+            class="quiet"
+            onClick={() =>
+              setRows(rows.map((row) => ({ ...row, cells: row.cells.slice(0, width - 1) })))
+            }
+          >
+            Remove the last column
+          </button>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,64 @@
+// The types of blocks to insert, each with what it begins with.
+import { NAMES, type NewBlock } from "./types";
+
+const cell = () => ({ type: "table-cell", children: [] });
+const row = () => ({ type: "table-row", children: [cell(), cell()] });
+
+function empty(type: string): NewBlock {
+  switch (type) {
+    case "list":
+      return { type, children: [{ type: "list-item", children: [] }] };
+    case "table":
+      return { type, children: [row(), row()] };
+    case "numbered":
+      return { ...empty("list"), style: { orderType: "decimal" } };
+    case "items":
+      return { type: "label", children: [{ type: "label-item", name: "", children: [] }] };
+    case "equation":
+      return { type, equation: "" };
+    case "code":
+      return { type, code: "", language: "" };
+    case "image":
+      return { type, image: [] };
+    case "author":
+      return { type, author: [], institution: [] };
+    default:
+      return { type, children: [] };
+  }
+}
+
+const CHOICES: [string, string][] = [
+  ...Object.entries(NAMES),
+  ["numbered", "Numbered list"],
+  ["items", "Label with items"],
+];
+
+export function InsertMenu({
+  label,
+  isBusy,
+  onChoose,
+}: {
+  label: string;
+  isBusy: boolean;
+  onChoose: (block: NewBlock) => Promise<void>;
+}) {
+  return (
+    <select
+      aria-label={label}
+      value=""
+      disabled={isBusy}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        event.currentTarget.value = "";
+        if (value) void onChoose(empty(value));
+      }}
+    >
+      <option value="">{label}</option>
+      {CHOICES.map(([type, name]) => (
+        <option key={type} value={type}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
