@@ -8,7 +8,7 @@ caller's JSON: `messages[3].content[0].source.data`.
 import json
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
@@ -89,18 +89,40 @@ def read_quickly(adapter: TypeAdapter[_T], body: bytes) -> tuple[_T, bool]:
     discriminator functions.
 
     Pydantic converts JSON to Python values anew for each union around a discriminator function.
-    Here the body is converted once, unless that would lose information; its numbers are checked on
-    the way.
+    Here the body is converted once, unless that would lose information.
 
     Returns:
         The validated body, and whether all of its numbers are finite and fit into 64 bits.
     """
-    if len(body) <= _QUICK_BYTES and not _may_have_large_numbers(body):
+    value = exact_json(body)
+    return validate(adapter, value, body), value is not None
+
+
+def exact_json(body: bytes) -> Any:
+    """Return the JSON value of a body; None if that would lose information, or it is not JSON.
+
+    All numbers of the value are finite and fit into 64 bits.
+    """
+    if len(body) > _QUICK_BYTES or _may_have_large_numbers(body):
+        return None
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def validate(adapter: TypeAdapter[_T], value: Any, body: bytes) -> _T:
+    """Validate the `exact_json` of a body, or the body if that is None, by a wire type.
+
+    Raises:
+        GatewayError: as `read`.
+    """
+    if value is not None:
         try:
-            return adapter.validate_python(orjson.loads(body)), True
-        except (orjson.JSONDecodeError, ValidationError):
+            return adapter.validate_python(value)
+        except ValidationError:
             pass  # `read` reports the error
-    return read(adapter, body), False
+    return read(adapter, body)
 
 
 def _may_have_large_numbers(body: bytes) -> bool:

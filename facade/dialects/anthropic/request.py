@@ -15,16 +15,22 @@ from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.source import plain_settings, source_of
-from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
+from facade.dialects.anthropic.types import (
+    CountTokensBody,
+    MessagesBody,
+    Parameters,
+    SourcedMessagesBody,
+)
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.paths import Origins
-from facade.dialects.validation import check, read_quickly
+from facade.dialects.validation import check, exact_json, read_quickly, validate
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
+_SOURCED: TypeAdapter[MessagesBody] = TypeAdapter(SourcedMessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
 _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 
@@ -71,12 +77,13 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    checked, is_exact = read_quickly(_MESSAGES, body)
+    value = exact_json(body)
+    source = source_of(value) if lazily and isinstance(value, dict) else None
+    checked = validate(_MESSAGES if source is None else _SOURCED, value, body)
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     origins = Origins()
-    lazy_bytes = size if lazily and is_exact else 0
-    request, lazy = _translated(checked, betas, coding, lazy_bytes, origins)
+    request, lazy = _translated(checked, betas, coding, source, size, origins)
     return ParsedRequest(request, lazy, bool(checked.stream), origins)
 
 
@@ -88,14 +95,22 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
     """
     checked, _ = read_quickly(_COUNT_TOKENS, body)
     origins = Origins()
-    request, _ = _translated(checked, betas, coding, 0, origins)
+    request, _ = _translated(checked, betas, coding, None, 0, origins)
     return ParsedRequest(request, None, False, origins)
 
 
 def _translated(
-    body: CountTokensBody, betas: Sequence[str], coding: bool, lazy_bytes: int, origins: Origins
+    body: CountTokensBody,
+    betas: Sequence[str],
+    coding: bool,
+    source: tuple[Mapping[str, object], bool] | None,
+    size: int,
+    origins: Origins,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
-    """Return the request; the lazy one too where its body, of so many bytes, is plain."""
+    """Return the request; the lazy one too where its body, of `size` bytes, is plain.
+
+    `source` is what `source_of` returns.
+    """
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
@@ -108,21 +123,18 @@ def _translated(
         lowers_max_tokens=coding,
         ends_with_text=True,
     )
-    found = None
-    if (
-        lazy_bytes
-        and len(betas) <= _FEW_BETAS
-        and body.thinking_block_strategy in (None, "preserve")
-        and not body.use_built_in_tools
-        and is_plain(body)
-    ):
-        found = source_of(body)
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = settings = None
-    if found is None:
+    if (
+        source is None
+        or len(betas) > _FEW_BETAS
+        or body.thinking_block_strategy not in (None, "preserve")
+        or body.use_built_in_tools
+        or not is_plain(body)
+    ):
         _add_conversation(request, body, "", origins)
     else:
-        fields, only_maker = found
+        fields, only_maker = source
         names -= {"tools"}
         settings = plain_settings(body)
         add = partial(_complete, body, origins)
@@ -134,7 +146,7 @@ def _translated(
             request,
             fields,
             add,
-            size=lazy_bytes,
+            size=size,
             only_maker=only_maker,
             is_whole=settings is not None,
             read_plain=partial(plain_request, body, settings),

@@ -3,18 +3,21 @@
 Those in which the way there and back, by the canonical model, would change nothing that
 counts: texts, calls of tools and their results, signed thinking, and tools of unique names,
 in turns. Whatever is refused, left out, merged or moved on that way is not among them.
+
+A conversation is looked at before it has been validated: one that goes as it is keeps to the wire
+types, so it needs no other validation.
 """
 
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from facade.dialects.anthropic.messages import starts_with_billing
-from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
-from facade.dialects.extensions import EXTENSION_FIELDS
+from facade.dialects.anthropic.types import MAX_TOOL_NAME, CountTokensBody
+from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 
 _MESSAGE = frozenset({"role", "content"})
-# A mark of the prompt's cache has to say something, where there is one.
+# Of the prompt's cache.
 _MARK = "cache_control"
 _TEXT = frozenset({"type", "text", _MARK})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -47,54 +50,70 @@ def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
     return settings if "max_tokens" in settings else None
 
 
-def source_of(body: CountTokensBody) -> tuple[Mapping[str, object], bool] | None:
+def source_of(body: Mapping[str, Any]) -> tuple[Mapping[str, object], bool] | None:
     """Return the fields of a conversation, and whether only Anthropic itself takes them so.
 
-    None where it has to be translated.
+    None where it has to be validated and translated.
+
+    Args:
+        body: JSON that has not been validated.
     """
-    tools = body.tools or ()
-    system = body.system or ""
-    if not (
-        (isinstance(system, str) or all(map(_is_text, system)))
-        and all(map(_is_plain_tool, tools))
-        and len({tool.get("name") for tool in tools}) == len(tools)
-        and _are_plain(body.messages)
-    ):
+    messages, system, tools = body.get("messages"), body.get("system"), body.get("tools")
+    if not (_are_plain(messages) and _is_plain_system(system) and _are_plain_tools(tools)):
         return None
-    fields: dict[str, object] = {"messages": body.messages}
+    fields: dict[str, object] = {"messages": messages}
     if system:
         fields["system"] = system
     if tools:
         fields["tools"] = tools
-    first = system if isinstance(system, str) else system[0]["text"]
-    return fields, starts_with_billing(first) or _thinks(body.messages)
+    return fields, _has_billing(system) or _thinks(messages)
 
 
-def _are_plain(messages: Sequence[Message]) -> bool:
+def _has_billing(system: Any) -> bool:
+    if not system:
+        return False
+    return starts_with_billing(system if isinstance(system, str) else system[0]["text"])
+
+
+def _is_plain_system(system: Any) -> bool:
+    return system is None or isinstance(system, str) or system == [] or _are_texts(system)
+
+
+def _are_plain(messages: Any) -> bool:
     """Return whether each message is plain, and user and assistant alternate, the user last."""
+    if not isinstance(messages, list) or len(messages) > MAX_MESSAGES:
+        return False
     expected, other = "user", "assistant"
     for message in messages:
-        content: Any = message["content"]
-        if message["role"] != expected or not content or message.keys() != _MESSAGE:
+        if not (
+            isinstance(message, dict)
+            and message.get("role") == expected
+            and message.keys() == _MESSAGE
+            and (content := message["content"])
+        ):
             return False
         expected, other = other, expected
         if isinstance(content, str):
             continue
+        if not isinstance(content, list) or len(content) > MAX_BLOCKS:
+            return False
         if expected == "assistant":
             if not _are_of_user(content):
                 return False
             continue
         for block in content:
-            if not _is_of_assistant(block):
+            if not (isinstance(block, dict) and _is_of_assistant(block)):
                 return False
     return other == "user"
 
 
-def _are_of_user(blocks: Sequence[Mapping[str, Any]]) -> bool:
+def _are_of_user(blocks: list[Any]) -> bool:
     """Return whether blocks are results and texts, in this order."""
     has_text = False
     for block in blocks:
-        if block["type"] == "tool_result":
+        if not isinstance(block, dict):
+            return False
+        if block.get("type") == "tool_result":
             if has_text or not _is_result(block):
                 return False
         elif _is_text(block):
@@ -105,63 +124,103 @@ def _are_of_user(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _is_of_assistant(block: Mapping[str, Any]) -> bool:
-    kind = block["type"]
+    kind = block.get("type")
     if kind == "tool_use":
-        return block.keys() <= _CALL and bool(block.get(_MARK, True))
+        return (
+            block.keys() <= _CALL
+            and _is_filled(block.get("id"))
+            and _is_filled(block.get("name"))
+            and isinstance(block.get("input"), dict)
+            and _has_plain_mark(block)
+        )
     if kind == "thinking":
-        return block.keys() == _THINKING and _is_signature(block["signature"])
+        return (
+            block.keys() == _THINKING
+            and isinstance(block["thinking"], str)
+            and _is_signature(block["signature"])
+        )
     return _is_text(block)
 
 
 def _is_text(block: Mapping[str, Any]) -> bool:
-    return bool(
-        block["type"] == "text"
-        and block["text"]
+    return (
+        block.get("type") == "text"
+        and _is_filled(block.get("text"))
         and block.keys() <= _TEXT
-        and block.get(_MARK, True)
+        and _has_plain_mark(block)
     )
+
+
+def _are_texts(blocks: Any) -> bool:
+    """Return whether blocks, of which there are some, are nothing but text."""
+    if not (isinstance(blocks, list) and 0 < len(blocks) <= MAX_BLOCKS):
+        return False
+    for block in blocks:
+        if not (isinstance(block, dict) and _is_text(block)):
+            return False
+    return True
 
 
 def _is_result(block: Mapping[str, Any]) -> bool:
     content = block.get("content", "")
-    if not isinstance(content, str):
-        if not content:
-            return False
-        for part in content:
-            if not _is_text(part):
-                return False
-    return bool(
-        block.keys() <= _RESULT
-        and block.get("is_error", False) is not None
-        and block.get(_MARK, True)
+    return (
+        (isinstance(content, str) or _are_texts(content))
+        and block.keys() <= _RESULT
+        and _is_filled(block.get("tool_use_id"))
+        and isinstance(block.get("is_error", False), bool)
+        and _has_plain_mark(block)
     )
 
 
-def _is_signature(signature: str | None) -> bool:
+def _has_plain_mark(block: Mapping[str, Any]) -> bool:
+    """Return whether a mark of the prompt's cache says something, if there is one."""
+    if _MARK not in block:
+        return True
+    mark = block[_MARK]
+    return isinstance(mark, dict) and isinstance(mark.get("type"), str)
+
+
+def _is_signature(signature: Any) -> bool:
     try:
-        return bool(signature) and bool(
-            binascii.a2b_base64((signature or "").encode(), strict_mode=True)
+        return _is_filled(signature) and bool(
+            binascii.a2b_base64(signature.encode(), strict_mode=True)
         )
     except ValueError:
         return False
 
 
-def _is_plain_tool(tool: Tool) -> bool:
-    """Return whether a tool says nothing that would be left out: empty words and nulls are."""
-    return bool(
-        tool.get("name")
-        and tool.get("description", True)
-        and tool.get("strict", True) is not None
-        and "type" not in tool
-        and tool.get(_MARK, True)
-        and tool.get("input_schema")
-    )
+def _are_plain_tools(tools: Any) -> bool:
+    """Return whether no tool says anything that would be left out: empty words and nulls are."""
+    if tools is None:
+        return True
+    if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
+        return False
+    names = set()
+    for tool in tools:
+        if not (
+            isinstance(tool, dict)
+            and _is_filled(name := tool.get("name"))
+            and len(name) <= MAX_TOOL_NAME
+            and isinstance(schema := tool.get("input_schema"), dict)
+            and schema
+            and _is_filled(tool.get("description", "none"))
+            and isinstance(tool.get("strict", True), bool)
+            and "type" not in tool
+            and _has_plain_mark(tool)
+        ):
+            return False
+        names.add(name)
+    return len(names) == len(tools)
 
 
-def _thinks(messages: Sequence[Message]) -> bool:
+def _is_filled(text: Any) -> bool:
+    return isinstance(text, str) and text != ""
+
+
+def _thinks(messages: Any) -> bool:
     # They alternate, the user's first.
     for message in messages[1::2]:
-        content: Any = message["content"]
+        content = message["content"]
         if not isinstance(content, str):
             for block in content:
                 if block["type"] == "thinking":

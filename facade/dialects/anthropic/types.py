@@ -10,7 +10,16 @@ cost a third more memory.
 import re
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SkipValidation,
+    Tag,
+    with_config,
+)
 from typing_extensions import TypedDict
 
 from facade.dialects.extensions import (
@@ -25,6 +34,7 @@ from facade.dialects.extensions import (
 from facade.dialects.validation import UNTYPED
 
 MIN_THINKING_BUDGET = 1024
+MAX_TOOL_NAME = 128  # characters
 
 # A type is built when it is first used: few of them are in the life of a process.
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -246,7 +256,7 @@ class CustomTool(_Cacheable):
     """A tool that the caller runs."""
 
     type: NotRequired[Literal["custom"] | None]
-    name: Annotated[str, Field(min_length=1, max_length=128)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOOL_NAME)]
     description: NotRequired[str | None]
     input_schema: Annotated[dict[str, Any], Field(description="JSON Schema of the arguments.")]
     strict: NotRequired[bool | None]
@@ -257,7 +267,7 @@ class ServerTool(TypedDict):
     """A tool of a type without a name here, such as one that the provider runs."""
 
     type: str
-    name: NotRequired[Annotated[str, Field(min_length=1, max_length=128)]]
+    name: NotRequired[Annotated[str, Field(min_length=1, max_length=MAX_TOOL_NAME)]]
 
 
 def _tool_tag(value: Any) -> str | None:
@@ -442,3 +452,11 @@ class MessagesBody(CountTokensBody):
     max_tokens: MaxTokens = Field(
         description="Upper bound on the tokens written, thinking included."
     )
+
+
+class SourcedMessagesBody(MessagesBody):
+    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+
+    messages: SkipValidation[Messages]
+    system: SkipValidation[System | None] = None
+    tools: SkipValidation[list[Tool] | None] = None

@@ -18,19 +18,21 @@ from facade.dialects.openai.types import (
     ChatRequest,
     JsonSchema,
     ResponseFormat,
+    SourcedChatRequest,
     StepParameters,
 )
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.paths import Origins
 from facade.dialects.steps import check_step, given_fields, keep_difference
-from facade.dialects.validation import check, read_quickly
+from facade.dialects.validation import check, exact_json, validate
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
+_SOURCED: TypeAdapter[ChatRequest] = TypeAdapter(SourcedChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would pass as unknown ones, and what to do instead.
@@ -90,23 +92,23 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire, is_exact = read_quickly(_REQUEST, body)
+    value = exact_json(body)
+    source = source_of(value) if lazily and isinstance(value, dict) else None
+    adapter = _REQUEST if source is None else _SOURCED
+    wire = validate(adapter, value, body)
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    found = None
-    if lazily and is_exact and is_plain(wire) and wire.web_search_options is None:
-        found = source_of(wire)
     origins = Origins()
     lazy = None
-    if found is None:
+    if source is None or not is_plain(wire) or wire.web_search_options is not None:
         request = _parameters(wire, "")
         request.model = wire.model
         add_messages(request, wire.messages, "messages", origins)
     else:
-        fields, only_maker = found
+        fields, only_maker = source
         settings = plain_settings(wire)
         if settings is None:
             request = _parameters(wire, "", with_tools=False)

@@ -1,5 +1,7 @@
 """A conversation that goes as its caller wrote it says what its translation would say."""
 
+import copy
+import itertools
 from typing import Any
 
 import orjson
@@ -29,6 +31,33 @@ from tests.services.inference.providers.caller_bodies import (
     messages,
 )
 from tests.thoroughness import examples
+
+# What a member may be replaced by; REMOVED takes it away.
+REMOVED = object()
+VALUES = [REMOVED, None, "", "a", 0, 1, True, [], ["a"], [{}], {}, {"type": "text"}, [None], [[]]]
+
+
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all members and items of a JSON value, at any depth."""
+    if not isinstance(value, dict | list):
+        return []
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    return [
+        found
+        for name, inner in members
+        for found in ((*place, name), *places_in(inner, (*place, name)))
+    ]
+
+
+def change_at(body: Any, place: tuple[Any, ...], value: Any) -> None:
+    """Put a value in the place of another one in a JSON value, or take that one away."""
+    *outer, last = place
+    for name in outer:
+        body = body[name]
+    if value is REMOVED:
+        del body[last]
+    else:
+        body[last] = value
 
 
 def call_of(lazy: LazyRequest, *, stream: bool) -> Call:
@@ -96,6 +125,18 @@ def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bo
         "p", None, pass_stateful=pass_stateful, fetches_urls=False, official=True
     )
     assert provider.takes_lazy(lazy, frozenset()) is pass_stateful
+
+
+@pytest.mark.parametrize(("parse", "body"), [(chat, AGENTS_CHAT), (messages, AGENTS_MESSAGES)])
+def test_a_changed_conversation_is_read_alike(parse: Any, body: Json) -> None:
+    """What is taken or refused is the same whether a conversation is validated or looked at."""
+    body = {"model": "m", "max_tokens": 5, **body}
+    for place, value in itertools.product(places_in(body), VALUES):
+        changed = copy.deepcopy(body)
+        change_at(changed, place, value)
+        read = both(parse, changed)
+        if read is not None and read[1] is not None:
+            assert read[1].complete() == read[0], (place, value)
 
 
 @pytest.mark.parametrize("system", ["x-anthropic-billing-header: a", "Be brief."])
