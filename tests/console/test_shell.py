@@ -74,3 +74,19 @@ async def test_pages_fit_a_narrow_screen(browser, gateway, path):
     async with opened(browser, gateway, path, viewport={"width": 360, "height": 640}) as page:
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("path", PAGES.values())
+async def test_a_first_visit_transfers_less_than_200_kb(browser, gateway, path):
+    async with opened(browser, gateway, path) as page:
+        devtools = await page.context.new_cdp_session(page)
+        await devtools.send("Network.enable")
+        await devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        sizes: list[float] = []
+        devtools.on(
+            "Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"])
+        )
+        await page.reload()
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert len(sizes) > 3
+        assert sum(sizes) < 200_000

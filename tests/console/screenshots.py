@@ -1,0 +1,139 @@
+"""Takes the pictures of the console that the README shows: `make screenshots`."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import aiohttp
+from playwright.async_api import Page, async_playwright, expect
+
+from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from tests.console.conftest import executable
+from tests.console.documents import Editor
+from tests.gateway_in_process import Gateway, running_gateway
+from tests.waiting import until
+
+TARGET = Path("docs/images")
+SIZE = {"width": 1100, "height": 760}
+ADMIN_KEY = make_admin_key(bytes(32))
+SECTIONS = {
+    "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
+    "usage": {"write_every_s": 0.05},
+    "models": [
+        {
+            "name": name,
+            "provider": provider,
+            "upstream": "echo",
+            "price": {"input": 1, "output": 4, "request": price},
+        }
+        for name, provider, price in (("fast", "openai", 2), ("careful", "anthropic", 9))
+    ],
+}
+REPORT = rb"""# Harvest
+
+| field | tons |
+|---|---:|
+| north | 14 |
+| south | 9 |
+
+$$\bar x = 11.5$$
+"""
+
+
+async def take_all() -> None:
+    """Take a picture of each page of a gateway that has been used."""
+    with TemporaryDirectory() as folder:
+        async with running_gateway(Path(folder), **SECTIONS) as gateway, async_playwright() as p:
+            await use(gateway)
+            browser = await p.chromium.launch(executable_path=executable(), args=["--no-sandbox"])
+            context = await browser.new_context(base_url=gateway.url, viewport=SIZE)
+            await context.add_init_script(
+                f"sessionStorage.setItem('gateway.key', '{gateway.key}');"
+                f"sessionStorage.setItem('gateway.admin-key', '{ADMIN_KEY}')"
+            )
+            page = await context.new_page()
+            for take in (playground, files, memory, documents, operations):
+                await take(page)
+                await page.screenshot(path=TARGET / f"console-{take.__name__}.png")
+            await browser.close()
+
+
+async def use(gateway: Gateway) -> None:
+    """Send what the pages show: chats, remembered ones, a file, a document."""
+    for number, model in enumerate(["fast", "fast", "careful", "fast", "careful"]):
+        await post(gateway, "/beta/v1/chat/completions", chat(model, f"Question {number}"))
+    for text in ("My sister Mo lives in Oslo.", "She cannot stand fennel.", "What can I cook?"):
+        body = {**chat("sandbox/echo", text), "memory_id": "kitchen"}
+        await post(gateway, "/beta/v1/chat/completions", body)
+    form = aiohttp.FormData()
+    form.add_field("purpose", "user_data")
+    form.add_field("file", REPORT, filename="harvest.md", content_type="text/markdown")
+    address = f"{gateway.url}/beta/v1/files"
+    async with gateway.http.post(address, data=form, headers=gateway.bearer()) as answer:
+        assert answer.status == 200, await answer.text()
+
+    editor = await Editor.create(gateway, "On tides")
+    await editor.insert_everything()
+
+    async def is_recorded() -> bool:
+        headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+        address = f"{gateway.url}/admin/v1/activity"
+        async with gateway.http.get(address, headers=headers) as answer:
+            return sum(row["requests"] for row in (await answer.json())["data"]) >= 8
+
+    await until(is_recorded, every_s=0.05)
+
+
+def chat(model: str, text: str) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": text}]}
+
+
+async def post(gateway: Gateway, path: str, body: object) -> None:
+    async with gateway.http.post(gateway.url + path, json=body, headers=gateway.bearer()) as answer:
+        assert answer.status == 200, await answer.text()
+
+
+async def playground(page: Page) -> None:
+    """Ask two models."""
+    await page.goto("/console")
+    for model, text in (
+        ("fast", "Name the **tides** of a day: high, low, high, low."),
+        ("careful", "How long is a tide? I measured $$T = 12.4\\,\\mathrm{h}$$ in Brest."),
+    ):
+        await page.get_by_label("Model", exact=True).fill(model)
+        await page.get_by_label("Message", exact=True).fill(text)
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()
+        await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
+
+
+async def files(page: Page) -> None:
+    """Preview a file."""
+    await page.goto("/console/files")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(page.locator(".katex")).to_be_visible()
+
+
+async def memory(page: Page) -> None:
+    """Open a remembered conversation."""
+    await page.goto("/console/memory?id=kitchen")
+    await expect(page.get_by_role("article", name="Turn 1")).to_be_visible()
+
+
+async def documents(page: Page) -> None:
+    """Open a document."""
+    await page.goto("/console/documents")
+    await page.get_by_role("link", name="On tides").click()
+    await expect(page.locator(".katex").first).to_be_visible()
+
+
+async def operations(page: Page) -> None:
+    """Show providers and activity."""
+    await page.goto("/console/operations")
+    await expect(page.locator("canvas").first).to_be_visible()
+    heading = page.get_by_role("heading", name="Activity")
+    await heading.evaluate("heading => heading.scrollIntoView()")
+
+
+if __name__ == "__main__":
+    asyncio.run(take_all())
