@@ -5,15 +5,21 @@ type Katex = typeof import("katex").default;
 
 let loading: Promise<Katex> | undefined;
 
+/** Return KaTeX, once its style sheet is there too: without it a formula would show twice. */
 function load(): Promise<Katex> {
-  loading ??= import("katex").then((module) => {
-    const styles = document.createElement("link");
-    styles.rel = "stylesheet";
-    styles.href = MATHS_STYLES;
-    document.head.append(styles);
-    return module.default;
-  });
+  loading ??= Promise.all([import("katex"), addStyles()]).then(([module]) => module.default);
   return loading;
+}
+
+function addStyles(): Promise<void> {
+  const styles = document.createElement("link");
+  styles.rel = "stylesheet";
+  styles.href = MATHS_STYLES;
+  return new Promise((resolve, reject) => {
+    styles.onload = () => resolve();
+    styles.onerror = () => reject(new Error("the style sheet of formulas cannot be loaded"));
+    document.head.append(styles);
+  });
 }
 
 /** Shows a formula in TeX; as it was written where it has an error or KaTeX cannot be loaded. */
