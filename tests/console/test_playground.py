@@ -1,5 +1,6 @@
 """Conversations with models in the playground."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -170,15 +171,15 @@ async def test_an_attachment_is_uploaded_and_sent(browser, scripted, upstream):
 
 
 async def test_an_upload_shows_its_progress(page):
-    requests = []
-    await page.route("**/beta/v1/files", requests.append)
+    held = asyncio.get_running_loop().create_future()
+    await page.route("**/beta/v1/files", lambda route: held.set_result(route))
     async with page.expect_file_chooser() as chooser:
         await page.get_by_role("button", name="Attach files").click()
     image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
     await (await chooser.value).set_files([image])
     await expect(page.get_by_role("progressbar", name="Upload of dot.png")).to_be_visible()
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-    await requests[0].continue_()
+    await held.result().continue_()
     preview = page.get_by_role("list", name="Attachments").locator("img")
     await expect(preview).to_have_js_property("naturalWidth", 1)
 
@@ -234,7 +235,7 @@ async def test_a_message_is_edited_and_answered_again(page):
     await expect(answers(page)).to_contain_text("Another question")
 
 
-async def test_a_conversation_stays_in_its_tab(page):
+async def test_a_conversation_stays_in_its_tab(page, gateway):
     await choose(page, "sandbox/echo")
     await say(page, "Hello")
     await expect(answers(page)).to_contain_text("Hello")
@@ -242,10 +243,23 @@ async def test_a_conversation_stays_in_its_tab(page):
     await expect(answers(page)).to_contain_text("Hello")
     other = await page.context.new_page()
     await other.goto("/console")
+    await other.get_by_label("API key").fill(gateway.key)
+    await other.keyboard.press("Enter")
     await expect(other.get_by_text("Nothing has been said yet")).to_be_visible()
     await page.get_by_role("button", name="New conversation").click()
     await page.reload()
     await expect(page.get_by_text("Nothing has been said yet")).to_be_visible()
+
+
+async def test_signing_out_on_any_page_forgets_it_all(page):
+    await choose(page, "sandbox/echo")
+    await say(page, "Hello")
+    await expect(answers(page)).to_contain_text("Hello")
+    await page.goto("/console/files")
+    assert "Hello" in await page.evaluate("JSON.stringify(sessionStorage)")
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_label("API key")).to_be_visible()
+    assert await page.evaluate("sessionStorage.length") == 0
 
 
 async def test_a_setting_that_cannot_be_sent_is_named(page):

@@ -15,14 +15,16 @@ export const adminKeyForgottenBecause = signal("");
 export const signedOutBecause = signal("");
 
 export function signIn(key: string): void {
+  // What the tab keeps of somebody else goes first.
+  if (apiKey.value !== key) signOut();
   sessionStorage.setItem(KEY, key);
   signedOutBecause.value = "";
   apiKey.value = key;
 }
 
+/** Forget the keys, and all that pages keep in this tab. */
 export function signOut(reason = ""): void {
-  sessionStorage.removeItem(KEY);
-  sessionStorage.removeItem(ADMIN_KEY);
+  sessionStorage.clear();
   signedOutBecause.value = reason;
   apiKey.value = "";
   adminKey.value = "";

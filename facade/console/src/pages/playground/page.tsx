@@ -5,6 +5,7 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { Composer } from "./composer";
 import { type Turn, type UserTurn, isWaiting } from "./conversation";
+import { useFollowing } from "./following";
 import { ModelChoice } from "./models";
 import { dropPreviews } from "./previews";
 import { isRunning, run } from "./run";
@@ -20,6 +21,7 @@ export default function Playground() {
   // Index of the turn that is edited; what follows it goes when the edit is sent.
   const [edited, setEdited] = useState<number>();
   const [problem, setProblem] = useState<unknown>();
+  useFollowing(turns.value);
   const conversation = edited === undefined ? turns.value : turns.value.slice(0, edited);
 
   /** Send a conversation; return whether it was sent. */

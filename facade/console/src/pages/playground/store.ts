@@ -59,11 +59,9 @@ function write(name: string, text: string): void {
   }
 }
 
-// Whoever signs in next in this tab finds nothing.
+// Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
 effect(() => {
   if (apiKey.value !== "") return;
-  sessionStorage.removeItem(TURNS);
-  sessionStorage.removeItem(SETTINGS);
   turns.value = [];
   settings.value = DEFAULTS;
 });

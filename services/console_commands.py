@@ -32,6 +32,8 @@ async def _link(engine: "AsyncEngine", settings: "Settings") -> str:
     from services.supervisor.resources import lock_holder
 
     server, data_dir = settings.server, str(settings.storage.data_dir)
+    if not server.port:
+        fail("server.port is 0, so that the gateway chose its port at the start; set one")
     url = base_url(server.host, server.port, "https" if server.tls_certificate else "http")
     if await find_development_key(AccountRepository(engine), settings) is None:
         fail(f"there is no development key: sign in at {url}/console with an API key")
