@@ -57,6 +57,8 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
     "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
+    "/gateway.accounts.v1.UsageService/ReportActivity": _Credential.ADMIN,
+    "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
         for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
