@@ -128,19 +128,19 @@ function Panes({ hasMarkdown }: { hasMarkdown: boolean }) {
     return document.problem.value === undefined ? <p role="status">Opening…</p> : null;
   }
   return (
-      <div class={hasMarkdown ? "panes" : undefined}>
-        <div>
-          <Blocks />
-          <References
-            style={style ?? "numbers"}
-            onStyle={(chosen) => {
-              sessionStorage.setItem(CITATIONS_KEY, chosen);
-              citations.value = CITATION_STYLES[chosen] ?? citations.value;
-            }}
-          />
-        </div>
-        {hasMarkdown && <MarkdownPane />}
+    <div class={hasMarkdown ? "panes" : undefined}>
+      <div>
+        <Blocks />
+        <References
+          style={style ?? "numbers"}
+          onStyle={(chosen) => {
+            sessionStorage.setItem(CITATIONS_KEY, chosen);
+            citations.value = CITATION_STYLES[chosen] ?? citations.value;
+          }}
+        />
       </div>
+      {hasMarkdown && <MarkdownPane />}
+    </div>
   );
 }
 

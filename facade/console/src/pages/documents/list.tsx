@@ -6,11 +6,12 @@ import { ConfirmButton } from "../../parts/confirm";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import type { Loaded } from "../../parts/loading";
-import { createArticle, deleteArticle } from "./articles";
+import { useLoaded } from "../../parts/loading";
+import { createArticle, deleteArticle, listGroups } from "./articles";
 import type { Article, ArticleGroup } from "./types";
 
-export function DocumentList({ groups }: { groups: Loaded<ArticleGroup[]> }) {
+export function DocumentList() {
+  const groups = useLoaded(listGroups, []);
   const { data, error } = groups;
   const isEmpty = data?.every((group) => group.articles.length === 0);
   return (

@@ -1,6 +1,6 @@
 // Text with marks, edited in place. The browser edits elements that were made of leaves; leaves are
 // read from them again. Nothing is parsed: what is pasted or dropped comes as plain text.
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Leaf } from "../types";
 
@@ -22,7 +22,8 @@ export function RichText({
   isFirst?: boolean;
 }) {
   const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  // Before the next key is handled, so that none is lost.
+  useLayoutEffect(() => {
     const root = element.current;
     if (root === null) return;
     root.replaceChildren(...leaves.map(toNode));

@@ -1,0 +1,295 @@
+"""Documents in the console: the list, and editing of blocks."""
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.console.conftest import opened
+from tests.console.documents import Editor, text
+from tests.gateway_in_process import running_gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def edit(page):
+    """Open the form of the first paragraph."""
+    await block(page, "Paragraph").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
+
+
+def block(page, name, at=0):
+    """Return the frame of a block by the name of its type."""
+    return page.get_by_role("group", name=name, exact=True).nth(at)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(gateway):
+    return await Editor.create(gateway)
+
+
+async def test_a_document_is_made_and_written_by_keyboard(page, gateway):
+    await page.goto("/console/documents")
+    await page.get_by_label("Name of a new document").focus()
+    await page.keyboard.type("Written by keyboard")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Written by keyboard")).to_be_visible()
+    await expect(page.get_by_text("The document is empty")).to_be_visible()
+    add = page.get_by_label("Add at the end…")
+    await add.focus()
+    await add.select_option("title")
+    await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
+    await page.keyboard.type("On tides")
+    await page.keyboard.press("Control+Enter")
+    await expect(block(page, "Title")).to_be_focused()
+    await expect(page.get_by_role("heading", name="On tides", level=2)).to_be_visible()
+    await page.get_by_label("Insert below…").select_option("paragraph")
+    await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
+    await page.keyboard.type("The sea")
+    await page.keyboard.press("Enter")
+    await page.keyboard.type("rises ")
+    await page.keyboard.press("Control+b")
+    await page.keyboard.type("twice")
+    await page.keyboard.press("Control+Enter")
+    await expect(block(page, "Paragraph")).to_be_focused()
+    await page.keyboard.press("ArrowUp")
+    await expect(block(page, "Title")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
+    await page.keyboard.type("!")
+    await page.keyboard.press("Control+Enter")
+    await expect(page.get_by_label("Markdown of the document")).to_have_text(
+        "# On tides!\n\nThe sea\\\nrises **twice**"
+    )
+
+
+async def test_the_list_opens_and_deletes_documents(browser, gateway):
+    named = await Editor.create(gateway, "To be deleted")
+    async with opened(browser, gateway, "/console/documents") as page:
+        card = page.get_by_role("article", name="To be deleted")
+        await card.get_by_role("link").click()
+        await expect(page).to_have_url(gateway.url + named.path)
+        await page.get_by_role("link", name="All documents").click()
+        await card.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_role("heading", name="Documents")).to_be_visible()
+        await expect(card).to_have_count(0)
+        await page.goto(named.path)
+        await expect(page.get_by_text("There is no such document")).to_be_visible()
+
+
+async def test_an_empty_list_says_what_to_do(browser, tmp_path):
+    async with (
+        running_gateway(tmp_path) as gateway,
+        opened(browser, gateway, "/console/documents") as page,
+    ):
+        await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+
+
+async def test_blocks_move_change_type_and_go_and_come_back(browser, gateway, editor):
+    await editor.insert(text("h1", "a"), text("paragraph", "b"), text("paragraph", "c"))
+    async with opened(browser, gateway, editor.path) as page:
+        markdown = page.get_by_label("Markdown of the document")
+        undo = page.get_by_role("button", name="Undo")
+        await block(page, "Paragraph", 1).click()
+        await page.get_by_role("button", name="Move up").click()
+        await expect(markdown).to_have_text("# a\n\nc\n\nb")
+        await expect(block(page, "Paragraph")).to_be_focused()
+        await page.get_by_label("Type of the block").select_option("h2")
+        await expect(markdown).to_have_text("# a\n\n## c\n\nb")
+        await page.get_by_role("button", name="Move up").click()
+        await expect(markdown).to_have_text("## c\n\n# a\n\nb")
+        await page.get_by_role("button", name="Delete", exact=True).click()
+        await expect(markdown).to_have_text("# a\n\nb")
+        await expect(block(page, "Heading 1")).to_be_focused()
+        for shown in ("## c\n\n# a\n\nb", "# a\n\n## c\n\nb", "# a\n\nc\n\nb", "# a\n\nb\n\nc"):
+            await undo.click()
+            await expect(markdown).to_have_text(shown)
+        await expect(undo).to_be_disabled()
+        assert await editor.texts() == ["# a", "b", "c"]
+
+
+async def test_undo_of_a_text_that_others_changed_is_refused(browser, gateway, editor):
+    [first] = await editor.insert(text("paragraph", "one"))
+    async with opened(browser, gateway, editor.path) as page:
+        await edit(page)
+        await page.keyboard.type(" two")
+        await page.keyboard.press("Control+Enter")
+        await expect(block(page, "Paragraph")).to_contain_text("one two")
+        await editor.call("block/text/append", blockId=first, text=" three")
+        await expect(block(page, "Paragraph")).to_contain_text("one two three")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("alert")).to_contain_text("changed meanwhile")
+        assert await editor.texts() == ["one two three"]
+
+
+FORMS = {
+    "list": (
+        {"type": "list", "children": [text("list-item", "one"), text("list-item", "two")]},
+        "List",
+        "Item 2",
+        "- one\n- two!",
+    ),
+    "table": (
+        {
+            "type": "table",
+            "children": [
+                {
+                    "type": "table-row",
+                    "children": [text("table-cell", "a"), text("table-cell", "b")],
+                }
+            ],
+        },
+        "Table",
+        "Row 1, column 2",
+        "| a | b! |\n| --- | --- |",
+    ),
+    "code": (
+        {"type": "code", "code": "x = 1", "language": "python"},
+        "Code",
+        "Code",
+        "```python\nx = 1!\n```",
+    ),
+    "equation": ({"type": "equation", "equation": "a"}, "Formula", "LaTeX", "$$\na!\n$$"),
+    "author": (
+        {"type": "author", "author": [{"id": 1, "name": "Ada"}]},
+        "Authors",
+        "Author 1",
+        "Ada!",
+    ),
+    "label": (
+        {
+            "type": "label",
+            "children": [{"type": "label-item", "name": "Moon", "children": [{"text": "far"}]}],
+        },
+        "Label",
+        "Text 1",
+        "**Moon** far!",
+    ),
+    "image": (
+        {"type": "image", "image": [{"url": "https://example.org/a", "alt": "A map"}]},
+        "Figure",
+        "Description, for those who do not see it",
+        "![A map!](https://example.org/a)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FORMS)
+async def test_each_kind_of_block_is_edited_in_its_form(browser, gateway, editor, kind):
+    made, name, field, expected = FORMS[kind]
+    await editor.insert(made)
+    async with opened(browser, gateway, editor.path) as page:
+        await block(page, name).focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_role("textbox", name=field, exact=True).press("End")
+        await page.keyboard.type("!")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+        await expect(page.get_by_label("Markdown of the document")).to_have_text(expected)
+        assert await editor.texts() == [expected]
+
+
+async def test_items_and_rows_are_added_and_indented(browser, gateway, editor):
+    lists = {"type": "list", "children": [text("list-item", "one")]}
+    await editor.insert(
+        lists,
+        {
+            "type": "table",
+            "children": [{"type": "table-row", "children": [text("table-cell", "a")]}],
+        },
+    )
+    async with opened(browser, gateway, editor.path) as page:
+        await block(page, "List").dblclick()
+        await page.get_by_role("button", name="Add an item").click()
+        await page.keyboard.type("two")
+        await page.get_by_role("button", name="Move item 2 in").click()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator("li li")).to_have_text("two")
+        await block(page, "Table").dblclick()
+        await page.get_by_role("button", name="Add a row").click()
+        await page.get_by_role("button", name="Add a column").click()
+        await page.get_by_label("Row 2, column 2").fill("d")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("cell", name="d")).to_be_visible()
+    assert await editor.texts() == ["- one\n  - two", "| a |  |\n| --- | --- |\n|  | d |"]
+
+
+async def test_marks_are_kept_and_set(browser, gateway, editor):
+    leaves = [
+        {"text": "bold", "bold": True},
+        {"type": "url", "text": "link", "url": "https://example.org/"},
+        {"type": "latex", "text": "x^2"},
+        {"text": "red", "color": "red", "textDecoration": "underline"},
+    ]
+    [first] = await editor.insert(text("paragraph", *leaves))
+    async with opened(browser, gateway, editor.path) as page:
+        await edit(page)
+        await page.keyboard.press("Home")
+        await page.keyboard.type("more ")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+        stored = (await editor.call("doc/read-block", blockId=first))["block"]["children"]
+        assert [leaf["text"] for leaf in stored] == ["more bold", "link", "x^2", "red"]
+        assert [{**leaf, "text": ""} for leaf in stored] == [
+            {"type": "default", **leaf, "text": ""} for leaf in leaves
+        ]
+        await edit(page)
+        for name, expected in (("Italic", "*"), ("Code", "`"), ("No marks", "")):
+            await page.keyboard.press("Control+a")
+            await page.get_by_role("button", name=name, exact=True).click()
+            await page.keyboard.press("Control+Enter")
+            await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+            assert (await editor.texts())[0].startswith(expected + ("more" if not expected else ""))
+            await edit(page)
+    assert await editor.texts() == ["more boldlinkx^2red"]
+
+
+async def test_pasted_markup_comes_as_text(browser, gateway, editor):
+    await editor.insert(text("paragraph", ""))
+    async with opened(browser, gateway, editor.path) as page:
+        await edit(page)
+        await page.get_by_role("textbox", name="Text").evaluate(
+            """element => {
+                const data = new DataTransfer();
+                data.setData("text/html", "<b onclick='x()'>bold</b>");
+                data.setData("text/plain", "first\\nsecond");
+                element.dispatchEvent(new ClipboardEvent(
+                    "paste", {clipboardData: data, bubbles: true, cancelable: true}));
+            }"""
+        )
+        await page.keyboard.press("Control+Enter")
+        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+    assert await editor.texts() == ["first\\\nsecond"]
+
+
+async def test_a_refused_edit_says_why_and_keeps_the_text(browser, gateway, editor):
+    await editor.insert({"type": "image", "image": []})
+    async with opened(browser, gateway, editor.path) as page:
+        await block(page, "Figure").dblclick()
+        await page.get_by_role("button", name="Add an address").click()
+        await page.get_by_label("Address").fill("ftp://example.org/a.png")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("/image/0/url")
+        await expect(page.get_by_label("Address")).to_have_value("ftp://example.org/a.png")
+
+
+async def test_styles_of_blocks_and_of_the_document_are_set(browser, gateway, editor):
+    await editor.insert(text("paragraph", "A"))
+    async with opened(browser, gateway, editor.path) as page:
+        await block(page, "Paragraph").click()
+        await page.get_by_role("button", name="Style", exact=True).click()
+        await page.get_by_label("Indent the first line").check()
+        await page.get_by_label("Font size").fill("40px")
+        await page.keyboard.press("Enter")
+        shown = page.locator("p", has_text="A").and_(page.locator(".kind-paragraph"))
+        await expect(shown).to_have_css("font-size", "40px")
+        await expect(shown).to_have_css("text-indent", "80px")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(shown).to_have_css("font-size", "16px")
+        await page.get_by_role("button", name="Style of the document").click()
+        await page.get_by_label("Paper").select_option("A5")
+        await expect(page.get_by_role("button", name="Undo")).to_have_attribute(
+            "title", "Undo the change of the document's style"
+        )
+    assert (await editor.call("doc/read"))["style"] == {"global": {"paperSize": "A5"}}

@@ -1,0 +1,84 @@
+"""A document of 2,000 blocks in the console."""
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.console.conftest import opened
+from tests.console.documents import Editor, text
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# Ids of the blocks in which anything on the page changes, from now on.
+WATCH = """() => {
+    window.changed = new Set();
+    new MutationObserver((records) => {
+        for (const { target } of records) {
+            const element = target instanceof Element ? target : target.parentElement;
+            window.changed.add(element.closest("[data-block]")?.dataset.block ?? "");
+        }
+    }).observe(document.querySelector(".sheet"), {
+        subtree: true, childList: true, characterData: true, attributes: true,
+    });
+}"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def long(gateway):
+    editor = await Editor.create(gateway)
+    blocks = [
+        {"type": "equation", "equation": f"x_{{{n}}}"} if n % 10 == 0 else text("paragraph", f"{n}")
+        for n in range(1, 2000)
+    ]
+    await editor.insert(text("title", "Long"))
+    for start in range(0, len(blocks), 500):
+        await editor.insert(*blocks[start : start + 500], at=start + 1)
+    return editor
+
+
+async def test_its_first_blocks_come_before_the_others_are_read(browser, gateway, long):
+    async with opened(browser, gateway, "/console/documents") as page:
+        asked = []
+
+        async def hold(route):
+            asked.append(len(route.request.post_data_json["blockIds"]))
+            if len(asked) == 1:
+                await route.continue_()
+
+        await page.route("**/article/v1/doc/read-blocks", hold)
+        await page.goto(long.path)
+        await expect(page.get_by_role("heading", name="Long", level=2)).to_be_visible()
+        await expect(page.get_by_role("group", name="Formula")).to_have_count(9)
+        assert asked[0] == 100
+
+
+async def test_its_last_block_is_edited_and_no_other_changes(browser, gateway, long):
+    async with opened(browser, gateway, long.path) as page:
+        blocks = page.locator("[data-block]")
+        await expect(blocks).to_have_count(2000)
+        await blocks.first.focus()
+        await page.keyboard.press("End")
+        await expect(blocks.last).to_be_focused()
+        await expect(blocks.last).to_be_in_viewport()
+        last = await blocks.last.get_attribute("data-block")
+        await page.evaluate(WATCH)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
+        await page.keyboard.type(" edited")
+        async with page.expect_response("**/article/v1/doc/read-blocks") as read:
+            await page.keyboard.press("Control+Enter")
+        assert (await read.value).request.post_data_json["blockIds"] == [last]
+        await expect(blocks.last).to_contain_text("1999 edited")
+        assert await page.evaluate("[...window.changed]") == [last]
+        assert (await long.texts())[-1] == "1999 edited"
+
+
+async def test_its_formulas_are_set_as_they_come_near(browser, gateway, long):
+    async with opened(browser, gateway, long.path) as page:
+        blocks = page.locator("[data-block]")
+        await expect(blocks).to_have_count(2000)
+        await expect(page.locator(".katex").first).to_be_visible()
+        assert await page.locator(".formula .katex").count() < 100
+        formula = page.get_by_role("group", name="Formula").last
+        await formula.scroll_into_view_if_needed()
+        await expect(formula.locator(".katex").first).to_be_visible()
