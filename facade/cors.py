@@ -61,24 +61,24 @@ class Cors:
         """
         return self._others if self._any else self._of_origin.get(origin, self._others)
 
-    def preflight(self, origin: str, asked: str) -> dict[str, str] | None:
+    def preflight(self, origin: str, requested: str) -> dict[str, str] | None:
         """Return the headers of a preflight response, None if the origin is not allowed.
 
         Args:
             origin: the page's origin.
-            asked: names of the headers to be sent.
+            requested: names of the headers to be sent.
         """
         if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN not in self.headers(origin):
             return None
         return {
             hdrs.ACCESS_CONTROL_ALLOW_METHODS: _METHODS,
-            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ", ".join(_allowed(asked)),
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ", ".join(_allowed(requested)),
             hdrs.ACCESS_CONTROL_MAX_AGE: str(_MAX_AGE_S),
         }
 
 
-def _allowed(asked: str) -> list[str]:
+def _allowed(requested: str) -> list[str]:
     """Return the allowed headers; those of a family only if requested."""
-    names = (name.strip().lower() for name in asked.split(",")[:_MAX_ASKED])
+    names = (name.strip().lower() for name in requested.split(",")[:_MAX_ASKED])
     more = {name for name in names if name.startswith(_ALLOWED_FAMILIES) and _TOKEN.fullmatch(name)}
     return sorted(_ALLOWED | more)

@@ -62,21 +62,21 @@ def read_request(file_id: str, wanted: str) -> ReadFileRequest:
     Multiple ranges, other units and malformed ranges request the whole file too.
     """
     call = ReadFileRequest(id=file_id)
-    found = _RANGE.fullmatch(wanted)
-    if found is None or not (found[1] or found[2]):
+    match = _RANGE.fullmatch(wanted)
+    if match is None or not (match[1] or match[2]):
         return call
-    if not found[1]:
-        if int(found[2]):
-            call.suffix = int(found[2])
+    if not match[1]:
+        if int(match[2]):
+            call.suffix = int(match[2])
         else:
             # An empty suffix range is valid but never satisfiable.
             call.first = _BEHIND_ALL
         return call
-    if found[2] and int(found[2]) < int(found[1]):
+    if match[2] and int(match[2]) < int(match[1]):
         return call
-    call.first = int(found[1])
-    if found[2]:
-        call.last = int(found[2])
+    call.first = int(match[1])
+    if match[2]:
+        call.last = int(match[2])
     return call
 
 

@@ -51,11 +51,11 @@ def from_http_exception(error: web.HTTPException, method: str, path: str) -> Gat
     return HttpError(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
 
 
-def unsupported_media_type(found: str, takes: str = "application/json") -> GatewayError:
+def unsupported_media_type(given: str, takes: str = "application/json") -> GatewayError:
     """Return the error for an unsupported Content-Type."""
     return HttpError(
         415,
         "unsupported_media_type",
-        f"Content-Type: takes {takes}, not {quoted(found)}",
+        f"Content-Type: takes {takes}, not {quoted(given)}",
         param="Content-Type",
     )

@@ -77,24 +77,24 @@ class Metrics:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a finished request."""
-        found = self._answered.get((route, status))
-        if found is None:
-            found = self.requests.labels(route, status), self.seconds.labels(route)
-            self._answered[route, status] = found
-        requests, times = found
+        instruments = self._answered.get((route, status))
+        if instruments is None:
+            instruments = self.requests.labels(route, status), self.seconds.labels(route)
+            self._answered[route, status] = instruments
+        requests, times = instruments
         requests.inc()
         times.observe(seconds)
 
     def streamed(self, provider: str, first_s: float, token_s: float | None) -> None:
         """Count how fast a streamed answer came: its first content, and each token after it."""
-        found = self._streamed.get(provider)
-        if found is None:
-            found = (
+        instruments = self._streamed.get(provider)
+        if instruments is None:
+            instruments = (
                 self.first_content_seconds.labels(provider),
                 self.output_token_seconds.labels(provider),
             )
-            self._streamed[provider] = found
-        first, tokens = found
+            self._streamed[provider] = instruments
+        first, tokens = instruments
         first.observe(first_s)
         if token_s is not None:
             tokens.observe(token_s)

@@ -62,14 +62,14 @@ async def answer_preflights(request: web.Request, handler: Handler) -> web.Strea
     to the request itself, even a 404.
     """
     cors = request[EXCHANGE].context.cors
-    asked = request.headers
+    request_headers = request.headers
     if (
         cors is not None
         and request.method == hdrs.METH_OPTIONS
-        and hdrs.ACCESS_CONTROL_REQUEST_METHOD in asked
+        and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request_headers
     ):
-        names = asked.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
-        headers = cors.preflight(asked.get(hdrs.ORIGIN, ""), names)
+        names = request_headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+        headers = cors.preflight(request_headers.get(hdrs.ORIGIN, ""), names)
         if headers is not None:
             return web.Response(status=204, headers=headers)
     return await handler(request)

@@ -96,23 +96,23 @@ class ParserPool:
         head = {"kind": kind, "options": options, "max_values": self._max_values}
         try:
             write_frame(process.stdin, head, held.pop())
-            told, _ = read_frame(process.stdout)
-            parts = [read_frame(process.stdout)[1] for _ in range(told.pop("parts", 0))]
+            result, _ = read_frame(process.stdout)
+            parts = [read_frame(process.stdout)[1] for _ in range(result.pop("parts", 0))]
         except (EOFError, OSError):
             process.kill()
             _end(process)
             raise unavailable("the request could not be read now; try again") from None
         self._idle.append(process)
-        if "failed" in told:
-            raise RuntimeError(f"a body could not be parsed:\n{told['failed']}")
-        if "refused" in told:
-            raise GatewayError(**told["refused"])
-        if told["state"] is not None:
-            told["state"] = ResponseState.load(told["state"])
+        if "failed" in result:
+            raise RuntimeError(f"a body could not be parsed:\n{result['failed']}")
+        if "refused" in result:
+            raise GatewayError(**result["refused"])
+        if result["state"] is not None:
+            result["state"] = ResponseState.load(result["state"])
         request: LargeRequest | EmbedRequest = LargeRequest(parts)
         if kind == "embeddings":
             request = EmbedRequest.FromString(b"".join(parts))
-        return Parsed(request, **{**told, "origins": Origins.load(told["origins"])})
+        return Parsed(request, **{**result, "origins": Origins.load(result["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:

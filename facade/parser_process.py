@@ -58,8 +58,8 @@ def main() -> None:
             head, body = read_frame(sys.stdin.buffer)
             held = [body]
             del body
-            told, parts = _answer(head, held)
-            write_frame(answers, told)
+            result, parts = _answer(head, held)
+            write_frame(answers, result)
             for part in parts:
                 write_frame(answers, None, part)
             del parts

@@ -54,15 +54,15 @@ class ContinuedPaths(CallerPaths):
         """Return the caller's path of a canonical field; of a step's messages that of its input."""
         if step := _STEP_MESSAGE.fullmatch(path):
             return f"{step[1]}.{self._names.messages}"
-        found = _MESSAGE.fullmatch(path)
-        if found is None or int(found[1]) < self._before.start:
+        match = _MESSAGE.fullmatch(path)
+        if match is None or int(match[1]) < self._before.start:
             return super().path(path)
-        place = int(found[1])
+        place = int(match[1])
         if place in self._before:
             return _PREVIOUS
         if self._is_rewritten:
             return self._names.messages
-        return super().path(f"messages[{place - len(self._before)}]{found[2]}")
+        return super().path(f"messages[{place - len(self._before)}]{match[2]}")
 
 
 async def put_conversation(
@@ -104,10 +104,10 @@ async def _conversation(
         return ()
     wanted = GetConversationRequest(id=previous_id)
     try:
-        found = await exchange.context.responses.GetConversation(wanted, metadata=metadata)
+        response = await exchange.context.responses.GetConversation(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         raise continued_error(from_rpc_error(error), previous_id) from None
-    return [item.json for item in found.items]
+    return [item.json for item in response.items]
 
 
 async def _resolved(
@@ -118,14 +118,14 @@ async def _resolved(
         return state.input_items
     wanted = FindItemsRequest(ids=[reference.item_id for reference in state.references])
     try:
-        found = await exchange.context.responses.FindItems(wanted, metadata=metadata)
+        response = await exchange.context.responses.FindItems(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         place = re.fullmatch(r"ids\[(\d+)\]", failure.param)
         reference = state.references[int(place[1]) if place else 0]
         raise item_error(failure, reference.item_id, reference.path) from None
     sent = list(state.input_items)
-    for reference, item in zip(state.references, found.items, strict=True):
+    for reference, item in zip(state.references, response.items, strict=True):
         sent[reference.index] = item.json
     return sent
 

@@ -67,8 +67,8 @@ def route_headers(route: RouteInfo, paths: CallerPaths | None) -> dict[str, str]
         headers["x-memory-truncated"] = str(route.memory_truncated)
     if upstream_id := route.upstream_request_id:
         headers[UPSTREAM_REQUEST_ID] = upstream_id
-    if told := route.headers:
-        headers.update(told)
+    if provider_headers := route.headers:
+        headers.update(provider_headers)
     return headers
 
 

@@ -93,16 +93,16 @@ async def storage(request: web.Request) -> web.StreamResponse:
 
 async def content(request: web.Request) -> web.StreamResponse:
     """Return the content of a file, or a range of it."""
-    asked = request.headers
-    if request.method == "HEAD" or "If-None-Match" in asked or "If-Range" in asked:
+    headers = request.headers
+    if request.method == "HEAD" or "If-None-Match" in headers or "If-Range" in headers:
         file = await _get(request)
-        if downloads.is_unchanged(asked, file):
+        if downloads.is_unchanged(headers, file):
             return web.Response(status=304, headers=downloads.headers(file))
         if request.method == "HEAD":
             return _opened(file, file.size_bytes)
-        wanted = asked.get("Range", "") if downloads.may_be_partial(asked, file) else ""
+        wanted = headers.get("Range", "") if downloads.may_be_partial(headers, file) else ""
     else:
-        wanted = asked.get("Range", "")
+        wanted = headers.get("Range", "")
     reading = downloads.read_request(request.match_info["file_id"], wanted)
     call = request.app[CONTEXT].files.ReadFile(reading, metadata=metadata(request))
     try:

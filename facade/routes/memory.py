@@ -54,8 +54,8 @@ async def list_memories(request: web.Request) -> web.Response:
 async def get_memory(request: web.Request) -> web.Response:
     """Return a memory with its summary."""
     wanted = GetMemoryRequest(memory_id=_memory_id(request))
-    found = await request.app[CONTEXT].memory.GetMemory(wanted, metadata=metadata(request))
-    return _json(memory.render_memory(found.memory, _shape(request)))
+    response = await request.app[CONTEXT].memory.GetMemory(wanted, metadata=metadata(request))
+    return _json(memory.render_memory(response.memory, _shape(request)))
 
 
 async def delete_memory(request: web.Request) -> web.Response:
@@ -85,8 +85,8 @@ async def search(request: web.Request) -> web.Response:
     check_json(request[EXCHANGE])
     async with ReceivedBody(request[EXCHANGE], _MAX_SEARCH, "") as held:
         wanted = memory.parse_search(held.pop(), memory_id)
-    found = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
-    return _json(memory.render_snippets(found.snippets, _shape(request)))
+    response = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
+    return _json(memory.render_snippets(response.snippets, _shape(request)))
 
 
 async def get_profile(request: web.Request) -> web.Response:

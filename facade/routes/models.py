@@ -26,12 +26,12 @@ async def get_model(request: web.Request) -> web.Response:
     """Return a model, by any name that requests accept."""
     inference = request.app[CONTEXT].inference
     wanted = GetModelRequest(name=request.match_info["name"])
-    found = await inference.GetModel(wanted, metadata=metadata(request))
+    response = await inference.GetModel(wanted, metadata=metadata(request))
     match _shape(request):
         case ApiFormat.OPENAI:
-            body = openai.render_model(found.model)
+            body = openai.render_model(response.model)
         case ApiFormat.ANTHROPIC:
-            body = anthropic.render_model(found.model)
+            body = anthropic.render_model(response.model)
     return web.Response(body=body, content_type="application/json")
 
 

@@ -35,12 +35,12 @@ def routes() -> list[web.RouteDef]:
 
 async def retrieve(request: web.Request) -> web.StreamResponse:
     """Return a response, or the events of it from one of them on, once it has ended."""
-    asked = stored_responses.parse_retrieve_query(request.query)
-    if not asked.stream:
-        found = await _get(request)
-        return _json(stored_responses.render_stored(found))
+    query = stored_responses.parse_retrieve_query(request.query)
+    if not query.stream:
+        stored = await _get(request)
+        return _json(stored_responses.render_stored(stored))
     exchange = request[EXCHANGE]
-    return to_web_response(exchange, await _stream(request, exchange, asked.starting_after))
+    return to_web_response(exchange, await _stream(request, exchange, query.starting_after))
 
 
 async def delete(request: web.Request) -> web.Response:

@@ -238,10 +238,10 @@ class DocumentCommitter:
         self, connection: AsyncConnection, batch: list[_Call], transaction: _Transaction
     ) -> list[tuple[_Call, str]]:
         """Return the calls whose sessions are alive, each with the id of its document."""
-        found = await self._sessions.touch(connection, {call.session for call in batch})
+        sessions = await self._sessions.touch(connection, {call.session for call in batch})
         admitted: list[tuple[_Call, str]] = []
         for call in batch:
-            session = found[call.session]
+            session = sessions[call.session]
             if isinstance(session, GatewayError):
                 transaction.errors.append((call, session))
                 continue

@@ -53,19 +53,19 @@ class FileStore:
 
 def referenced_files(operation: Operation) -> dict[str, str]:
     """Return the ids of the files that an operation names, each with its first JSON pointer."""
-    found: dict[str, str] = {}
+    file_ids: dict[str, str] = {}
     if isinstance(operation, InsertBlocks):
         for place, block in enumerate(operation.blocks):
-            _collect(block.content.get("image"), f"/blocks/{place}/image", found)
+            _collect(block.content.get("image"), f"/blocks/{place}/image", file_ids)
     elif isinstance(operation, ReplaceText):
-        _collect(operation.content.get("image"), "/image", found)
-    return found
+        _collect(operation.content.get("image"), "/image", file_ids)
+    return file_ids
 
 
-def _collect(images: Any, pointer: str, found: dict[str, str]) -> None:
+def _collect(images: Any, pointer: str, file_ids: dict[str, str]) -> None:
     for place, image in enumerate(images or ()):
         if "fileId" in image:
-            found.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
+            file_ids.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
 
 
 async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
@@ -89,14 +89,14 @@ async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
 
     try:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(has(file_id)) for file_id in named]
+            lookups = [group.create_task(has(file_id)) for file_id in named]
     except* GatewayError as failures:
         first = failures.exceptions[0]
         assert isinstance(first, GatewayError)
         failed = first
     else:
-        for pointer, found in zip(named.values(), asked, strict=True):
-            if not found.result():
+        for pointer, lookup in zip(named.values(), lookups, strict=True):
+            if not lookup.result():
                 raise failure(SCHEMA, pointer, "takes the id of a file of yours")
         return
     raise failed

@@ -163,12 +163,12 @@ async def _after(
     connection: AsyncConnection, article_id: str, revision: int
 ) -> Sequence[Row[int, bytes, int]]:
     size = length_of(connection)
-    found = await connection.execute(
+    rows = await connection.execute(
         select(operations.c.revision, operations.c.operation, size(operations.c.inverse))
         .where(operations.c.article_id == article_id, operations.c.revision > revision)
         .order_by(operations.c.revision)
     )
-    return found.all()
+    return rows.all()
 
 
 def _build(

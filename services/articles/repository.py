@@ -269,10 +269,10 @@ async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Ac
     """
     if is_id(article_id):
         query = with_access_columns(select(articles.c.id).select_from(articles), user_id)
-        found = await connection.execute(
+        rows = await connection.execute(
             query.where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
         )
-        if row := found.one_or_none():
+        if row := rows.one_or_none():
             rights = access_rights_of(row, user_id)
             if rights.may_read:
                 return rights

@@ -109,13 +109,13 @@ class SessionRepository:
             GatewayError: 40401, 40402, 41001, 41002.
         """
         async with writing(self._engine) as connection:
-            found = (await self.touch(connection, [session]))[session]
-            if isinstance(found, LiveSession):
+            session_state = (await self.touch(connection, [session]))[session]
+            if isinstance(session_state, LiveSession):
                 await connection.execute(
                     delete(sessions).where(sessions.c.id == session.session_id)
                 )
-        if isinstance(found, GatewayError):
-            raise found
+        if isinstance(session_state, GatewayError):
+            raise session_state
 
     async def article_of(self, session: SessionRef) -> str | None:
         """Return the document of a session, live or not; None when it is not the caller's."""

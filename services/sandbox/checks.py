@@ -178,10 +178,10 @@ def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
         try:
             adapter.validate_python(body, strict=True)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
             # Every alternative of a union reports; the one meant is the one that went deepest.
             return max(
-                (Problem(_path(item["loc"]), item["msg"]) for item in found),
+                (Problem(_path(item["loc"]), item["msg"]) for item in problems),
                 key=lambda problem: len(problem.path),
             )
         return None
@@ -246,8 +246,8 @@ class _Converter:
         objects = [member for member in members if is_typeddict(member)]
         others = [self.convert(member) for member in members if not is_typeddict(member)]
         alternatives = [Annotated[other, Tag(f"<{number}>")] for number, other in enumerate(others)]
-        if len(objects) > 1 and (told := self._told_apart(objects)) is not None:
-            alternatives.append(Annotated[told, Tag("<object>")])
+        if len(objects) > 1 and (told_apart := self._told_apart(objects)) is not None:
+            alternatives.append(Annotated[told_apart, Tag("<object>")])
         else:
             alternatives += [
                 Annotated[self.convert(item), Tag(f"<{item.__name__}>")] for item in objects
@@ -264,8 +264,8 @@ class _Converter:
             for item in objects:
                 for value in _tags(item, key):
                     tags.setdefault(value, []).append(item)
-            told = {id(item) for items in tags.values() for item in items}
-            if len(tags) > 1 and told == set(map(id, objects)):
+            tagged = {id(item) for items in tags.values() for item in items}
+            if len(tags) > 1 and tagged == set(map(id, objects)):
                 return self._discriminated(key, tags)
         return None
 
@@ -302,8 +302,8 @@ def _is_json(member: Any) -> bool:
 
 def _tags(item: Any, key: str) -> list[Any]:
     """Return the values of an object's literal field, None among them where it may be left out."""
-    found = _literals(get_type_hints(item, include_extras=True).get(key))
-    return [None, *found] if key in _LEFT_OUT.get(item.__name__, ()) else found
+    literals = _literals(get_type_hints(item, include_extras=True).get(key))
+    return [None, *literals] if key in _LEFT_OUT.get(item.__name__, ()) else literals
 
 
 def _literals(hint: Any) -> list[Any]:

@@ -194,8 +194,8 @@ def _config(config: Body) -> Iterator[Problem]:
         value = config.get(name)
         if value is not None and (value < low or (high is not None and value > high)):
             takes = f"in the range [{low}, {high}]" if high is not None else "positive"
-            told = gemini_shape.place((name,))
-            yield _told(("generationConfig", name), f"{told} must be {takes}.")
+            place = gemini_shape.place((name,))
+            yield _told(("generationConfig", name), f"{place} must be {takes}.")
     if len(config.get("stopSequences") or ()) > _MAX_STOPS:
         what = f"the number of stop_sequences must be at most {_MAX_STOPS}."
         yield _told(("generationConfig", "stopSequences"), what)

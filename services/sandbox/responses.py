@@ -88,9 +88,9 @@ class _Stream:
         return b""
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        told: dict[str, Any] = openai_shapes.error_body(error)["error"]
+        fields: dict[str, Any] = openai_shapes.error_body(error)["error"]
         code = _CODES.get(error.kind, "server_error")
-        return self._sent(self._writer.failed({"code": code, "message": told["message"]}))
+        return self._sent(self._writer.failed({"code": code, "message": fields["message"]}))
 
     def _sent(self, event: Json) -> bytes:
         if "response" in event:

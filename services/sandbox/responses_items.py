@@ -201,8 +201,8 @@ class Writer:
         top = self.answer.top_logprobs
         if top is None:
             return []
-        told: list[Json] = token_logprobs(list(texts), top)["content"]
-        return told
+        content: list[Json] = token_logprobs(list(texts), top)["content"]
+        return content
 
     def _summary(self, blocks: Sequence[Block]) -> list[Json]:
         return [
@@ -214,8 +214,8 @@ class Writer:
     def _encrypted(self, blocks: Sequence[Block]) -> Json:
         if ENCRYPTED not in self._include:
             return {}
-        told = [encrypt(_thoughts(block)) for block in blocks]
-        return {"encrypted_content": told[0] if told else None}
+        thoughts = [encrypt(_thoughts(block)) for block in blocks]
+        return {"encrypted_content": thoughts[0] if thoughts else None}
 
 
 def _thoughts(block: Block) -> str:

@@ -22,10 +22,10 @@ def to_caller_error(error: GatewayError) -> GatewayError:
     """
     if error.param == "page_token":
         return invalid("page", "page: takes the next_page of an earlier list")
-    names, colon, told = error.message.partition(": ")
+    names, colon, reason = error.message.partition(": ")
     if not error.param or not colon:
         return error
-    message = f"{', '.join(_name(name) for name in names.split(', '))}: {told}"
+    message = f"{', '.join(_name(name) for name in names.split(', '))}: {reason}"
     param = _name(error.param)
     return GatewayError(error.reason, message, param=param, retry_after_s=error.retry_after_s)
 

@@ -3,7 +3,7 @@
 import orjson
 
 from facade.dialects.anthropic.overflow import overflow_message
-from facade.dialects.attempts import attempt_object
+from facade.dialects.gateway_objects import attempt_object
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
@@ -36,13 +36,13 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
     message = error.message
     if error.reason == errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED:
         message = overflow_message(message)
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "type": _TYPES.get(status, fallback),
         "message": message,
         "code": error.code,
     }
     if error.param:
-        told["param"] = error.param
+        fields["param"] = error.param
     if error.attempts:
-        told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
-    return {"type": "error", "error": told, "request_id": request_id}
+        fields["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
+    return {"type": "error", "error": fields, "request_id": request_id}

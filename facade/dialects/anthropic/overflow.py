@@ -30,9 +30,9 @@ def overflow_message(words: str) -> str:
     """
     if _IS_TOLD.search(words):
         return words
-    found = _LIMIT.search(words)
-    if found is not None:
-        most = _value(found[1] or found[2])
+    match = _LIMIT.search(words)
+    if match is not None:
+        most = _value(match[1] or match[2])
         sizes = (_value(number[0]) for number in _NUMBER.finditer(words))
         size = next((size for size in sizes if size > most), None)
         if size is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from facade.dialects.anthropic.web_results import citation_json, result_json
-from facade.dialects.helpers import helpers_json
+from facade.dialects.gateway_objects import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
 
@@ -96,8 +96,8 @@ def _server_tools(usage: pb.Usage) -> dict[str, Any]:
     fields = own_extra(usage)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
-        told = fields.get("server_tool_use")
-        before = told if isinstance(told, dict) else {}
+        reported = fields.get("server_tool_use")
+        before = reported if isinstance(reported, dict) else {}
         fields["server_tool_use"] = {
             **before,
             "web_search_requests": (before.get("web_search_requests") or 0) + searches,

@@ -113,14 +113,14 @@ class MessageStream:
         """Return the end of a complete answer; an answer without a finish reason is broken."""
         if self._finish is None:
             return self.error(internal())
-        told = stop_fields(self._finish, self._refused)
+        ending_fields = stop_fields(self._finish, self._refused)
         inside = self._beside.get("message_delta", {}).pop("delta", {})
         in_delta = _OF_DELTA | inside.keys()
         ending = {
-            **{name: value for name, value in told.items() if name not in in_delta},
+            **{name: value for name, value in ending_fields.items() if name not in in_delta},
             "delta": {
                 **inside,
-                **{name: value for name, value in told.items() if name in in_delta},
+                **{name: value for name, value in ending_fields.items() if name in in_delta},
             },
             "usage": usage_json(self.usage),
         }

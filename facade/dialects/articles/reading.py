@@ -35,13 +35,13 @@ def read_object(body: bytes) -> dict[str, Any]:
         GatewayError: 40001; 40003 for a string that holds half of a surrogate pair.
     """
     try:
-        found = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         _check_surrogates(body)
         raise request_error(Code.BODY, "", f"is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise request_error(Code.BODY, "", "must be a JSON object")
-    return found
+    return value
 
 
 def read(model: type[_Body], found: dict[str, Any]) -> _Body:

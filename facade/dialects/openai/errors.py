@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.attempts import attempt_object
+from facade.dialects.gateway_objects import attempt_object
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
@@ -34,7 +34,7 @@ def error_object(error: GatewayError) -> dict[str, Any]:
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     if error.reason == errors_pb2.REASON_BUDGET_EXCEEDED:
         kind = _SPENT
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "message": error.message,
         "type": kind,
         # A value of a provider of the same dialect.
@@ -42,8 +42,8 @@ def error_object(error: GatewayError) -> dict[str, Any]:
         "code": error_code(error),
     }
     if error.attempts:
-        told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
-    return told
+        fields["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
+    return fields
 
 
 def error_code(error: GatewayError) -> str | int:

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.helpers import helpers_json
+from facade.dialects.gateway_objects import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -81,10 +81,10 @@ def tool_call(block: Block, arguments: str) -> dict[str, Any]:
 
 def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
     """Return the fields for a text of a thinking block."""
-    told = {"reasoning_content": text}
+    fields = {"reasoning_content": text}
     if thinking.field:
-        told[thinking.field] = text
-    return told
+        fields[thinking.field] = text
+    return fields
 
 
 def annotation(citation: Citation, before: int) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class ChatStream:
             return
         choice, delta = self._begun(event.choice, out)
         choice.has_answered = choice.has_answered or bool(message)
-        told = {
+        fields = {
             **unnamed(event.further.choice),
             "index": event.choice,
             "delta": delta | message,
@@ -137,7 +137,7 @@ class ChatStream:
             "finish_reason": None,
         }
         head = _head(answer | self._envelope) if answer else self._head
-        out.append(b"%s[%s]%s" % (head, orjson.dumps(told), self._end))
+        out.append(b"%s[%s]%s" % (head, orjson.dumps(fields), self._end))
 
     def _change_head(self, answer: dict[str, Any]) -> None:
         """Update the fields that every chunk repeats."""
@@ -169,8 +169,8 @@ class ChatStream:
         elif len(around) > 2:
             # Thinking is sent under two field names.
             for piece in event.pieces:
-                told = (b'"%b"' % piece).join(around[:-1])
-                out += (choice.head, told, b'"', piece, b'"', end)
+                written = (b'"%b"' % piece).join(around[:-1])
+                out += (choice.head, written, b'"', piece, b'"', end)
 
     def _finish(self, event: Event, out: list[bytes]) -> None:
         choice, delta = self._begun(event.choice, out)

@@ -20,11 +20,11 @@ def failure(error: GatewayError) -> dict[str, Any]:
 
 def error_event(error: GatewayError, number: int) -> bytes:
     """Return the event `error` of a stream, with its sequence number."""
-    told = {
+    event = {
         "type": "error",
         "code": error_code(error),
         "message": error.message,
         "param": error.upstream_param or error.param or None,
         "sequence_number": number,
     }
-    return b"event: error\ndata: %b\n\n" % orjson.dumps(told)
+    return b"event: error\ndata: %b\n\n" % orjson.dumps(event)

@@ -75,8 +75,8 @@ class NativeEvents:
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
-        found = _TYPE.match(event)
-        kind = found[1] if found else str(orjson.loads(event).get("type")).encode()
+        match = _TYPE.match(event)
+        kind = match[1] if match else str(orjson.loads(event).get("type")).encode()
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
@@ -144,7 +144,7 @@ def _numbered(event: bytes, number: int) -> bytes:
         if int(head[2]) == number:
             return event
         return b'{"type":"%b","sequence_number":%d,%b' % (head[1], number, event[head.end() :])
-    found = _NUMBER.findall(event)
-    if len(found) == 1:
+    numbers = _NUMBER.findall(event)
+    if len(numbers) == 1:
         return _NUMBER.sub(b'"sequence_number":%d' % number, event)
     return orjson.dumps({**orjson.loads(event), "sequence_number": number})

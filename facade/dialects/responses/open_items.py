@@ -222,8 +222,8 @@ class OpenCall:
         if not (self._texts or self._use.freeform):
             self._add_text(output.whole_arguments(self._use, ""), ())
         field = "input" if self._use.freeform else "arguments"
-        told = {field: "".join(self._texts)}
-        self._writer.write(f"response.{self._kind}.done", **self._place, **told)
+        content = {field: "".join(self._texts)}
+        self._writer.write(f"response.{self._kind}.done", **self._place, **content)
 
     def item(self, status: str) -> Json:
         """Return the call as a whole."""

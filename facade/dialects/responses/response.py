@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.helpers import helpers_json
+from facade.dialects.gateway_objects import helpers_json
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import failure
 from facade.dialects.responses.output import COMPLETED, FAILED, INCOMPLETE, Json

@@ -157,7 +157,7 @@ class RequestFields:
 
     def system_prompt(self, message: Message) -> Message:
         """Return a system message without the line that says whom to bill."""
-        if not message.has_billing_line:
+        if not (message.has_billing_line and message.blocks and message.blocks[0].text):
             return message
         self.drop(_BILLING_LINE)
         rest = Message()

@@ -53,6 +53,7 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
         or (has_search and request.expects_built_in_tools)
         or uses_memory(request)
         or _has_parameters(request)
+        or not _STATEFUL.isdisjoint(_names_in(request.extra.json))
     ):
         return False
     if lazy is not None:
@@ -60,7 +61,6 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
     return (
         request.ByteSize() <= MAX_REQUEST
         and not any(tool.opaque for tool in request.tools)
-        and _STATEFUL.isdisjoint(_names_in(request.extra.json))
         and all(_is_inline(block) for message in request.messages for block in message.blocks)
     )
 

@@ -16,8 +16,8 @@ from typing import Protocol
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 
 
-class QuotablePage(Protocol):
-    """A web page, such as `pages.Page` or the proto `WebPage`."""
+class Quotable(Protocol):
+    """What was found on the web."""
 
     @property
     def url(self) -> str:
@@ -29,27 +29,19 @@ class QuotablePage(Protocol):
 
     @property
     def text(self) -> str:
-        """The text; may be empty."""
+        """The text, or an extract of it; may be empty."""
+
+
+class QuotablePage(Quotable, Protocol):
+    """A web page, such as `pages.Page` or the proto `WebPage`."""
 
     @property
     def is_cut(self) -> bool:
         """Whether the text was truncated."""
 
 
-class QuotableResult(Protocol):
+class QuotableResult(Quotable, Protocol):
     """A search result, such as `search.SearchResult` or its proto."""
-
-    @property
-    def url(self) -> str:
-        """The URL."""
-
-    @property
-    def title(self) -> str:
-        """The title; may be empty."""
-
-    @property
-    def text(self) -> str:
-        """The extract; may be empty."""
 
     @property
     def age(self) -> str:

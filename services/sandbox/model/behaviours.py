@@ -134,25 +134,25 @@ def _check(request: GenerateRequest, model: Model) -> None:
 
 
 def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
-    asked = _pending(request)
-    is_pending = bool(asked)
-    asked = asked or "\n".join(requests.said(request))
+    prompt = _pending(request)
+    is_pending = bool(prompt)
+    prompt = prompt or "\n".join(requests.said(request))
     thoughts: list[Block] = []
     if requests.thinks(request):
-        thought = f"The sandbox thinks about what it was sent: {_quote(asked)}."
-        is_redacted = "sandbox: redact" in asked
+        thought = f"The sandbox thinks about what it was sent: {_quote(prompt)}."
+        is_redacted = "sandbox: redact" in prompt
         thoughts.append(_thinking(thought, is_redacted=is_redacted))
-    if "sandbox: refuse" in asked:
+    if "sandbox: refuse" in prompt:
         refusal = Block(refusal=f"Sandbox {model.name}: I refuse, as I was asked to.")
         return _bounded([*thoughts, refusal], conversation_pb2.FINISH_REASON_REFUSAL, request)
-    thoughts += _searches(request, asked, number)
-    calls = _calls(request, asked, number, is_pending=is_pending)
+    thoughts += _searches(request, prompt, number)
+    calls = _calls(request, prompt, number, is_pending=is_pending)
     if calls:
         is_forced = request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
         said = [] if is_forced else [_announce(calls, model)]
         blocks = [*thoughts, *said, *(Block(tool_use=call) for call in calls)]
         return _bounded(blocks, conversation_pb2.FINISH_REASON_TOOL_USE, request)
-    text = _continued(_text(request, model, asked, number), requests.prefill(request), asked)
+    text = _continued(_text(request, model, prompt, number), requests.prefill(request), prompt)
     reason = conversation_pb2.FINISH_REASON_END_TURN
     return _bounded([*thoughts, Block(text=text)], reason, request)
 
@@ -165,12 +165,12 @@ def _thinking(text: str, *, is_redacted: bool) -> Block:
     )
 
 
-def _text(request: GenerateRequest, model: Model, asked: str, number: int) -> str:
+def _text(request: GenerateRequest, model: Model, prompt: str, number: int) -> str:
     if (schema := requests.schema(request)) is not None:
-        return _dump(_filled(schema, asked))
+        return _dump(_filled(schema, prompt))
     if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
-        return _dump({"sandbox": model.name, "said": asked[:_QUOTED_CHARACTERS]})
-    if "sandbox: recite" in asked:
+        return _dump({"sandbox": model.name, "said": prompt[:_QUOTED_CHARACTERS]})
+    if "sandbox: recite" in prompt:
         return "\n\n".join(
             f"[{_ROLES[message.role]}]\n{text}"
             for message in request.messages
@@ -179,8 +179,8 @@ def _text(request: GenerateRequest, model: Model, asked: str, number: int) -> st
     suffix = f" (choice {number + 1})" if number else ""
     results = list(requests.results(requests.asked(request)))
     sentences = []
-    if asked or not results:
-        sentences.append(f"you said {_quote(asked)}.")
+    if prompt or not results:
+        sentences.append(f"you said {_quote(prompt)}.")
     sentences += map(_describe_result, results)
     media = requests.media(request.messages)
     sentences += [f"{_describe_medium(medium, place)}." for place, medium in enumerate(media, 1)]
@@ -216,14 +216,14 @@ def _quote(text: str) -> str:
     return f'"{text[:_QUOTED_CHARACTERS]}{"…" if len(text) > _QUOTED_CHARACTERS else ""}"'
 
 
-def _continued(text: str, prefill: str, asked: str) -> str:
+def _continued(text: str, prefill: str, prompt: str) -> str:
     """Return what comes after the prefill: the rest of the text, or the text after a space."""
     if not prefill:
         return text
     rest = text.removeprefix(prefill)
     if rest == text and not prefill[-1].isspace():
         rest = f" {text}"
-    return prefill + rest if "sandbox: repeat" in asked else rest
+    return prefill + rest if "sandbox: repeat" in prompt else rest
 
 
 def _pending(request: GenerateRequest) -> str:
@@ -231,20 +231,22 @@ def _pending(request: GenerateRequest) -> str:
     results = 0
     for message in reversed(request.messages):
         results += sum(1 for _ in requests.results([message]))
-        asked = "\n".join(requests.texts([message]))
-        if _ROLES[message.role] == "user" and (wanted := _TIMES.search(asked)):
-            return asked if results < int(wanted[1]) else ""
+        prompt = "\n".join(requests.texts([message]))
+        if _ROLES[message.role] == "user" and (wanted := _TIMES.search(prompt)):
+            return prompt if results < int(wanted[1]) else ""
     return ""
 
 
-def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: bool) -> list[ToolUse]:
+def _calls(
+    request: GenerateRequest, prompt: str, number: int, *, is_pending: bool
+) -> list[ToolUse]:
     choice = request.tool_choice
     tools = [tool for tool in request.tools if not tool.HasField("web")]
     is_answered = not is_pending and any(requests.results(requests.asked(request)))
     if not tools or choice.mode == ToolChoice.MODE_NONE or is_answered:
         return []
-    is_parallel = "parallel" in asked.lower()
-    wanted = _wanted(tools, asked, is_parallel)
+    is_parallel = "parallel" in prompt.lower()
+    wanted = _wanted(tools, prompt, is_parallel)
     if choice.mode == ToolChoice.MODE_TOOL:
         wanted = [tool for tool in tools if tool.name == choice.name]
     elif choice.mode == ToolChoice.MODE_ANY:
@@ -255,38 +257,38 @@ def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: boo
         wanted = wanted[:1]
     return [
         ToolUse(
-            id=_call_id(request, asked, number, place),
+            id=_call_id(request, prompt, number, place),
             name=tool.name,
-            input=_input(tool, asked),
+            input=_input(tool, prompt),
             freeform=tool.opaque,
         )
         for place, tool in enumerate(wanted)
     ]
 
 
-def _searches(request: GenerateRequest, asked: str, number: int) -> list[Block]:
+def _searches(request: GenerateRequest, prompt: str, number: int) -> list[Block]:
     """Return the searches of the web that the model makes itself."""
     choice = request.tool_choice
     tools = [tool for tool in request.tools if tool.HasField("web")]
     if choice.mode == ToolChoice.MODE_NONE or any(requests.results(requests.asked(request))):
         return []
-    wanted = _wanted(tools, asked, is_parallel=False)
+    wanted = _wanted(tools, prompt, is_parallel=False)
     if choice.mode == ToolChoice.MODE_TOOL:
         wanted = [tool for tool in tools if tool.name == choice.name]
-    query = _dump({"query": asked[:_FILLED_CHARACTERS]})
+    query = _dump({"query": prompt[:_FILLED_CHARACTERS]})
     return [
         Block(
             server_tool_use=ToolUse(
-                id=_call_id(request, asked, number, place), name=tool.name, input=query
+                id=_call_id(request, prompt, number, place), name=tool.name, input=query
             )
         )
         for place, tool in enumerate(wanted)
     ]
 
 
-def _wanted(tools: Sequence[Tool], asked: str, is_parallel: bool) -> list[Tool]:
+def _wanted(tools: Sequence[Tool], prompt: str, is_parallel: bool) -> list[Tool]:
     """Return the tools that the user's text names."""
-    spoken = asked.lower()
+    spoken = prompt.lower()
     named = [
         tool
         for tool in tools
@@ -296,7 +298,7 @@ def _wanted(tools: Sequence[Tool], asked: str, is_parallel: bool) -> list[Tool]:
         return named
     if is_parallel:
         return list(tools[:2])
-    return list(tools[:1]) if _TOOL_WORD.search(asked) else []
+    return list(tools[:1]) if _TOOL_WORD.search(prompt) else []
 
 
 def _announce(calls: list[ToolUse], model: Model) -> Block:
@@ -304,15 +306,15 @@ def _announce(calls: list[ToolUse], model: Model) -> Block:
     return Block(text=f"Sandbox {model.name}: I call {names}.")
 
 
-def _input(tool: Tool, asked: str) -> str:
+def _input(tool: Tool, prompt: str) -> str:
     if tool.opaque:
-        return asked[:_FILLED_CHARACTERS]
-    return _dump(_filled(orjson.loads(tool.input_schema or b"{}"), asked))
+        return prompt[:_FILLED_CHARACTERS]
+    return _dump(_filled(orjson.loads(tool.input_schema or b"{}"), prompt))
 
 
-def _filled(schema: object, asked: str) -> object:
+def _filled(schema: object, prompt: str) -> object:
     try:
-        return instance(schema if isinstance(schema, dict) else {}, asked[:_FILLED_CHARACTERS])
+        return instance(schema if isinstance(schema, dict) else {}, prompt[:_FILLED_CHARACTERS])
     except NoInstanceError as error:
         raise SandboxError(
             "invalid", 400, f"The sandbox cannot fill the schema: {error}"
@@ -323,9 +325,9 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _call_id(request: GenerateRequest, asked: str, number: int, place: int) -> str:
+def _call_id(request: GenerateRequest, prompt: str, number: int, place: int) -> str:
     """Return an id that is the same each time, and another one later in the conversation."""
-    seed = f"{len(request.messages)} {number} {place} {asked}"
+    seed = f"{len(request.messages)} {number} {place} {prompt}"
     return sha256(seed.encode()).hexdigest()[:24]
 
 

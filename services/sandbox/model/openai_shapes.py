@@ -30,8 +30,8 @@ def error_body(error: SandboxError) -> dict[str, Any]:
 
 def token_logprobs(written: list[str], top: int) -> dict[str, Any]:
     """Return the log probabilities of tokens, `top` alternatives (the token itself) for each."""
-    told = [
+    logprobs = [
         {"token": token, "logprob": _LOGPROB, "bytes": list(token.encode())} for token in written
     ]
-    content = [{**token, "top_logprobs": [token] if top else []} for token in told]
+    content = [{**token, "top_logprobs": [token] if top else []} for token in logprobs]
     return {"content": content, "refusal": None}

@@ -42,8 +42,8 @@ class RefusedError(SandboxError):
 
 def refused(message: str, param: str | None = None, code: str | None = None) -> RefusedError:
     """Return a refusal in OpenAI's form, with the words as they are."""
-    told = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return RefusedError(400, message, {"error": told})
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return RefusedError(400, message, {"error": error})
 
 
 def as_it_is(value: Any) -> Any:

@@ -155,8 +155,8 @@ def _call(call: Json) -> Json:
 
 
 def _refused(message: str, kind: str, code: str) -> RefusedError:
-    told = {**_told(message, kind, code), "raw_status_code": 400}
-    return RefusedError(400, message, told)
+    error = {**_told(message, kind, code), "raw_status_code": 400}
+    return RefusedError(400, message, error)
 
 
 def _told(message: Any, kind: str, code: str | None) -> Json:

@@ -32,12 +32,12 @@ def _take(body: Body) -> Body:
 
 
 def _tell(answer: Json) -> Json:
-    told = in_choices(answer, _rename)
-    for choice in told["choices"]:
+    completion = in_choices(answer, _rename)
+    for choice in completion["choices"]:
         choice |= {"stop_reason": None, "token_ids": None}
-    if told["object"] == "chat.completion":
-        told |= {"prompt_logprobs": None, "kv_transfer_params": None}
-    return told
+    if completion["object"] == "chat.completion":
+        completion |= {"prompt_logprobs": None, "kv_transfer_params": None}
+    return completion
 
 
 def _failure(error: SandboxError, body: Json) -> Json:

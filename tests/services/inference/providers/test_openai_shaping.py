@@ -139,6 +139,8 @@ def test_billing_headers_go_to_anthropic_alone() -> None:
     assert body_of(joined)["messages"][0]["content"] == "Be brief."
     chat = call_of(says(SYSTEM, BILLING), says(USER, "hi"))
     assert body_of(chat)["messages"][0]["content"] == BILLING
+    marked = call_of(says(SYSTEM, has_billing_line=True), says(USER, "hi"))
+    assert [message["role"] for message in body_of(marked)["messages"]] == ["user"]
 
 
 @pytest.mark.parametrize(

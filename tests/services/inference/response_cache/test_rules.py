@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
+from facade.dialects.openai.request import parse_chat
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, ToolResult
 from gateway.inference.v1 import inference_pb2 as pb
@@ -132,3 +134,12 @@ def test_expected_tools_count_where_there_is_a_search_engine():
     request = GenerateRequest(model="m", expects_built_in_tools=True)
     assert is_cacheable(request, None, has_search=False)
     assert not is_cacheable(request, None, has_search=True)
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_field_beside_a_conversation_that_is_not_read_counts(store):
+    messages = [{"role": "user", "content": "Hi"}]
+    body = {"model": "m", "messages": messages, "store": store, "verbosity": "low"}
+    lazy = parse_chat(orjson.dumps(body), lazily=True).lazy
+    assert lazy is not None
+    assert is_cacheable(lazy.request, lazy, has_search=False) is not store
