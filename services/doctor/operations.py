@@ -10,7 +10,7 @@ from services.accounts.admin.admin_keys import configured_hashes
 from services.common.settings import Admin, Limits, Settings, SettingsError, Telemetry
 from services.common.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
 from services.doctor.findings import Finding, failure, ok, warning
-from services.inference.usage.journal import FOLDER, SUFFIX
+from services.inference.usage.journal import FOLDER, SUFFIXES
 
 _TIMEOUT_S = 5.0
 # Calls that renew a lease of slots may fail so many times before it ends.
@@ -51,7 +51,7 @@ def usage(settings: Settings) -> Finding:
     if not folder.exists():
         return ok("usage", f"{folder} will be made with the first request")
     try:
-        files = [one.stat() for one in folder.iterdir() if one.name.endswith(SUFFIX)]
+        files = [one.stat() for one in folder.iterdir() if one.name.endswith(SUFFIXES)]
     except OSError as error:
         return failure("usage", f"{folder}: {error.strerror}", _writable(folder))
     if not os.access(folder, os.W_OK | os.X_OK):

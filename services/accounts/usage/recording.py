@@ -1,95 +1,126 @@
 """Adds batches of usage records, and what they sum up to, in one transaction.
 
 To bind the values of some hundred rows by SQLAlchemy would keep the event loop of a worker from its
-requests. PostgreSQL takes a batch as one parameter, a JSON array, and SQLite binds the rows in a
-thread.
+requests. PostgreSQL takes a batch as one array for each column, and adds it up itself. SQLite binds
+rows in a thread, some in one statement: values that many of them share are bound once, and the
+thread takes the interpreter's lock once for all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED, UsageRecord
+from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
+from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
 from services.common.database import writing
+from services.common.usage_batch import OWN, SHARED, UsageBatch
 
-# The values of a record in the order of the table's columns.
-Row = tuple[Any, ...]
-
-_BIGGEST = 2**63 - 1
+# Rows of one statement: what they bind holds the interpreter's lock for 50 microseconds.
+_ROWS = 25
 
 
-async def add_records(engine: AsyncEngine, batch: Sequence[UsageRecord]) -> int:
+class _KnownError(Exception):
+    """Error raised when some records of a batch are there already."""
+
+
+async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
     """Add records that are not there yet, and count them in the sums; return how many were new.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
+    if engine.dialect.name == "postgresql":
+        async with writing(engine) as connection:
+            return await _add_to_postgresql(connection, batch)
+    try:
+        async with writing(engine) as connection:
+            await _add_to_sqlite(connection, batch)
+    except _KnownError:
+        # The batch was sent before, and its answer was lost; nothing is added so far.
+        async with writing(engine) as connection:
+            batch = batch.without(await _known_to_sqlite(connection, batch))
+            await _add_to_sqlite(connection, batch)
+    return batch.size
+
+
+async def _add_to_postgresql(connection: AsyncConnection, batch: UsageBatch) -> int:
+    """Add rows that are not there, also while another transaction adds them; return how many."""
     # In one order everywhere, so that two transactions never wait for each other.
-    rows = [row for _, row in sorted({record.id: _row(record) for record in batch}.items())]
-    async with writing(engine) as connection:
-        if connection.dialect.name == "postgresql":
-            ids, counting = await _add_to_postgresql(connection, rows), _COUNT_IN_POSTGRESQL
-        else:
-            ids, counting = await _add_to_sqlite(connection, rows), _COUNT_IN_SQLITE
-        if ids:
-            await connection.execute(counting, {"ids": orjson.dumps(ids).decode()})
-    return len(ids)
+    rows = sorted({own[0]: (*own, *shared) for shared, own in _rows(batch)}.values())
+    columns = tuple(map(_storable, zip(*rows, strict=True)))
+    added = await connection.exec_driver_sql(_ADD_TO_POSTGRESQL, columns)
+    return int(added.scalar_one())
 
 
-async def _add_to_postgresql(connection: AsyncConnection, rows: Sequence[Row]) -> Sequence[str]:
-    """Add rows that are not there, also while another transaction adds them; return their ids."""
-    # PostgreSQL has no text with this character, which a name in a request may have.
-    batch = orjson.dumps(rows).replace(rb"\u0000", rb"\ufffd").decode()
-    added = await connection.execute(_ADD_TO_POSTGRESQL, {"batch": batch})
-    return added.scalars().all()
+def _rows(batch: UsageBatch) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    return ((shared, own) for shared, rows in batch.groups.items() for own in rows)
 
 
-async def _add_to_sqlite(connection: AsyncConnection, rows: Sequence[Row]) -> Sequence[str]:
-    """Add rows that are not there; return their ids. Nobody else writes meanwhile."""
-    ids = orjson.dumps([row[0] for row in rows]).decode()
-    known = set((await connection.execute(_KNOWN_TO_SQLITE, {"ids": ids})).scalars())
-    new = [row for row in rows if row[0] not in known]
-    if new:
-        await connection.exec_driver_sql(_ADD_TO_SQLITE, new)
-    return [row[0] for row in new]
+def _storable(column: Sequence[Any]) -> Sequence[Any]:
+    """Return values without the one character that PostgreSQL's texts cannot have.
+
+    A name in a request may have it.
+    """
+    if isinstance(column[0], str) and "\0" in "".join(column):
+        return [value.replace("\0", "\ufffd") for value in column]
+    return column
 
 
-def _row(record: UsageRecord) -> Row:
-    """Return the values of a record in the order of the table's columns."""
+async def _known_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> set[str]:
+    """Return the ids of a batch that are there."""
+    ids = orjson.dumps([own[0] for _, own in _rows(batch)]).decode()
+    return set((await connection.execute(_KNOWN_TO_SQLITE, {"ids": ids})).scalars())
+
+
+async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None:
+    """Add rows, and count them. Nobody else writes meanwhile.
+
+    Raises:
+        _KnownError: some of them are there.
+    """
+    many: list[tuple[Any, ...]] = []
+    single: list[tuple[Any, ...]] = []
+    for shared, rows in batch.groups.items():
+        whole = len(rows) - len(rows) % _ROWS
+        for start in range(0, whole, _ROWS):
+            many.append((*shared, *chain.from_iterable(rows[start : start + _ROWS])))
+        single += [(*shared, *own) for own in rows[whole:]]
+    added = 0
+    for statement, parameters in ((_ADD_MANY_TO_SQLITE, many), (_ADD_TO_SQLITE, single)):
+        if parameters:
+            added += (await connection.exec_driver_sql(statement, parameters)).rowcount
+    if added != batch.size:
+        raise _KnownError
+    if added:
+        await connection.exec_driver_sql(_COUNT_IN_SQLITE, sums_of(batch))
+
+
+def _adding_to_sqlite(rows: int) -> str:
+    """Return the statement that adds so many rows, whose shared values come first."""
+    shared = ", ".join(f"?{number + 1}" for number in range(len(SHARED)))
+    own = ", ".join(f"column{number + 1}" for number in range(len(OWN)))
+    values = ", ".join([f"({', '.join('?' * len(OWN))})"] * rows)
     return (
-        record.id,
-        record.time_ms,
-        record.request_id,
-        record.user_id,
-        record.team_id,
-        record.key_id,
-        record.endpoint,
-        record.requested_model,
-        record.model,
-        record.provider,
-        record.upstream_model,
-        record.step,
-        record.outcome,
-        int(not record.is_part),
-        record.attempts,
-        record.first_content_ms if record.HasField("first_content_ms") else None,
-        record.duration_ms,
-        min(record.input_tokens, _BIGGEST),
-        min(record.output_tokens, _BIGGEST),
-        min(record.cached_tokens, _BIGGEST),
-        min(record.cache_written_tokens, _BIGGEST),
-        min(record.reasoning_tokens, _BIGGEST),
-        record.cost_pusd if record.HasField("cost_pusd") else None,
+        f"INSERT INTO {records.name} ({', '.join((*SHARED, *OWN))}) "
+        f"SELECT {shared}, {own} FROM (VALUES {values}) WHERE true ON CONFLICT (id) DO NOTHING"
     )
 
 
-def _counting(ids: str) -> str:
-    """Return the statement that adds the records of some ids to the sums of their days."""
-    by = [column.name for column in days.primary_key.columns]
+def _adding_to_postgresql() -> str:
+    """Return the statement that adds rows, counts the new ones in sums, and returns their number.
+
+    It takes an array for each column, those of `OWN` and then of `SHARED`.
+    """
+    names = (*OWN, *SHARED)
+    arrays = ", ".join(
+        f"CAST(${number} AS {records.c[name].type.compile()}[])"
+        for number, name in enumerate(names, 1)
+    )
     sums = {
         "requests": "SUM(requests)",
         "failed_requests": (
@@ -99,33 +130,28 @@ def _counting(ids: str) -> str:
         "cost_pusd": "COALESCE(SUM(cost_pusd), 0)",
         "unpriced": "SUM(CASE WHEN cost_pusd IS NULL THEN 1 ELSE 0 END)",
     }
-    places = ", ".join(str(place) for place in range(1, len(by) + 1))
-    added = ", ".join(f"{name} = {days.name}.{name} + excluded.{name}" for name in sums)
+    places = ", ".join(str(place + 1) for place in range(len(GROUP)))
     return (
-        f"INSERT INTO {days.name} ({', '.join([*by, *sums])}) "
-        f"SELECT CAST(time_ms / {DAY_MS} AS integer), {', '.join(by[1:])}, "
-        f"{', '.join(sums.values())} FROM {records.name} WHERE id IN ({ids}) "
-        f"GROUP BY {places} ORDER BY {places} "
-        f"ON CONFLICT ({', '.join(by)}) DO UPDATE SET {added}"
+        f"WITH added AS (INSERT INTO {records.name} ({', '.join(names)}) "
+        f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING "
+        f"RETURNING time_ms, outcome, requests, cost_pusd, {', '.join((*GROUP[1:], *TOKENS))}), "
+        f"counted AS (INSERT INTO {days.name} ({', '.join((*GROUP, *SUMS))}) "
+        f"SELECT CAST(time_ms / {DAY_MS} AS integer), {', '.join(GROUP[1:])}, "
+        f"{', '.join(sums[name] for name in SUMS)} FROM added "
+        f"GROUP BY {places} ORDER BY {places} {_ADDED_UP}) SELECT count(*) FROM added"
     )
 
 
-_NAMES = ", ".join(column.name for column in records.columns)
-_IDS = {
-    "postgresql": "SELECT value FROM json_array_elements_text(CAST(:ids AS json))",
-    "sqlite": "SELECT value FROM json_each(:ids)",
-}
-_VALUES = ", ".join(
-    f"CAST(value ->> {index} AS {column.type.compile()})"
-    for index, column in enumerate(records.columns)
+_ADDED_UP = f"ON CONFLICT ({', '.join(GROUP)}) DO UPDATE SET " + ", ".join(
+    f"{name} = {days.name}.{name} + excluded.{name}" for name in SUMS
 )
-_ADD_TO_POSTGRESQL = text(
-    f"INSERT INTO {records.name} ({_NAMES}) SELECT {_VALUES} "
-    "FROM json_array_elements(CAST(:batch AS json)) ON CONFLICT (id) DO NOTHING RETURNING id"
+_ADD_TO_POSTGRESQL = _adding_to_postgresql()
+_KNOWN_TO_SQLITE = text(
+    f"SELECT id FROM {records.name} WHERE id IN (SELECT value FROM json_each(:ids))"
 )
-_KNOWN_TO_SQLITE = text(f"SELECT id FROM {records.name} WHERE id IN ({_IDS['sqlite']})")
-_ADD_TO_SQLITE = (
-    f"INSERT INTO {records.name} ({_NAMES}) VALUES ({', '.join('?' * len(records.columns))})"
+_ADD_TO_SQLITE = _adding_to_sqlite(1)
+_ADD_MANY_TO_SQLITE = _adding_to_sqlite(_ROWS)
+_COUNT_IN_SQLITE = (
+    f"INSERT INTO {days.name} ({', '.join((*GROUP, *SUMS))}) "
+    f"VALUES ({', '.join('?' * len((*GROUP, *SUMS)))}) {_ADDED_UP}"
 )
-_COUNT_IN_POSTGRESQL = text(_counting(_IDS["postgresql"]))
-_COUNT_IN_SQLITE = text(_counting(_IDS["sqlite"]))

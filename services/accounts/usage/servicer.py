@@ -20,6 +20,7 @@ from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
 from services.common.errors import invalid
+from services.common.usage_batch import UsageBatch
 
 SERVICE_NAME = usage_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name
 
@@ -34,17 +35,13 @@ class UsageServicer(UsageServiceServicer):
         self._clock = clock
 
     async def RecordUsage(
-        self, request: RecordUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+        self,
+        request: RecordUsageRequest | UsageBatch,
+        context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> RecordUsageResponse:
         """Add records."""
-        if not 1 <= len(request.records) <= MAX_RECORDS:
-            raise invalid("records", f"records: takes 1 to {MAX_RECORDS:,}")
-        for index, record in enumerate(request.records):
-            if not record.id or record.time_ms <= 0 or not record.outcome:
-                raise invalid(
-                    f"records[{index}]", f"records[{index}]: id, time or outcome is missing"
-                )
-        return RecordUsageResponse(added=await add_records(self._engine, request.records))
+        batch = request if isinstance(request, UsageBatch) else _checked(request)
+        return RecordUsageResponse(added=await add_records(self._engine, batch))
 
     async def ReportUsage(
         self, request: ReportUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
@@ -57,3 +54,16 @@ class UsageServicer(UsageServiceServicer):
     ) -> ReportActivityResponse:
         """Sum up records, with latencies."""
         return await report_activity(self._engine, request, self._clock)
+
+def _checked(request: RecordUsageRequest) -> UsageBatch:
+    """Return the records of another process.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    if not 1 <= len(request.records) <= MAX_RECORDS:
+        raise invalid("records", f"records: takes 1 to {MAX_RECORDS:,}")
+    for index, record in enumerate(request.records):
+        if not record.id or record.time_ms <= 0 or not record.outcome:
+            raise invalid(f"records[{index}]", f"records[{index}]: id, time or outcome is missing")
+    return UsageBatch.of(request)

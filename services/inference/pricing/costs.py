@@ -7,7 +7,15 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common import settings
 from services.common.money import picodollars
 from services.inference.pricing.counts import counts_of
-from services.inference.pricing.price import Counts, Price, Rate, Unit, cost
+from services.inference.pricing.price import (
+    Counts,
+    Price,
+    Rate,
+    TokenRates,
+    Unit,
+    cost,
+    token_rates,
+)
 from services.inference.pricing.price_list import PublishedPrices, published_prices
 
 _KEPT = 1_000
@@ -37,6 +45,8 @@ class Costs:
         self._configured = configured
         self._now_ms = now_ms
         self._found = lru_cache(_KEPT)(self._find)
+        # What tokens of a model cost, by its provider, its name and the provider's name of it.
+        self.token_rates = lru_cache(_KEPT)(self._token_rates)
 
     def cost_of(
         self, usage: Usage, provider: str, model: str, upstream: str = "", at_ms: int | None = None
@@ -65,6 +75,13 @@ class Costs:
         if isinstance(found, PublishedPrices):
             found = found.at(self._now_ms() if at_ms is None else at_ms)
         return None if found is None else cost(found, counts)
+
+    def _token_rates(self, provider: str, model: str, upstream: str) -> TokenRates | None:
+        """Return what tokens of a model cost; None where `cost_of_counts` has to find out."""
+        found = self._found(provider, model, upstream)
+        if isinstance(found, PublishedPrices):
+            found = found.constant
+        return None if found is None else token_rates(found)
 
     def _find(self, provider: str, model: str, upstream: str) -> Price | PublishedPrices | None:
         configured = self._configured(model)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from services.common.money import MAX_PUSD
 
@@ -102,6 +103,32 @@ def cost(price: Price, counts: Counts) -> int | None:
             return None
         total += -(-count * rate.at(input_tokens) // _PARTS.get(unit, 1))
     return min(total, MAX_PUSD)
+
+
+class TokenRates(NamedTuple):
+    """What a token costs in a request in which nothing else is billed, in picodollars."""
+
+    read: int
+    wrote: int
+    cached: int
+    cached_anew: int
+    reasoning: int
+
+
+# The units of `TokenRates`, in its order.
+_TOKEN_UNITS = (Unit.INPUT, Unit.OUTPUT, Unit.CACHED_INPUT, Unit.CACHE_WRITE, Unit.REASONING)
+
+
+def token_rates(price: Price) -> TokenRates | None:
+    """Return what tokens cost, or None where that depends on how many there are, or is not known.
+
+    Such a cost is what `cost` returns, in a fraction of the time.
+    """
+    rates = [_rate(price, unit) for unit in _TOKEN_UNITS]
+    known = [rate.base for rate in rates if rate is not None and not rate.tiers]
+    if len(known) < len(rates) or Unit.REQUEST in price:
+        return None
+    return TokenRates(*known)
 
 
 def _rate(price: Price, unit: Unit) -> Rate | None:

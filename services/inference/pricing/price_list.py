@@ -34,8 +34,15 @@ class PublishedPrices:
 
     dated: Sequence[tuple[str, Price]]
 
+    @property
+    def constant(self) -> Price | None:
+        """The price that holds at all times, if there is one."""
+        return self.dated[0][1] if len(self.dated) == 1 else None
+
     def at(self, now_ms: int) -> Price:
         """Return the price at a time, in Unix milliseconds."""
+        if self.constant is not None:
+            return self.constant
         now = datetime.fromtimestamp(now_ms / 1000, UTC)
         day, time = now.strftime("%Y-%m-%d"), now.strftime("%H:%M")
         for when, price in reversed(self.dated):

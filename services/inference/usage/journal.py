@@ -16,7 +16,9 @@ from typing import NamedTuple
 from services.common.file_locks import is_at, try_lock
 
 FOLDER = "usage"
-SUFFIX = ".journal"
+# Versions that know no plain lines leave these files alone; theirs are `.journal`.
+SUFFIX = ".lines"
+SUFFIXES = (SUFFIX, ".journal")
 # Bytes that are read of a file at a time.
 _CHUNK = 256 << 10
 
@@ -36,7 +38,7 @@ class JournalFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self.name = path.name.removesuffix(SUFFIX)
+        self.name = path.stem
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines; what a write left unfinished at the end is none."""
@@ -124,7 +126,7 @@ class Journal:
         except FileNotFoundError:
             return
         for name in names:
-            if not name.endswith(SUFFIX) or name.startswith(f"{self._name}-"):
+            if not name.endswith(SUFFIXES) or name.startswith(f"{self._name}-"):
                 continue
             path = self._folder / name
             try:

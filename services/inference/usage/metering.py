@@ -27,6 +27,7 @@ _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "can
 # Longer recordings are mistakes of a provider.
 _MOST_SECONDS = 1e9
 _NO_MODEL = (("", "", "", None),)
+_NO_COUNTS: tuple[int | None, ...] = (None, 0, 0, 0, 0)
 
 
 class LineWriter(Protocol):
@@ -36,7 +37,10 @@ class LineWriter(Protocol):
         """Return the time in Unix seconds."""
 
     def write(self, line: tuple[Any, ...]) -> None:
-        """Write a line, the values of `UsedLine` as a plain tuple; it never fails."""
+        """Write a whole line, the values of `UsedLine` as a plain tuple; it never fails."""
+
+    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
+        """Write a plain line of the values of its two parts; it never fails."""
 
 
 class Meter:
@@ -105,6 +109,38 @@ class RequestMeter(Meter):
 
     def end(self) -> None:
         """Record the request, which has ended."""
+        records = self._records
+        if len(records) == 1 and self._total is None and not self._task:
+            self._end_of_only(records[0])
+        else:
+            self._end_of_all()
+
+    def _end_of_only(self, record: AttemptRecord) -> None:
+        """Record a request of one attempt, as nearly all are."""
+        writer = self._writer
+        assert writer is not None, "it or a total is there"
+        usage = None if record.asked is None else record.asked.usage
+        if usage is None:
+            counts: tuple[int | None, ...] = _NO_COUNTS
+        elif usage.HasField("extra") and further_counts(usage):
+            self._end_of_all()
+            return
+        else:
+            counts = _counts(usage)
+        owner, request = self._owner, self._request
+        target, outcome = record.step.target, record.outcome
+        writer.write_plain(
+            (
+                *(owner.user_id, owner.team_id, owner.key_id),
+                self._endpoint or (_ENDPOINTS[request.dialect] if owner.key_id else _TASK),
+                *(request.model, target.name, target.provider, target.upstream),
+                *(record.step.step_id, _OUTCOMES.get(outcome, FAILED), 1),
+                0 if outcome == "unsupported" else 1,
+            ),
+            (writer.now(), self._id, record.first_ms, record.duration_ms, *counts),
+        )
+
+    def _end_of_all(self) -> None:
         records, owner, request = self._records, self._owner, self._request
         outcome, step, attempts, duration_ms = FAILED, self._task, 0, 0
         first_ms: int | None = None
@@ -240,12 +276,18 @@ def _used(record: AttemptRecord) -> tuple[Any, ...]:
         target.name,
         target.provider,
         target.upstream,
+        *_counts(usage),
+        _further(usage) if usage.HasField("extra") else None,
+    )
+
+
+def _counts(usage: Usage) -> tuple[int, int, int, int, int]:
+    return (
         usage.input_tokens,
         usage.output_tokens,
         usage.cache_read_input_tokens,
         usage.cache_creation_input_tokens,
         usage.reasoning_tokens,
-        _further(usage) if usage.HasField("extra") else None,
     )
 
 

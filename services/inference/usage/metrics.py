@@ -1,11 +1,20 @@
 """Metrics of usage, exported by the facades' /metrics."""
 
-from collections.abc import Sequence
-
 from prometheus_client import CollectorRegistry
 
-from gateway.accounts.v1.usage_pb2 import UsageRecord
 from services.common.metrics import Counter, Gauge
+from services.common.money import PER_DOLLAR
+from services.common.usage_batch import OWN, SHARED, UsageBatch
+
+_PROVIDER = SHARED.index("provider")
+_COST = OWN.index("cost_pusd")
+# What a token's kind is called, and its place in a record.
+_KINDS = {
+    "input": OWN.index("input_tokens"),
+    "output": OWN.index("output_tokens"),
+    "cached": OWN.index("cached_tokens"),
+    "cache_written": OWN.index("cache_written_tokens"),
+}
 
 
 class UsageMetrics:
@@ -45,27 +54,15 @@ class UsageMetrics:
             registry=registry,
         )
 
-    def count(self, batch: Sequence[UsageRecord]) -> None:
+    def count(self, batch: UsageBatch) -> None:
         """Count records that were stored."""
-        sums: dict[str, list[int]] = {}
-        for record in batch:
-            known = sums.setdefault(record.provider, [0] * 6)
-            for place, amount in enumerate(
-                (
-                    record.input_tokens,
-                    record.output_tokens,
-                    record.cached_tokens,
-                    record.cache_written_tokens,
-                    record.cost_pusd,
-                    not record.HasField("cost_pusd"),
-                )
-            ):
-                known[place] += amount
-        for provider, (*tokens, cost, unpriced) in sums.items():
+        for shared, rows in batch.groups.items():
+            provider = shared[_PROVIDER]
             if not provider:
                 continue
-            kinds = ("input", "output", "cached", "cache_written")
-            for kind, amount in zip(kinds, tokens, strict=True):
-                self.tokens.labels(provider, kind).inc(amount)
-            self.cost.labels(provider).inc(cost / 1e12)
-            self.unpriced.labels(provider).inc(unpriced)
+            columns = list(zip(*rows, strict=True))
+            for kind, place in _KINDS.items():
+                self.tokens.labels(provider, kind).inc(sum(columns[place]))
+            costs = [cost for cost in columns[_COST] if cost is not None]
+            self.cost.labels(provider).inc(sum(costs) / PER_DOLLAR)
+            self.unpriced.labels(provider).inc(len(rows) - len(costs))

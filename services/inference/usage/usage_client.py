@@ -1,14 +1,17 @@
 """Client of UsageService: stores usage records, with the gateway's own credential."""
 
-from collections.abc import Sequence
+from operator import methodcaller
 
 import grpc
 
-from gateway.accounts.v1 import usage_pb2_grpc
-from gateway.accounts.v1.usage_pb2 import RecordUsageRequest, UsageRecord
+from gateway.accounts.v1 import usage_pb2
+from gateway.accounts.v1.usage_pb2 import RecordUsageResponse
 from services.common.authentication import service_authorization
 from services.common.errors import from_rpc_error
+from services.common.usage_batch import UsageBatch
 
+_SERVICE = usage_pb2.DESCRIPTOR.services_by_name["UsageService"]
+_RECORD_USAGE = f"/{_SERVICE.full_name}/{_SERVICE.methods_by_name['RecordUsage'].name}"
 _TIMEOUT_S = 30.0
 
 
@@ -16,18 +19,21 @@ class UsageClient:
     """Stores batches of usage records."""
 
     def __init__(self, channel: grpc.aio.Channel, credential: bytes) -> None:
-        self._stub = usage_pb2_grpc.UsageServiceStub(channel)
+        # The generated stub would take nothing but the message itself.
+        self._record_usage = channel.unary_unary(
+            _RECORD_USAGE,
+            request_serializer=methodcaller("SerializeToString"),
+            response_deserializer=RecordUsageResponse.FromString,
+        )
         self._metadata = (("authorization", service_authorization(credential)),)
 
-    async def send(self, records: Sequence[UsageRecord]) -> None:
+    async def send(self, batch: UsageBatch) -> None:
         """Store records, those that are stored already left as they are.
 
         Raises:
             GatewayError: none is stored; unavailable or timeout, if they may be later.
         """
         try:
-            await self._stub.RecordUsage(
-                RecordUsageRequest(records=records), metadata=self._metadata, timeout=_TIMEOUT_S
-            )
+            await self._record_usage(batch, metadata=self._metadata, timeout=_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None

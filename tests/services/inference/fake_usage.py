@@ -1,9 +1,7 @@
 """A place for usage records, for tests that use none."""
 
-from collections.abc import Sequence
-
-from gateway.accounts.v1.usage_pb2 import UsageRecord
+from services.common.usage_batch import UsageBatch
 
 
-async def no_usage(records: Sequence[UsageRecord]) -> None:
+async def no_usage(batch: UsageBatch) -> None:
     """Take usage records."""

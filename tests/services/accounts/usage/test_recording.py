@@ -12,11 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_CANCELLED, USAGE_OUTCOME_FAILED
-from services.accounts.usage.recording import add_records
 from services.accounts.usage.tables import days, records
 from services.common.database import migrate, open_engine, reading
 from services.common.settings import Storage
-from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record, unpriced
+from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record, unpriced
 
 
 async def rows(engine: AsyncEngine, table: Any) -> list[Any]:
@@ -27,7 +26,7 @@ async def rows(engine: AsyncEngine, table: Any) -> list[Any]:
 async def test_every_field_is_stored(engine: AsyncEngine) -> None:
     counts = {"cached_tokens": 2, "cache_written_tokens": 3, "reasoning_tokens": 4}
     full = record(1, team_id="team_1", **counts)
-    assert await add_records(engine, [full]) == 1
+    assert await add(engine, [full]) == 1
     [row] = await rows(engine, records)
     stored = dict(row._mapping)
     assert stored.pop("requests") == 1
@@ -41,7 +40,7 @@ async def test_every_field_is_stored(engine: AsyncEngine) -> None:
 async def test_what_is_not_known_is_null(engine: AsyncEngine) -> None:
     there = unpriced(1)
     there.ClearField("first_content_ms")
-    await add_records(engine, [there])
+    await add(engine, [there])
     [row] = await rows(engine, records)
     assert (row.cost_pusd, row.first_content_ms) == (None, None)
     [day] = await rows(engine, days)
@@ -58,7 +57,7 @@ async def test_records_are_summed_up_by_day(engine: AsyncEngine) -> None:
         record(6, is_part=True, attempts=0, outcome=USAGE_OUTCOME_FAILED),
         record(7, model="slow"),
     ]
-    await add_records(engine, batch)
+    await add(engine, batch)
     found = {(row.day, row.model): row for row in await rows(engine, days)}
     first = found[20_780, "fast"]
     assert (first.requests, first.failed_requests, first.input_tokens) == (4, 1, 500)
@@ -67,16 +66,16 @@ async def test_records_are_summed_up_by_day(engine: AsyncEngine) -> None:
 
 
 async def test_a_batch_that_is_sent_again_counts_once(engine: AsyncEngine) -> None:
-    assert await add_records(engine, [record(1), record(2)]) == 2
-    assert await add_records(engine, [record(2), record(3), record(3)]) == 1
-    assert await add_records(engine, [record(1)]) == 0
+    assert await add(engine, [record(1), record(2)]) == 2
+    assert await add(engine, [record(2), record(3), record(3)]) == 1
+    assert await add(engine, [record(1)]) == 0
     [day] = await rows(engine, days)
     assert (day.requests, day.cost_pusd) == (3, 3 * 350_000_000)
 
 
 async def test_batches_sent_at_once_count_once(engine: AsyncEngine) -> None:
     batch = [record(number) for number in range(50)]
-    added = await asyncio.gather(*(add_records(engine, batch[index:]) for index in range(6)))
+    added = await asyncio.gather(*(add(engine, batch[index:]) for index in range(6)))
     assert sum(added) == 50
     [day] = await rows(engine, days)
     assert (day.requests, day.cost_pusd) == (50, 50 * 350_000_000)
@@ -84,7 +83,7 @@ async def test_batches_sent_at_once_count_once(engine: AsyncEngine) -> None:
 
 async def test_names_may_have_any_characters(engine: AsyncEngine) -> None:
     names = ["a\0b", "\\u0000", '"; DROP TABLE users', "\U0001f600", "'"]
-    await add_records(engine, [record(i, model=name) for i, name in enumerate(names)])
+    await add(engine, [record(i, model=name) for i, name in enumerate(names)])
     stored = [row.model for row in await rows(engine, records)]
     assert stored[2:] == names[2:]
     assert len(await rows(engine, days)) == len(names)
@@ -92,7 +91,7 @@ async def test_names_may_have_any_characters(engine: AsyncEngine) -> None:
 
 @pytest.mark.parametrize("cost", [0, 1, 2**53 + 1, 2**62])
 async def test_costs_are_exact(engine: AsyncEngine, cost: int) -> None:
-    await add_records(engine, [record(1, cost_pusd=cost)])
+    await add(engine, [record(1, cost_pusd=cost)])
     [day] = await rows(engine, days)
     assert day.cost_pusd == cost
 
@@ -109,8 +108,8 @@ async def _sums_are_exact(costs: list[int], cut: int) -> None:
         engine = open_engine(Storage(data_dir=Path(folder)))
         await migrate(engine)
         batch = [record(number, cost_pusd=cost) for number, cost in enumerate(costs)]
-        await add_records(engine, batch[:cut] or batch)
-        await add_records(engine, batch)
+        await add(engine, batch[:cut] or batch)
+        await add(engine, batch)
         [day] = await rows(engine, days)
         assert day.cost_pusd == sum(costs)
         await engine.dispose()

@@ -8,10 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, UsageGrouping, UsageSum
 from services.accounts.repository import AccountRepository
-from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.errors import GatewayError
-from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record, unpriced
+from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record, unpriced
 
 
 async def sums(engine: AsyncEngine, by: str, **fields: Any) -> list[UsageSum]:
@@ -29,7 +28,7 @@ async def sums(engine: AsyncEngine, by: str, **fields: Any) -> list[UsageSum]:
 
 
 async def test_costs_are_decimal_dollars(engine: AsyncEngine) -> None:
-    await add_records(engine, [record(1), record(2, cost_pusd=1), unpriced(3)])
+    await add(engine, [record(1), record(2, cost_pusd=1), unpriced(3)])
     [found] = await sums(engine, "day")
     assert (found.group, found.cost_dollars) == ("2026-11-23", "0.000350000001")
     assert (found.requests, found.unpriced) == (3, 1)
@@ -53,16 +52,14 @@ async def test_usage_is_summed_up_by(
 ) -> None:
     other = {"team_id": "team_1", "key_id": "key_2", "model": "slow", "provider": "mine"}
     late = MIDNIGHT_MS + DAY_MS
-    await add_records(
-        engine, [record(1), record(2), record(3, user_id="user_2", time_ms=late, **other)]
-    )
+    await add(engine, [record(1), record(2), record(3, user_id="user_2", time_ms=late, **other)])
     found = await sums(engine, by, page_size=page_size)
     assert [one.group for one in found] == groups
     assert sorted(one.requests for one in found) == [1, 2]
 
 
 async def test_days_are_chosen_with_both_ends(engine: AsyncEngine) -> None:
-    await add_records(
+    await add(
         engine, [record(number, time_ms=MIDNIGHT_MS + number * DAY_MS) for number in range(4)]
     )
     found = await sums(engine, "day", from_day="2026-11-24", to_day="2026-11-25")
@@ -76,7 +73,7 @@ async def test_users_and_keys_have_names(
     key = await repository.create_key("ada", team="lab")
     caller = await repository.identify(key)
     ids = {"user_id": caller.user_id, "team_id": caller.team_id, "key_id": caller.key_id}
-    await add_records(engine, [record(1, **ids), record(2)])
+    await add(engine, [record(1, **ids), record(2)])
     for by, name in (("user", "ada"), ("team", "lab"), ("key", key[:9])):
         names = {one.group: one.name for one in await sums(engine, by)}
         assert names[ids[f"{by}_id"]] == name
@@ -85,7 +82,7 @@ async def test_users_and_keys_have_names(
 
 async def test_a_total_may_exceed_64_bits(engine: AsyncEngine) -> None:
     most = 2**63 - 1
-    await add_records(engine, [record(n, model=str(n), cost_pusd=most) for n in range(3)])
+    await add(engine, [record(n, model=str(n), cost_pusd=most) for n in range(3)])
     [found] = await sums(engine, "provider")
     assert found.cost_dollars == "27670116.110564327421"
 

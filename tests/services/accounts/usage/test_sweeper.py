@@ -3,7 +3,6 @@
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.usage.recording import add_records
 from services.accounts.usage.sweeper import UsageSweeper
 from services.accounts.usage.tables import days, records
 from services.common.clock import Clock
@@ -11,7 +10,7 @@ from services.common.database import reading
 from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
 from services.common.sweeping import sweeper_lease
-from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record
+from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record
 
 
 async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
@@ -20,7 +19,7 @@ async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
     for age in ages:
         at = MIDNIGHT_MS - age * DAY_MS
         batch.append(record(1, id=f"{time_prefix(RECORD, at)}_x", time_ms=at))
-    await add_records(engine, batch)
+    await add(engine, batch)
     clock = Clock(now=lambda: MIDNIGHT_MS / 1000)
     sweeper = UsageSweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
     assert await sweeper.sweep()

@@ -1,8 +1,17 @@
 """Usage records for tests."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_SERVED, UsageRecord
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1.usage_pb2 import (
+    USAGE_OUTCOME_SERVED,
+    RecordUsageRequest,
+    UsageRecord,
+)
+from services.accounts.usage.recording import add_records
+from services.common.usage_batch import UsageBatch
 
 DAY_MS = 86_400_000
 # 2026-11-23 00:00 UTC
@@ -39,3 +48,8 @@ def unpriced(number: int, **fields: Any) -> UsageRecord:
     made = record(number, **fields)
     made.ClearField("cost_pusd")
     return made
+
+
+async def add(engine: AsyncEngine, records: Sequence[UsageRecord]) -> int:
+    """Add records; return how many were new."""
+    return await add_records(engine, UsageBatch.of(RecordUsageRequest(records=records)))

@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common import logs
 from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
-from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, decoded
+from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, UsedModel
 from services.inference.usage.metering import Metering
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,
@@ -42,7 +42,20 @@ class Lines:
         return 1.0
 
     def write(self, line: tuple[Any, ...]) -> None:
-        self.written.append(decoded(orjson.dumps(line)))
+        values = UsedLine(*orjson.loads(orjson.dumps(line)))
+        self.written.append(values._replace(used=[UsedModel(*one) for one in values.used]))
+
+    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
+        user, team, key, endpoint, requested, *named, step, outcome, is_whole, attempts = head
+        time_s, request_id, first_ms, duration_ms, *counts = tail
+        assert is_whole
+        used = [(*named, None) if counts[0] is None else (*named, *counts, None)]
+        self.write(
+            (
+                *(time_s, request_id, user, team, key, endpoint, requested, step, outcome),
+                *(attempts, first_ms, duration_ms, False, used),
+            )
+        )
 
     @property
     def only(self) -> UsedLine:

@@ -1,7 +1,6 @@
 """The recorder: every line is recorded, whatever fails in between, and none twice."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from gateway.accounts.v1.usage_pb2 import UsageRecord
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, unavailable
 from services.common.settings import Price, Provider, Usage
+from services.common.usage_batch import UsageBatch
 from services.inference.pricing.costs import Costs
 from services.inference.usage import recorder as module
 from services.inference.usage.journal import FOLDER
@@ -35,11 +35,11 @@ class Database:
         self.failures: list[GatewayError] = []
         self.fails_after: int | None = None
 
-    async def send(self, batch: Sequence[UsageRecord]) -> None:
+    async def send(self, batch: UsageBatch) -> None:
         self.batches += 1
         if self.failures:
             raise self.failures.pop(0)
-        for record in batch:
+        for record in batch.records():
             self.records.setdefault(record.id, record)
         if self.fails_after is not None and self.batches >= self.fails_after:
             # The answer is lost, the records are not.
@@ -69,7 +69,15 @@ def line(tokens: int | None = 1, outcome: Any = SERVED, **further: int) -> tuple
     return (*head, False, used)
 
 
+def plain_line(tokens: int | None = 1, outcome: Any = SERVED) -> tuple[Any, Any]:
+    """Return the parts of a plain line that says the same as `line`."""
+    head = ("user", "team", "key", "chat", "fast", "fast", "p", "up", "primary", outcome, 1, 1)
+    return head, (NOW_MS / 1000, "req", 5, 9, tokens, 0, 0, 0, 0)
+
+
 def recorder(folder: Path, database: Database, **settings: Any) -> UsageRecorder:
+    folder.mkdir(exist_ok=True)
+
     def costs() -> Costs:
         return Costs(PROVIDERS, lambda name: None, lambda: NOW_MS)
 
@@ -95,6 +103,45 @@ async def test_lines_become_records_with_costs(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / FOLDER) == []
 
 
+async def test_plain_lines_become_the_same_records(tmp_path: Path) -> None:
+    database, other = Database(), Database()
+    whole, plain = recorder(tmp_path / "a", database), recorder(tmp_path / "b", other)
+    for tokens, outcome in ((7, SERVED), (None, SERVED), (None, FAILED), (2**64 - 1, SERVED)):
+        whole.write(line(tokens, outcome))
+        plain.write_plain(*plain_line(tokens, outcome))
+    for there in (whole, plain):
+        await there.flush()
+    made = [list(one.records.values()) for one in (database, other)]
+    for record in (*made[0], *made[1]):
+        record.ClearField("id")
+    assert len(made[0]) == 4 and made[0] == made[1]
+
+
+async def test_lines_of_the_version_before_are_recorded(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "old-1.journal").write_bytes(orjson.dumps(line(7)) + b"\n")
+    database = Database()
+    await recorder(tmp_path, database).flush(takes_over=True)
+    assert database.tokens == [7]
+    assert os.listdir(tmp_path / FOLDER) == []
+
+
+async def test_what_is_no_plain_line_is_counted(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    head, tail = plain_line()
+    wrong = [
+        (head[1:], tail),
+        (head, tail[1:]),
+        ((None, *head[1:]), tail),
+        (head, ("x", *tail[1:])),
+    ]
+    for one in (*wrong, (("\ud800", *head[1:]), tail), (head, tail)):
+        there.write_plain(*one)
+    await there.flush()
+    assert (database.tokens, dropped(there)) == ([1], 5)
+
+
 async def test_costs_that_are_not_known_are_missing(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
@@ -103,7 +150,7 @@ async def test_costs_that_are_not_known_are_missing(tmp_path: Path) -> None:
     await there.flush()
     costs = [
         record.cost_pusd if record.HasField("cost_pusd") else None
-        for record in database.records.values()
+        for _, record in sorted(database.records.items())
     ]
     assert costs == [None, 0, None]
 
@@ -124,14 +171,14 @@ async def test_lines_wait_while_the_database_is_down(tmp_path: Path) -> None:
 async def test_a_batch_whose_answer_was_lost_counts_once(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
-    for tokens in range(500):
+    for tokens in range(2_000):
         there.write(line(tokens))
     database.fails_after = 2
     with pytest.raises(GatewayError):
         await there.flush()
     database.fails_after = None
     await there.flush()
-    assert database.tokens == list(range(500))
+    assert database.tokens == list(range(2_000))
 
 
 async def test_another_process_records_what_was_left(tmp_path: Path) -> None:
