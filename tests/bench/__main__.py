@@ -82,9 +82,11 @@ async def _round(name: str, subject: Subject, seconds: float, samples: Samples) 
     samples[f"{name} paced"].append(paced.per_cpu_second)
     embeddings = await measures.embeddings(subject, seconds)
     samples[f"{name} embeddings"].append(embeddings.per_cpu_second)
+    responses = dict(await measures.native_responses(subject, seconds))
     if subject.crosses:
-        for what, rate in (await measures.responses(subject, seconds)).items():
-            samples[f"{name} {what}"].append(rate.per_cpu_second)
+        responses |= await measures.other_responses(subject, seconds)
+    for what, rate in responses.items():
+        samples[f"{name} {what}"].append(rate.per_cpu_second)
 
 
 def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:

@@ -132,28 +132,34 @@ async def paced(
     return await _rate(subject, request, PACED_CONNECTIONS, seconds, wire.EVENTS, pieces)
 
 
-async def responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
-    """Measure responses by what is asked, over providers of each dialect.
+async def native_responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
+    """Measure responses of a provider that has them, by how they come; nothing is stored.
 
-    Nothing is stored but where it says so. Among them are translated streams of messages, which
-    those of responses are compared with.
+    The proxy passes the same bytes on.
+    """
+    return {
+        "responses→responses": await whole(subject, "responses", "responses", seconds),
+        "burst responses→responses": await burst(subject, seconds, "responses", "responses"),
+        "paced responses→responses": await paced(subject, seconds, "responses", "responses"),
+    }
+
+
+async def other_responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
+    """Measure stored responses, and those over providers of other dialects, by what is asked.
+
+    Among them are translated streams of messages, which those of responses are compared with.
     """
     rates = {
         f"responses→{upstream}": await whole(subject, "responses", upstream, seconds)
-        for upstream in wire.UNDER_RESPONSES
+        for upstream in wire.DIALECTS
     }
     rates["responses stored"] = await whole(
         subject, "responses", "responses", seconds, fields={"store": True}
     )
-    streams: Sequence[tuple[wire.Dialect, wire.Dialect]] = (
-        ("responses", "responses"),
-        ("responses", "openai"),
-        ("anthropic", "openai"),
-    )
-    for caller, upstream in streams:
-        name = f"{caller}→{upstream}"
-        rates[f"burst {name}"] = await burst(subject, seconds, caller, upstream)
-        rates[f"paced {name}"] = await paced(subject, seconds, caller, upstream)
+    callers: Sequence[wire.Dialect] = ("responses", "anthropic")
+    for caller in callers:
+        rates[f"burst {caller}→openai"] = await burst(subject, seconds, caller, "openai")
+        rates[f"paced {caller}→openai"] = await paced(subject, seconds, caller, "openai")
     return rates
 
 

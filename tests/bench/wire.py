@@ -19,8 +19,6 @@ PAIRS: tuple[tuple[Dialect, Dialect], ...] = (
     ("openai", "anthropic"),
     ("anthropic", "anthropic"),
 )
-# Who answers requests of responses: OpenAI's responses, its chats, and Anthropic's messages.
-UNDER_RESPONSES: tuple[Dialect, ...] = ("responses", "openai", "anthropic")
 EVENTS = 200
 BRIEF_EVENTS = 24
 # Every piece of text that a stream carries begins so; nothing else does.

@@ -14,13 +14,8 @@ from pydantic import TypeAdapter
 from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
-from facade.dialects.anthropic.source import plain_settings, source_of
-from facade.dialects.anthropic.types import (
-    CountTokensBody,
-    MessagesBody,
-    Parameters,
-    SourcedMessagesBody,
-)
+from facade.dialects.anthropic.source import SourcedMessagesBody, plain_settings, source_of
+from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.paths import Origins
 from facade.dialects.validation import check, exact_json, read_quickly, validate
@@ -81,7 +76,7 @@ def parse_messages(
     source = source_of(value) if lazily and isinstance(value, dict) else None
     checked = validate(_MESSAGES if source is None else _SOURCED, value, body)
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body, value  # the last of their megabytes, unless the caller keeps them
     origins = Origins()
     request, lazy = _translated(checked, betas, coding, source, size, origins)
     return ParsedRequest(request, lazy, bool(checked.stream), origins)

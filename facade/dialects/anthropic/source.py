@@ -10,10 +10,19 @@ types, so it needs no other validation.
 
 import binascii
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
+
+from pydantic import SkipValidation
 
 from facade.dialects.anthropic.messages import starts_with_billing
-from facade.dialects.anthropic.types import MAX_TOOL_NAME, CountTokensBody
+from facade.dialects.anthropic.types import (
+    MAX_TOOL_NAME,
+    CountTokensBody,
+    Messages,
+    MessagesBody,
+    System,
+    Tool,
+)
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 
 _MESSAGE = frozenset({"role", "content"})
@@ -30,6 +39,14 @@ _SETTINGS = frozenset({"max_tokens", "temperature", "top_p", "top_k"})
 _BESIDE = EXTENSION_FIELDS | {"model", "messages", "system", "tools", "stream"}
 _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _AUTO = {"type": "auto"}
+
+
+class SourcedMessagesBody(MessagesBody):
+    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+
+    messages: SkipValidation[Messages]
+    system: SkipValidation[System | None] = None
+    tools: SkipValidation[list[Tool] | None] = None
 
 
 def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
@@ -213,7 +230,7 @@ def _are_plain_tools(tools: Any) -> bool:
     return len(names) == len(tools)
 
 
-def _is_filled(text: Any) -> bool:
+def _is_filled(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and text != ""
 
 

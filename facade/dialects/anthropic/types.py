@@ -10,16 +10,7 @@ cost a third more memory.
 import re
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    SkipValidation,
-    Tag,
-    with_config,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
 from facade.dialects.extensions import (
@@ -452,11 +443,3 @@ class MessagesBody(CountTokensBody):
     max_tokens: MaxTokens = Field(
         description="Upper bound on the tokens written, thinking included."
     )
-
-
-class SourcedMessagesBody(MessagesBody):
-    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
-
-    messages: SkipValidation[Messages]
-    system: SkipValidation[System | None] = None
-    tools: SkipValidation[list[Tool] | None] = None

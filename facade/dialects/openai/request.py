@@ -11,14 +11,13 @@ from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
-from facade.dialects.openai.source import plain_settings, source_of
+from facade.dialects.openai.source import SourcedChatRequest, plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
     ChatRequest,
     JsonSchema,
     ResponseFormat,
-    SourcedChatRequest,
     StepParameters,
 )
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
@@ -94,10 +93,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     """
     value = exact_json(body)
     source = source_of(value) if lazily and isinstance(value, dict) else None
-    adapter = _REQUEST if source is None else _SOURCED
-    wire = validate(adapter, value, body)
+    wire = validate(_REQUEST if source is None else _SOURCED, value, body)
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body, value  # the last of their megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")

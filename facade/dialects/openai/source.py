@@ -9,7 +9,9 @@ types, so it needs no other validation.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
+
+from pydantic import SkipValidation
 
 from facade.dialects.extensions import (
     EXTENSION_FIELDS,
@@ -19,7 +21,7 @@ from facade.dialects.extensions import (
     MAX_TOOLS,
 )
 from facade.dialects.openai.tools import is_name
-from facade.dialects.openai.types import ChatRequest
+from facade.dialects.openai.types import ChatRequest, Messages, Tool
 
 _SPOKEN = frozenset({"role", "content"})
 _ASSISTANTS = _SPOKEN | {"tool_calls"}
@@ -41,6 +43,13 @@ _SETTINGS = frozenset(
 _BESIDE = EXTENSION_FIELDS | {"model", "messages", "tools", "stream", "stream_options"}
 _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _USAGE = frozenset({"include_usage"})
+
+
+class SourcedChatRequest(ChatRequest):
+    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+
+    messages: SkipValidation[Messages]
+    tools: SkipValidation[list[Tool] | None] = None
 
 
 def plain_settings(wire: ChatRequest) -> dict[str, object] | None:
@@ -213,5 +222,5 @@ def _are_plain_tools(tools: Any) -> bool:
     return len(names) == len(tools)
 
 
-def _is_filled(text: Any) -> bool:
+def _is_filled(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and text != ""

@@ -12,7 +12,7 @@ OpenAI's API reference.
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, Tag, with_config
+from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
 from facade.dialects.extensions import (
@@ -369,10 +369,3 @@ class ChatRequest(ExtensionFields, ChatParameters):
     messages: Messages = Field(description="The conversation so far.")
     stream: bool | None = Field(None, description="Whether the answer comes as Server-Sent Events.")
     stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
-
-
-class SourcedChatRequest(ChatRequest):
-    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
-
-    messages: SkipValidation[Messages]
-    tools: SkipValidation[list[Tool] | None] = None

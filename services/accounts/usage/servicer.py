@@ -55,6 +55,7 @@ class UsageServicer(UsageServiceServicer):
         """Sum up records, with latencies."""
         return await report_activity(self._engine, request, self._clock)
 
+
 def _checked(request: RecordUsageRequest) -> UsageBatch:
     """Return the records of another process.
 

@@ -22,6 +22,7 @@ from tests.services.inference.providers.caller_bodies import (
     AGENTS_MESSAGES,
     CHATS,
     HELLO,
+    MARK,
     MESSAGE_BODIES,
     TARGET,
     Json,
@@ -127,10 +128,20 @@ def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bo
     assert provider.takes_lazy(lazy, frozenset()) is pass_stateful
 
 
-@pytest.mark.parametrize(("parse", "body"), [(chat, AGENTS_CHAT), (messages, AGENTS_MESSAGES)])
+# With all members that a tool may have.
+FUNCTION = {"name": "f", "description": "does", "parameters": {"type": "object"}, "strict": True}
+FULL_CHAT = {**AGENTS_CHAT, "tools": [{"type": "function", "function": FUNCTION}]}
+FULL_MESSAGES = {
+    **AGENTS_MESSAGES,
+    "tools": [{**AGENTS_MESSAGES["tools"][0], "strict": True, "cache_control": MARK}],
+}
+
+
+@pytest.mark.parametrize(("parse", "body"), [(chat, FULL_CHAT), (messages, FULL_MESSAGES)])
 def test_a_changed_conversation_is_read_alike(parse: Any, body: Json) -> None:
     """What is taken or refused is the same whether a conversation is validated or looked at."""
     body = {"model": "m", "max_tokens": 5, **body}
+    assert parse(dumped(body), True).lazy is not None
     for place, value in itertools.product(places_in(body), VALUES):
         changed = copy.deepcopy(body)
         change_at(changed, place, value)
