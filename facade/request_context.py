@@ -82,6 +82,8 @@ async def request_context(
         return response
     finally:
         context.drain.leave(task)
+        # The traceback of an exception that cancels it refers to this frame.
+        del task
         seconds = context.clock.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)

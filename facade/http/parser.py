@@ -183,9 +183,16 @@ class BoundedParser:
         self._forget_head()
 
     def close(self) -> None:
-        """Release the connection, and what it shares with others."""
+        """Release the connection, and what it shares with others.
+
+        The parsers refer to the connection: it is freed at once without them, and not when the
+        garbage collector meets it.
+        """
         self.discard()
         self._resume_parsing = self._stop_reading = _do_nothing
+        self._consumed = self._pause_reading = _do_nothing
+        self._feed = _feed_nothing
+        self._plain.close()
 
     def _feed_head(self, data: bytes) -> _Result:
         size = self._head_size + len(data)
@@ -265,3 +272,7 @@ class BoundedParser:
 
 def _do_nothing() -> None:
     pass
+
+
+def _feed_nothing(data: bytes) -> _Result:
+    return _NOTHING

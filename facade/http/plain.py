@@ -235,3 +235,9 @@ class PlainReader:
             self.bytes_ahead = max(self.bytes_ahead - size, _UNKNOWN)
         else:
             self.bytes_ahead = _UNKNOWN
+
+    def close(self) -> None:
+        """Release the connection; nothing is read any more."""
+        self.bytes_ahead = _UNKNOWN
+        self.body = self._known = None
+        del self._connection, self._protocol

@@ -19,7 +19,7 @@ from services.common.database import reading_once
 from services.common.errors import GatewayError
 
 EVERY_S = 2.0
-# How much earlier than the latest reading entries may be dated: their transactions take a while, and
+# How much earlier than the latest reading entries may be dated: transactions take a while, and
 # clocks of machines differ.
 _OVERLAP_MS = 60_000
 # With more changes at once, nobody is remembered.

@@ -20,7 +20,13 @@ _LETTERS = string.ascii_letters + string.digits + "-_"
 _ECHO = "sandbox/echo"
 _TURNS = 6
 _EDITS = 6
+# A lock that is lost, or waited for too long, where a machine stands still for seconds.
+_RETRIABLE = {409, 429, 503}
 _PATHS = {"chat": "/beta/v1/chat/completions", "responses": "/beta/v1/responses"}
+
+
+class _RefusedError(Exception):
+    """Error raised for an answer after which a caller tries again."""
 
 
 class Mix:
@@ -33,10 +39,11 @@ class Mix:
 
     Attributes:
         sent: how many requests were answered, or left.
+        refused: how many of them were refused because the machine was too slow; see `_RETRIABLE`.
     """
 
     def __init__(self, at: Gateway, callers: int, chance: random.Random) -> None:
-        self.sent = 0
+        self.sent = self.refused = 0
         self._at = at
         self._chance = chance
         self._connections = [RawConnection(at.port) for _ in range(callers)]
@@ -85,7 +92,10 @@ class Mix:
     async def _send_until(self, connection: RawConnection, goal: int) -> None:
         while self.sent < goal:
             (kind,) = self._chance.choices(self._kinds, self._weights)
-            await kind(connection)
+            try:
+                await kind(connection)
+            except _RefusedError:
+                self.refused += 1
 
     # Models at providers.
 
@@ -229,6 +239,8 @@ class Mix:
 
     async def _expect(self, status: int, connection: RawConnection, request: bytes) -> bytes:
         answer = await connection.send(request)
+        if answer.status in _RETRIABLE:
+            raise _RefusedError(request[:2000], answer)
         assert answer.status == status, (request[:2000], answer.status, answer.body[:2000])
         self.sent += 1
         return answer.body

@@ -26,6 +26,7 @@ FIRST = POINTS // 5
 MOST_GROWTH_MB = 16
 MOST_MORE_DESCRIPTORS = 10
 MOST_MORE_THREADS = 4
+MOST_REFUSED = 0.001  # of all requests
 SHOWN_OF_LOG = 4000  # characters, when the gateway answers wrong
 SETTINGS = f"""
 [admin]
@@ -75,6 +76,7 @@ async def points(folder: Path) -> AsyncIterator[Held]:
                 await _send(mix, at, REQUESTS // POINTS)
                 yield held(worker["services.worker"], mix.sent)
             mix.close()
+            assert mix.refused <= MOST_REFUSED * mix.sent, mix.refused
 
 
 async def _send(mix: Mix, at: Gateway, requests: int) -> None:

@@ -32,6 +32,7 @@ class DeploymentUpstream:
         asked: the names of the deployments, in the order in which they were asked.
         bodies: what they were sent.
         silent: names of deployments that never answer.
+        gate: what all answers wait for; open by default.
         text: what those that are well say after their name.
         is_cut: whether their streams break off after that.
     """
@@ -42,6 +43,8 @@ class DeploymentUpstream:
         self.asked: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.silent: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
         self.text = ""
         self.is_cut = False
         self.app = web.Application()
@@ -61,6 +64,7 @@ class DeploymentUpstream:
         self.bodies.append(body)
         if name in self.silent:
             await asyncio.Event().wait()
+        await self.gate.wait()
         if script := self.scripts.get(name):
             return script(body)
         headers = self.headers.get(name)

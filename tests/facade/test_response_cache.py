@@ -289,6 +289,50 @@ async def test_equal_requests_at_once_are_all_answered(tmp_path):
         assert (await gateway.ask())[0] == "hit"
 
 
+def hits_and_misses(cache: Cached) -> list[float | None]:
+    count = cache.gateway.counters.get_sample_value
+    return [count("gateway_response_cache_total", {"result": one}) for one in ("hit", "miss")]
+
+
+async def at_once(cache: Cached, number: int, **fields: Any) -> list[asyncio.Task[Any]]:
+    """Begin so many equal requests, the first of which is at its provider."""
+    first = asyncio.create_task(cache.ask(**fields))
+    await until(lambda: cache.upstream.asked)
+    before = hits_and_misses(cache)
+    others = [asyncio.create_task(cache.ask(**fields)) for _ in range(number - 1)]
+    # What came later is at the provider too, and they still wait.
+    later = asyncio.create_task(cache.ask(cache_control="no-store", **fields))
+    await until(lambda: len(cache.upstream.asked) == 2)
+    assert hits_and_misses(cache) == before
+    return [first, *others, later]
+
+
+async def test_equal_requests_share_an_answer_under_way(tmp_path):
+    async with cached(tmp_path) as cache:
+        cache.upstream.gate.clear()
+        *asking, later = await at_once(cache, 4)
+        cache.upstream.gate.set()
+        answers = await asyncio.gather(*asking)
+        assert [result for result, *_ in answers] == ["miss", "hit", "hit", "hit"]
+        assert [age for _, age, _ in answers] == [None, "0", "0", "0"]
+        assert len({body for _, _, body in answers}) == 1
+        assert (await later)[0] == "bypass"
+        assert len(cache.upstream.asked) == 2
+
+
+async def test_without_an_answer_to_share_all_are_asked(tmp_path):
+    async with cached(tmp_path) as cache:
+        cache.upstream.gate.clear()
+        first, *others, later = await at_once(cache, 3)
+        # The first caller leaves, and takes nothing from the others.
+        first.cancel()
+        await until(lambda: len(cache.upstream.asked) == 4)
+        cache.upstream.gate.set()
+        answers = await asyncio.gather(*others)
+        assert [result for result, *_ in answers] == ["miss", "miss"]
+        await later
+
+
 async def test_another_process_finds_the_answer(tmp_path):
     async with cached(tmp_path) as gateway:
         key = gateway.gateway.key

@@ -10,6 +10,7 @@ from services.common.inprocess.exchange import Exchange, Metadata
 # A `grpc.RpcMethodHandler`; its attributes are missing in the published types.
 Handler = Any
 
+_ABORTED = "Locally aborted."
 PEER = "inprocess"
 
 
@@ -29,11 +30,11 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     Attributes:
         handler: the call's handler, once found.
-        aborted: the status of an abort.
+        is_aborted: whether the servicer has aborted the call.
     """
 
     handler: Handler = None
-    aborted: grpc.aio.AbortError | None = None
+    is_aborted = False
     _code: grpc.StatusCode | None = None
     _text = ""
     _trailing: Metadata = ()
@@ -95,14 +96,15 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()
     ) -> NoReturn:
         """End the call with a status other than OK; never returns."""
-        if self.aborted is not None:
+        if self.is_aborted:
             raise grpc.aio.UsageError("Abort already called!")
-        self.aborted = grpc.aio.AbortError("Locally aborted.")
+        self.is_aborted = True
         if not self._exchange.is_over:
             self._code, self._text = code, details or self._text
             self._trailing = tuple(trailing_metadata) or self._trailing
             self._exchange.answer(code, self._text, self._trailing)
-        raise self.aborted
+        # Not kept: its traceback refers to this call.
+        raise grpc.aio.AbortError(_ABORTED)
 
     async def abort_with_status(self, status: Any) -> NoReturn:
         """End the call with a status other than OK; never returns."""
@@ -188,6 +190,6 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def raise_over(self) -> NoReturn:
         """Raise an error in a servicer that continues after the call has ended."""
-        if self.aborted is not None:
-            raise self.aborted
+        if self.is_aborted:
+            raise grpc.aio.AbortError(_ABORTED)
         raise OverError("RPC already finished.")

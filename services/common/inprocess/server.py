@@ -181,6 +181,8 @@ class ServedCall(CallContext):
         finally:
             self._ended()
         if self._is_cancelled and not self._is_left and task.cancelling() > cancelling:
+            # The traceback refers to this frame, and the task to the exception.
+            del task
             raise asyncio.CancelledError
         # Of a call that was left; and a task group of Python 3.11 whose task fails while the
         # group waits for it does not take back that it has cancelled its parent.
@@ -244,7 +246,7 @@ class ServedCall(CallContext):
             self._is_cancelled = True
             if not exchange.is_over:
                 exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
-        elif self.aborted is None and not isinstance(error, grpc.aio.AbortError | OverError):
+        elif not self.is_aborted and not isinstance(error, grpc.aio.AbortError | OverError):
             kind = type(error)
             log.error(
                 "unexpected %s raised by the servicer of %s",
@@ -261,6 +263,7 @@ class ServedCall(CallContext):
         self._server.served(self)
         exchange = self._exchange
         exchange.on_leave = exchange.serve_here = None
+        self._task = None
         if not exchange.is_over:  # cancelled before it started
             exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
         for callback in self._callbacks or ():

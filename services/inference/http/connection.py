@@ -5,6 +5,7 @@ import select
 import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
+from copy import copy
 from functools import lru_cache
 from typing import Any, cast
 
@@ -138,12 +139,15 @@ class Connection(asyncio.BufferedProtocol):
         self._pieces: deque[bytes] = deque()
         # Called by the parser for each piece of a body; a response may have thousands.
         self.on_body = self._pieces.append
-        self._parser = httptools.HttpResponseParser(self)
+        # While the connection is open: it refers to this object, which is freed at once without it.
+        self._parser: httptools.HttpResponseParser | None = None
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
+        # A copy is raised: the traceback of an exception refers to this connection.
         self._failure: HttpError | None = None
         self._lines: list[tuple[str, str]] = []  # of the head
+        self._status = 0
         self._headers: CIMultiDict[str]
         self._received = 0  # bytes of the response
         self._without_body = 0  # value of `_received` at the last byte outside the body
@@ -169,12 +173,12 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(body)
         while not self._has_head:
             if self._failure is not None:
-                raise self._failure
+                raise copy(self._failure)
             self._waiter = self._loop.create_future()
             await self._waiter
         return Response(
             self,
-            self._parser.get_status_code(),
+            self._status,
             CIMultiDictProxy(self._headers),
             self._max_answer,
         )
@@ -202,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_complete:
                 return b""
             if self._failure is not None:
-                raise self._failure
+                raise copy(self._failure)
             self._waiter = self._loop.create_future()
             await self._waiter
         if len(self._pieces) == 1:
@@ -279,6 +283,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Set the transport; called again with a new one when TLS starts within the connection."""
         self._transport = cast(asyncio.Transport, transport)
+        self._parser = httptools.HttpResponseParser(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the receive buffer."""
@@ -295,6 +300,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._received += nbytes
         pieces = len(self._pieces)
+        assert self._parser is not None, "data comes before the end"
         try:
             self._parser.feed_data(_BUFFER[:nbytes].tobytes())
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -331,6 +337,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_complete = True
         self._fail(CutOffError() if self._has_head else ConnectionBrokenError(str(error or "")))
         self._lost(self)
+        self._parser = None
 
     # Parser callbacks.
 
@@ -350,7 +357,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Finish the head, unless it is of an interim response."""
-        if 100 <= self._parser.get_status_code() < 200:
+        assert self._parser is not None, "it calls this"
+        self._status = self._parser.get_status_code()
+        if 100 <= self._status < 200:
             self._lines.clear()
             return
         self._has_head = True
@@ -361,6 +370,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """Finish the response, unless it is an interim one."""
+        assert self._parser is not None, "it calls this"
         self._is_complete = self._has_head
         # The parser's flag is only valid here, before the next response.
         self._stays = self._parser.should_keep_alive()

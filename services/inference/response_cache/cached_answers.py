@@ -83,6 +83,8 @@ class CachedAnswers:
         self._metrics = metrics
         self._clock = clock
         self._writes: set[asyncio.Task[None]] = set()
+        # Answers to the first of equal requests; b"" where there is none to share.
+        self._under_way: dict[str, asyncio.Future[bytes]] = {}
         self._period_began = clock.monotonic()
         self._written = 0  # bytes of the period
 
@@ -93,17 +95,21 @@ class CachedAnswers:
             GatewayError: as the engine's.
         """
         place = self._place(given, directives, whole=True)
-        if place and (kept := await self._kept(place.key, directives)):
+        if place is None:
+            self._count("bypass")
+            bypassing = await self._engine.generate(given)
+            bypassing.route.cache = CACHE_STATUS_BYPASS
+            return bypassing
+        kept = await self._kept(place.key, directives)
+        if kept is None and not directives.no_cache:
+            kept = await self._of_equal_request(place.key)
+        if kept is not None:
             response = kept.response(self._clock.now_ms())
             if response is not None:
                 self._count("hit")
                 return response
-        self._count("miss" if place else "bypass")
-        response = await self._engine.generate(given)
-        if place and response.route.step == place.step_id:
-            self._keep(place.key, response.SerializeToString())
-        response.route.cache = CACHE_STATUS_MISS if place else CACHE_STATUS_BYPASS
-        return response
+        self._count("miss")
+        return await self._made(given, place)
 
     async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
         """Return the answer as it comes, or its events from the cache if it may.
@@ -121,6 +127,34 @@ class CachedAnswers:
         n = (given.request if isinstance(given, LazyRequest) else given).n or 1
         batches = await self._engine.stream(given)
         return _bypassing(batches) if place is None else self._recorded(place, batches, n)
+
+    async def _made(self, given: Request, place: _Place) -> GenerateResponse:
+        """Return a new whole answer, keep it, and give it to equal requests that wait for it."""
+        is_first = place.key not in self._under_way
+        if is_first:
+            self._under_way[place.key] = asyncio.get_running_loop().create_future()
+        content = b""
+        try:
+            response = await self._engine.generate(given)
+            if response.route.step == place.step_id:
+                content = response.SerializeToString()
+        finally:
+            if is_first:
+                can_share = content and len(content) <= self._bounds.max_answer_bytes
+                self._under_way.pop(place.key).set_result(content if can_share else b"")
+        if content:
+            self._keep(place.key, content)
+        response.route.cache = CACHE_STATUS_MISS
+        return response
+
+    async def _of_equal_request(self, key: str) -> CachedAnswer | None:
+        """Return the answer to an equal request that is under way, None if there is none."""
+        answering = self._under_way.get(key)
+        if answering is None:
+            return None
+        # One that leaves must not take the answer from the others.
+        content = await asyncio.shield(answering)
+        return CachedAnswer(self._clock.now_ms(), content) if content else None
 
     async def drain(self) -> None:
         """Wait until the answers that are being stored have been."""

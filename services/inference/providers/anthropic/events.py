@@ -4,7 +4,7 @@ The two share how a block, the usage and the end are read, so that a whole answe
 its stream add up to the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
@@ -120,14 +120,6 @@ class StreamReader:
         self._has_input = False
         self._number = -1
         self._early: list[Event] = []  # without a name, before the answer began
-        self._readers: dict[object, Callable[[Json, list[Event]], None]] = {
-            "message_start": self._message_start,
-            "content_block_start": self._block_start,
-            "content_block_delta": self._block_delta,
-            "content_block_stop": self._block_stop,
-            "message_delta": self._message_delta,
-            "message_stop": self._message_stop,
-        }
 
     @property
     def is_complete(self) -> bool:
@@ -187,7 +179,7 @@ class StreamReader:
             raise self._upstream.in_band(sent.data)
         if not isinstance(kind, str):
             raise MalformedError("type")
-        reader = self._readers.get(kind)
+        reader = _READERS.get(kind)
         if reader is None:
             if kind != "ping" or told.keys() - {"type"}:
                 self._unknown(told, kind, events)
@@ -195,7 +187,7 @@ class StreamReader:
         if not self._started and kind != "message_start":
             raise MalformedError("type")
         at = len(events)
-        reader(told, events)
+        reader(self, told, events)
         if told.keys() - _FIELDS[kind] and kind != "message_delta":
             beside = Event(unknown=self._beside(told, kind))
             # Nothing comes before the start; elsewhere they are there when their event comes.
@@ -321,6 +313,17 @@ class StreamReader:
         if not self._finished:
             raise MalformedError("stop_reason")
         self.ended = True
+
+
+# Functions, and not methods of each reader: those would refer to it, and it to them.
+_READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
+    "message_start": StreamReader._message_start,
+    "content_block_start": StreamReader._block_start,
+    "content_block_delta": StreamReader._block_delta,
+    "content_block_stop": StreamReader._block_stop,
+    "message_delta": StreamReader._message_delta,
+    "message_stop": StreamReader._message_stop,
+}
 
 
 def _said(told: Any) -> str | None:

@@ -19,7 +19,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.openai_responses.output import finish_of, opaque
-from services.inference.providers.openai_responses.output_items import DELTAS, OutputItems
+from services.inference.providers.openai_responses.output_items import DELTAS, HANDLERS, OutputItems
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
@@ -74,7 +74,6 @@ class StreamReader:
         self._new_id = new_id
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._items = OutputItems(self._bounds)
-        self._handlers = self._items.handlers
         self._is_native = call.takes_passthrough
         self._started = False
         self._frames = DeltaTemplates(_said, "obfuscation", "sequence_number")
@@ -182,9 +181,9 @@ class StreamReader:
         return event
 
     def _read(self, event: Json, kind: str, data: bytes, out: list[Event]) -> None:
-        handler = self._handlers.get(kind)
+        handler = HANDLERS.get(kind)
         if handler is not None and self._started:
-            handler(event, out)
+            handler(self._items, event, out)
             return
         if kind == "error" or (event.get("error") and "response" not in event):
             raise self._upstream.in_band(data)
@@ -193,7 +192,7 @@ class StreamReader:
         if not self._started:
             self._start(event.get("response") or {}, out)
         if handler is not None:
-            handler(event, out)
+            handler(self._items, event, out)
         elif kind in _ENDS:
             self._finish({"status": kind.partition(".")[2], **event["response"]}, out)
         elif kind not in _SILENT and not self._is_native:

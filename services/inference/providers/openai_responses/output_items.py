@@ -3,7 +3,7 @@
 A server may leave out events: what the end of an item tells and no event has told is added then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking
@@ -14,7 +14,6 @@ from services.inference.providers.openai_responses.blocks import Blocks, DeltaKi
 from services.inference.providers.openai_responses.output import CALLS, opaque, text_of
 from services.inference.providers.request_fields import Json
 
-Handler = Callable[[Json, list[Event]], None]
 # Events that add a text to a block. Of two with one index, the text is all that makes a difference.
 DELTAS = frozenset(
     {
@@ -56,7 +55,6 @@ class OutputItems:
         bounds: what may still come of the answer.
 
     Attributes:
-        handlers: by the type of the event.
         message: fields of the latest message that have no canonical name.
         kinds: kinds of the blocks so far.
     """
@@ -68,27 +66,6 @@ class OutputItems:
         self._last = 0
         self.message: Json = {}
         self.kinds = self._blocks.kinds
-        self.handlers: dict[str, Handler] = {
-            "response.output_item.added": self._added,
-            "response.output_item.done": self._done,
-            "response.content_part.added": self._part_added,
-            "response.content_part.done": self._part_done,
-            "response.output_text.delta": self._text_delta,
-            "response.output_text.done": self._text_done,
-            "response.output_text.annotation.added": self._annotation,
-            "response.refusal.delta": self._refusal_delta,
-            "response.refusal.done": self._refusal_done,
-            "response.reasoning_summary_part.added": _nothing,
-            "response.reasoning_summary_part.done": _nothing,
-            "response.reasoning_summary_text.delta": self._thinking_delta,
-            "response.reasoning_summary_text.done": self._thinking_done,
-            "response.reasoning_text.delta": self._thinking_delta,
-            "response.reasoning_text.done": self._thinking_done,
-            "response.function_call_arguments.delta": self._input_delta,
-            "response.function_call_arguments.done": self._input_done,
-            "response.custom_tool_call_input.delta": self._input_delta,
-            "response.custom_tool_call_input.done": self._input_done,
-        }
 
     def end(self, items: object, out: list[Event]) -> None:
         """Take the end of the response.
@@ -316,5 +293,30 @@ def _untold(part: Json, annotations: int) -> Json:
     return fields
 
 
-def _nothing(event: Json, out: list[Event]) -> None:
+def _nothing(items: OutputItems, event: Json, out: list[Event]) -> None:
     """Do nothing: the texts say it all."""
+
+
+# By the type of the event. Functions, and not methods of each `OutputItems`: those would refer to
+# it, and it to them.
+HANDLERS: Mapping[str, Callable[[OutputItems, Json, list[Event]], None]] = {
+    "response.output_item.added": OutputItems._added,
+    "response.output_item.done": OutputItems._done,
+    "response.content_part.added": OutputItems._part_added,
+    "response.content_part.done": OutputItems._part_done,
+    "response.output_text.delta": OutputItems._text_delta,
+    "response.output_text.done": OutputItems._text_done,
+    "response.output_text.annotation.added": OutputItems._annotation,
+    "response.refusal.delta": OutputItems._refusal_delta,
+    "response.refusal.done": OutputItems._refusal_done,
+    "response.reasoning_summary_part.added": _nothing,
+    "response.reasoning_summary_part.done": _nothing,
+    "response.reasoning_summary_text.delta": OutputItems._thinking_delta,
+    "response.reasoning_summary_text.done": OutputItems._thinking_done,
+    "response.reasoning_text.delta": OutputItems._thinking_delta,
+    "response.reasoning_text.done": OutputItems._thinking_done,
+    "response.function_call_arguments.delta": OutputItems._input_delta,
+    "response.function_call_arguments.done": OutputItems._input_done,
+    "response.custom_tool_call_input.delta": OutputItems._input_delta,
+    "response.custom_tool_call_input.done": OutputItems._input_done,
+}
