@@ -48,6 +48,7 @@ NAMES: dict[str, tuple[str, Mapping[str, Any], str]] = {
 }
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_names_of_2_mb_are_refused_and_kept_nowhere(
     name: str, target: Gateway, attacker_key: str, observer: Observer
