@@ -70,5 +70,6 @@ async def test_names_of_2_mb_are_refused_and_kept_nowhere(
                 assert error["param"].startswith(field)
                 assert field in error["message"]
                 assert len(answer) < 4_000
-    assert len(target.process.output) - logged < 100_000
+    # How many lines there are, the other caller's among them, says how long it took.
+    assert max(map(len, target.process.output[logged:].splitlines())) < 2_000
     measured.assert_harmless()
