@@ -50,12 +50,12 @@ def left_out(tests: Iterable[pytest.Item]) -> list[pytest.Item]:
 def _of_grids(tests: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     numbers: Counter[str] = Counter()
     for test in tests:
-        mark = test.get_closest_marker("thorough")
-        if mark is not None and "one_in" in mark.kwargs:
-            function = test.nodeid.partition("[")[0]
-            if numbers[function] % mark.kwargs["one_in"]:
-                yield test
-            numbers[function] += 1
+        marks = test.iter_markers("thorough")
+        one_in = next((mark.kwargs["one_in"] for mark in marks if "one_in" in mark.kwargs), 1)
+        function = test.nodeid.partition("[")[0]
+        if numbers[function] % one_in:
+            yield test
+        numbers[function] += 1
 
 
 def _of_databases(tests: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

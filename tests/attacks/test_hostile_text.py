@@ -48,6 +48,7 @@ async def post(http: aiohttp.ClientSession, target: Gateway, key: str, path: str
         return response.status, await response.json()
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("name", BLOCKS)
 async def test_a_large_document_holds_nobody_up(
     name: str, target: Gateway, attacker_key: str, observer: Observer
@@ -65,6 +66,7 @@ async def test_a_large_document_holds_nobody_up(
     measured.assert_harmless()
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("name", MESSAGES)
 async def test_a_remembered_text_holds_nobody_up(
     name: str, target: Gateway, attacker_key: str, observer: Observer

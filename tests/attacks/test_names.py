@@ -48,6 +48,7 @@ NAMES: dict[str, tuple[str, Mapping[str, Any], str]] = {
 }
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_names_of_2_mb_are_refused_and_kept_nowhere(
     name: str, target: Gateway, attacker_key: str, observer: Observer
@@ -69,5 +70,6 @@ async def test_names_of_2_mb_are_refused_and_kept_nowhere(
                 assert error["param"].startswith(field)
                 assert field in error["message"]
                 assert len(answer) < 4_000
-    assert len(target.process.output) - logged < 100_000
+    # How many lines there are, the other caller's among them, says how long it took.
+    assert max(map(len, target.process.output[logged:].splitlines())) < 2_000
     measured.assert_harmless()

@@ -22,8 +22,8 @@ BOUNDED = {
     "comments": "limits.max_answer_bytes",
     "blank-lines": "limits.max_answer_bytes",
     "fields": "limits.max_answer_bytes",
-    "byte-chunks": "limits.max_answer_bytes",
     "one-line": "limits.max_sse_line_bytes",
+    "byte-chunks": "limits.max_answer_bytes",
     "calls": "limits.max_answer_parts",
     "kinds": "limits.max_answer_parts",
     "half-call": "limits.max_answer_parts",
@@ -93,6 +93,7 @@ async def attacker(target: Gateway, attacker_key: str) -> Any:
         yield Attacker(http, target, attacker_key)
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("script", BOUNDED)
 async def test_a_stream_without_end_is_cut(
     attacker: Attacker, observer: Observer, script: str

@@ -22,7 +22,7 @@ from tests.waiting import until
 
 MODULE = b"services.inference.conversion.process"
 PAUSE_S = 0.05  # between small requests: the processors are for the conversions
-MANY = 80  # pages; to read all of them takes half a minute
+MANY = 40  # pages; to read all of them takes a while
 SAYS = papers.LEFT.partition(".")[0]  # each of them
 # Enough for whatever must happen; only a failing test waits so long.
 SOON_S = 120.0

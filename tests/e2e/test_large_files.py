@@ -82,6 +82,7 @@ async def _download(http: aiohttp.ClientSession, file_id: str) -> bytes:
         return await response.read()
 
 
+@pytest.mark.thorough(one_in=2)
 async def test_transfers_of_50_mb_are_never_held_in_memory(at: Gateway) -> None:
     credential = {"Authorization": f"Bearer {at.key}"}
     async with aiohttp.ClientSession(at.address, headers=credential) as http:

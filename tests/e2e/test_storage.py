@@ -119,8 +119,9 @@ def damage(folder: Path, table: str) -> None:
 
 
 async def test_a_damaged_table_fails_only_what_needs_it(tmp_path: Path) -> None:
-    await asyncio.to_thread((tmp_path / "var").mkdir)
-    await migrated(tmp_path / "var")
+    with gateway(tmp_path, NOBODY) as at:
+        async with using(at) as user:
+            await user.create_document()
     damage(tmp_path, "articles")
     with gateway(tmp_path, NOBODY) as at:
         async with using(at) as user:

@@ -69,6 +69,7 @@ def assert_answered(message: dict[str, Any]) -> None:
     assert message["annotations"][0]["url_citation"]["url"] == TYPST.url
 
 
+@pytest.mark.thorough(one_in=3)
 async def test_node_reads_the_stream_of_a_search(gateway, model):
     results = await run(NODE, CLIENTS / "web_search.mjs", gateway, model)
     for name in ("anthropic", "anthropicOld"):
@@ -81,6 +82,7 @@ async def test_node_reads_the_stream_of_a_search(gateway, model):
         assert_answered(results[name]["value"])
 
 
+@pytest.mark.thorough(one_in=3)
 async def test_older_python_clients_read_the_stream_of_a_search(gateway, model):
     results = await run(OLD_PYTHON, CLIENTS / "sdk-old" / "web_search.py", gateway, model)
     assert_searched(results["message"])

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": "openai"}
 # A breaker remembers what its model did, so each case has models of its own.
-_CASES = 800 if is_soak() else 250
+_CASES = 1500 if is_soak() else 450
 # Silence is skipped, but the gateway's own timers in it are not.
 STREAM_IDLE_S = 30
 _DISK_INTERVAL_S = 600

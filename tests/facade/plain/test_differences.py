@@ -107,10 +107,9 @@ def test_heads_that_differ_by_their_length_alone(pair, taken):
                 for each, sends in ((len(corpus.BODY), corpus.BODY), (length, body("mm")))
             )
             longer = ask(f"Content-Length: {len(body('m' * 99))}", last, length=None)
-            others = [other, longer, longer.replace(b"X: a", b"X: b"), one[:-3]]
-            for then in sampled(others, 3, first=len(length)):
+            for then in (other, longer, longer.replace(b"X: a", b"X: b"), one[:-3]):
                 pair.compare(one, ClientAction.SETTLE, then, ClientAction.SETTLE, one)
-    assert taken.count > (150 if is_soak() else 60)
+    assert taken.count > 150
 
 
 @pytest.mark.parametrize("gap", [(), (ClientAction.WAIT,)])

@@ -295,7 +295,7 @@ async def test_nobody_is_known_once_all_are_forgotten(
 
 
 async def test_it_is_in_use_while_owners_are_known(
-    keys: Keys, identify: CachingAuthenticator, clock: Clock
+    keys: Keys, identify: CachingAuthenticator, clock: ManualClock
 ) -> None:
     assert not identify.is_in_use
     await identify(KEYS[0])

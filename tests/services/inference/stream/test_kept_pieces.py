@@ -16,7 +16,8 @@ from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.thinking import Signer
 
-PIECES = 30_000
+PIECES = 100_000
+KEPT = 30_000  # each makes an event, which takes its time
 END = Finish(reason=FinishReason.FINISH_REASON_END_TURN)
 
 
@@ -27,7 +28,7 @@ def events(kind: str, piece: str) -> Iterator[list[Event]]:
         block = Block()
         block.thinking.SetInParent()
     yield [Event(start=Start(id="1", model="m")), Event(block_start=block)]
-    for _ in range(PIECES):
+    for _ in range(KEPT):
         event = Event()
         setattr(event, kind, piece)
         yield [event]
