@@ -39,7 +39,7 @@ BROKEN = (
 @pytest.fixture(scope="module")
 def settings() -> str:
     """Return a bound that is reached sooner than the default one."""
-    return f"\n[limits]\nmax_answer = {4 << 20}\nmax_sse_line = {2 << 20}\n"
+    return f"\n[limits]\nmax_answer_bytes = {4 << 20}\nmax_sse_line_bytes = {2 << 20}\n"
 
 
 @pytest.fixture(scope="module")
