@@ -107,7 +107,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         models = self._engine.routes.models.list()
         if limits := caller.get().limits:
             models = [model for model in models if may_use(limits, model.name)]
-        return inference_pb2.ListModelsResponse(models=models)
+        return inference_pb2.ListModelsResponse(models=map(self._with_prices, models))
 
     async def GetModel(
         self,
@@ -117,7 +117,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a model that the caller may use."""
         if not may_use(caller.get().limits, request.name):
             raise model_not_found(request.name, "name")
-        return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))
+        model = self._engine.routes.models.get(request.name)
+        return inference_pb2.GetModelResponse(model=self._with_prices(model))
 
     async def RunTask(
         self,
@@ -126,6 +127,21 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
+
+    def _with_prices(self, model: inference_pb2.Model) -> inference_pb2.Model:
+        rates = self._engine.routes.costs.token_rates(model.provider, model.name, "")
+        if rates is None:
+            return model
+        prices = inference_pb2.TokenPrices(
+            input=rates.read,
+            output=rates.wrote,
+            cached_input=rates.cached,
+            cache_write=rates.cached_anew,
+            reasoning=rates.reasoning,
+        )
+        priced = inference_pb2.Model(prices=prices)
+        priced.MergeFrom(model)
+        return priced
 
 
 def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import orjson
 
+from facade.dialects.pricing import pricing
 from facade.dialects.queries import parse_limit
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
 from gateway.inference.v1.inference_pb2 import Model
@@ -69,6 +70,7 @@ def _model_info(model: Model) -> dict[str, object]:
         "lifecycle": "active",
         "max_input_tokens": model.context_window or None,
         "max_tokens": model.max_output_tokens or None,
+        "pricing": pricing(model),
         "capabilities": _capabilities(model),
     }
 

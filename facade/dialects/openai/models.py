@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.pricing import pricing
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.inference.v1.inference_pb2 import Model
@@ -37,6 +38,7 @@ def _model(model: Model) -> dict[str, Any]:
         # Unknown values are null.
         "max_input_tokens": model.context_window or None,
         "max_output_tokens": model.max_output_tokens or None,
+        "pricing": pricing(model),
         "capabilities": {
             "inputs": ["text", *(_MEDIA[kind] for kind in model.inputs)],
             "tools": model.tools if model.HasField("tools") else None,

@@ -2278,6 +2278,7 @@ class Model(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     THINKING_FIELD_NUMBER: _builtins.int
     STRUCTURED_OUTPUT_FIELD_NUMBER: _builtins.int
+    PRICES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required. What callers write."""
     display_name: _builtins.str
@@ -2300,6 +2301,12 @@ class Model(_message.Message):
     def inputs(self) -> _containers.RepeatedScalarFieldContainer[_conversation_pb2.MediaKind.ValueType]:
         """Optional. Media it reads beside text."""
 
+    @_builtins.property
+    def prices(self) -> Global___TokenPrices:
+        """Optional. What its tokens cost; absent when unknown, and where the price of a token depends
+        on how many there are, or requests cost something beside their tokens.
+        """
+
     def __init__(
         self,
         *,
@@ -2313,10 +2320,11 @@ class Model(_message.Message):
         tools: _builtins.bool | None = ...,
         thinking: _builtins.bool | None = ...,
         structured_output: _builtins.bool | None = ...,
+        prices: Global___TokenPrices | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "prices", b"prices", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "display_name", b"display_name", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "provider", b"provider", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "display_name", b"display_name", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "prices", b"prices", "provider", b"provider", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__structured_output: _TypeAlias = _typing.Literal["structured_output"]  # noqa: Y015
     _WhichOneofArgType__structured_output: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output"]  # noqa: Y015
@@ -2332,3 +2340,43 @@ class Model(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tools) -> _WhichOneofReturnType__tools | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class TokenPrices(_message.Message):
+    """What the tokens of a model cost, in picodollars (10^-12 US dollars) a token. No token is in two
+    of the fields.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INPUT_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    CACHED_INPUT_FIELD_NUMBER: _builtins.int
+    CACHE_WRITE_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    input: _builtins.int
+    """Required. Read anew."""
+    output: _builtins.int
+    """Required. Written, but for `reasoning`."""
+    cached_input: _builtins.int
+    """Required. Read from the provider's cache."""
+    cache_write: _builtins.int
+    """Required. Written to the provider's cache."""
+    reasoning: _builtins.int
+    """Required. Thought."""
+    def __init__(
+        self,
+        *,
+        input: _builtins.int = ...,
+        output: _builtins.int = ...,
+        cached_input: _builtins.int = ...,
+        cache_write: _builtins.int = ...,
+        reasoning: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_write", b"cache_write", "cached_input", b"cached_input", "input", b"input", "output", b"output", "reasoning", b"reasoning"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenPrices: _TypeAlias = TokenPrices  # noqa: Y015
