@@ -23,13 +23,12 @@ const MAX_TOKENS = 4096;
 
 export const messages: Dialect = {
   path: "/beta/v1/messages",
+  // Its SDKs of today have no temperature and no top_p.
   known: [
     "model",
     "max_tokens",
     "messages",
     "system",
-    "temperature",
-    "top_p",
     "stop_sequences",
     "thinking",
     "tools",
