@@ -105,7 +105,7 @@ async def test_attempts_of_a_failure_are_shown(page):
     await page.get_by_label("Fallback").select_option("enabled")
     await page.get_by_label("Models of the chain").fill("anthropic/fail-529")
     await say(page, "Hello")
-    attempts = page.get_by_role("list", name="Attempts").get_by_role("listitem")
+    attempts = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
     await expect(attempts).to_have_count(2)
     await expect(attempts.nth(0)).to_contain_text("fail-500")
     await expect(attempts.nth(0)).to_contain_text("500 upstream_error")
@@ -122,6 +122,9 @@ async def test_a_fallback_names_the_model_that_answered(page):
     facts = page.get_by_role("list", name="How the answer came about")
     await expect(facts).to_contain_text("sandbox/echo at sandbox")
     await expect(facts).to_contain_text("2 attempts, step step-1")
+    failed = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
+    await expect(failed).to_have_count(1)
+    await expect(failed).to_contain_text("openai/fail-500 primary500 upstream_error")
     await expect(facts).to_contain_text("tokens in")
 
 

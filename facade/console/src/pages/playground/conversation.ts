@@ -52,6 +52,8 @@ export interface Facts {
   provider?: string;
   step?: string;
   attempts?: number;
+  /** The attempts that failed before. */
+  failed?: Attempt[];
   requestId?: string;
   /** Names of fields that the provider has nothing for. */
   dropped?: string;

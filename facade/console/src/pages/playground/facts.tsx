@@ -7,11 +7,14 @@ export function FactLine({ facts }: { facts: Facts }) {
   const parts = [...route(facts), ...timings(facts), ...costs(facts)];
   if (parts.length === 0) return null;
   return (
-    <ul class="facts" aria-label="How the answer came about">
-      {parts.map((part) => (
-        <li key={part}>{part}</li>
-      ))}
-    </ul>
+    <>
+      <Attempts attempts={facts.failed ?? []} />
+      <ul class="facts" aria-label="How the answer came about">
+        {parts.map((part) => (
+          <li key={part}>{part}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -61,13 +64,13 @@ export function FaultView({ fault }: { fault: Fault }) {
   );
 }
 
-/** The attempts of a request one after the other, each as long as it took. */
+/** The failed attempts of a request one after the other, each as long as it took. */
 function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
   if (attempts.length === 0) return null;
   const total = Math.max(1, attempts.reduce((sum, { ms = 0 }) => sum + ms, 0));
   let before = 0;
   return (
-    <ol class="attempts" aria-label="Attempts">
+    <ol class="attempts" aria-label="Failed attempts">
       {attempts.map(({ step, model, status, reason, ms = 0 }, index) => {
         const left = (100 * before) / total;
         before += ms;

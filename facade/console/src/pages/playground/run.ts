@@ -107,7 +107,23 @@ function factsOf(headers: Headers): Facts {
   take("requestId", "x-request-id");
   const attempts = Number(headers.get("x-gateway-attempts"));
   if (attempts > 0) facts.attempts = attempts;
+  const failed = headers.get("x-gateway-failed-attempts");
+  if (failed) facts.failed = failed.split(", ").map(toAttempt);
   return facts;
+}
+
+/** Return an attempt that a header describes: `model;step=…;status=…;reason=…;ms=…`. */
+function toAttempt(item: string): Attempt {
+  const [model = "", ...pairs] = item.split(";");
+  const given = new Map(pairs.map((pair) => pair.split("=") as [string, string]));
+  const status = given.get("status");
+  return {
+    model: readable(model),
+    step: readable(given.get("step") ?? ""),
+    status: status === undefined ? null : Number(status),
+    reason: given.get("reason") ?? "",
+    ms: Number(given.get("ms") ?? 0),
+  };
 }
 
 /** Return a name of a header, whose other characters are percent-encoded. */
