@@ -4,13 +4,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
+from facade.dialects.attempts import attempt_object
 from facade.dialects.paths import CallerPaths
+from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
 _SAFE = "/:@!$&'()*+;=~[]._-"
+# As those, without what divides an item of a list.
+_IN_LIST = "/:@!$&'()*+~[]._-"
 # Clients reject much longer lines.
 _LONGEST_LIST = 4000
 
@@ -30,6 +34,8 @@ def route_headers(route: RouteInfo, paths: CallerPaths | None) -> dict[str, str]
 
     `x-gateway-deployment` is there where the model has several, `x-gateway-cache` where the gateway
     has a cache of answers, with `age` in seconds (RFC 9111, section 5.1) for one that was in it.
+
+    `x-gateway-failed-attempts` lists the attempts before the one that answered, as many as fit.
 
     `x-gateway-adapted` lists converted media, as many as fit: the path of each part, and its
     conversion.
@@ -51,6 +57,8 @@ def route_headers(route: RouteInfo, paths: CallerPaths | None) -> dict[str, str]
     }
     if deployment := route.deployment:
         headers["x-gateway-deployment"] = _safe(deployment[:MAX_NAME])
+    if route.failed_attempts:
+        headers["x-gateway-failed-attempts"] = _joined(map(_failed, route.failed_attempts))
     if status := route.cache:
         headers["x-gateway-cache"] = _CACHE_WORDS[status]
         if status == inference_pb2.CACHE_STATUS_HIT:
@@ -72,10 +80,22 @@ def route_headers(route: RouteInfo, paths: CallerPaths | None) -> dict[str, str]
     return headers
 
 
+def _failed(attempt: Attempt) -> str:
+    """Return the model of an attempt with its step, status, reason and milliseconds."""
+    facts = attempt_object(attempt)
+    model, step = (quote(str(facts[key])[:MAX_NAME], safe=_IN_LIST) for key in ("model", "step"))
+    status = "" if facts["status"] is None else f";status={facts['status']}"
+    return f"{model};step={step}{status};reason={facts['reason']};ms={facts['ms']}"
+
+
 def _listed(names: Iterable[str]) -> str:
+    return _joined(quote(name[:MAX_NAME], safe=_SAFE) for name in names)
+
+
+def _joined(items: Iterable[str]) -> str:
+    """Return items with commas between them, as many as fit."""
     listed = ""
-    for name in names:
-        safe = quote(name[:MAX_NAME], safe=_SAFE)
+    for safe in items:
         longer = f"{listed}, {safe}" if listed else safe
         if len(longer) > _LONGEST_LIST:
             break

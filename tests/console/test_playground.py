@@ -72,6 +72,22 @@ async def test_an_answer_appears_before_it_ends(browser, scripted, upstream):
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
+async def test_an_answer_says_what_it_cost(browser, tmp_path):
+    price = {"input": 1_000_000, "output": 0}
+    models = [{"name": "dear", "provider": "openai", "upstream": "echo", "price": price}]
+    async with (
+        running_gateway(tmp_path, models=models) as gateway,
+        opened(browser, gateway) as page,
+    ):
+        for api in ("chat", "messages"):
+            await choose(page, "dear", api)
+            await say(page, "Hello")
+            # A dollar a token.
+            facts = await answers(page).last.get_by_text("tokens in").inner_text()
+            await expect(answers(page).last).to_contain_text(f"${facts.split()[0]}.00")
+            await page.get_by_role("button", name="New conversation").click()
+
+
 async def test_a_stopped_answer_is_cancelled_upstream(browser, scripted, upstream):
     async with opened(browser, scripted) as page:
         await choose(page, "openai/held")
@@ -105,7 +121,7 @@ async def test_attempts_of_a_failure_are_shown(page):
     await page.get_by_label("Fallback").select_option("enabled")
     await page.get_by_label("Models of the chain").fill("anthropic/fail-529")
     await say(page, "Hello")
-    attempts = page.get_by_role("list", name="Attempts").get_by_role("listitem")
+    attempts = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
     await expect(attempts).to_have_count(2)
     await expect(attempts.nth(0)).to_contain_text("fail-500")
     await expect(attempts.nth(0)).to_contain_text("500 upstream_error")
@@ -122,6 +138,9 @@ async def test_a_fallback_names_the_model_that_answered(page):
     facts = page.get_by_role("list", name="How the answer came about")
     await expect(facts).to_contain_text("sandbox/echo at sandbox")
     await expect(facts).to_contain_text("2 attempts, step step-1")
+    failed = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
+    await expect(failed).to_have_count(1)
+    await expect(failed).to_contain_text("openai/fail-500 primary500 upstream_error")
     await expect(facts).to_contain_text("tokens in")
 
 

@@ -1,6 +1,8 @@
 from facade.dialects import openai
 from facade.dialects.paths import CallerPaths, Origins
 from facade.route_headers import route_headers
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import RouteInfo
 
 
@@ -51,3 +53,26 @@ def test_long_names_are_cut_before_they_are_remembered():
 def test_many_names_do_not_outgrow_a_header():
     route = RouteInfo(dropped=["é" * 1000] * 1000)
     assert len(headers_of(route)["x-gateway-dropped"]) <= 4_000
+
+
+def test_attempts_that_failed_are_listed():
+    failed = Attempt(
+        step="primary",
+        model="openai/a;b, c",
+        status=500,
+        reason=errors_pb2.REASON_UPSTREAM_ERROR,
+        duration_ms=18,
+    )
+    silent = Attempt(step="é", model="x/y", reason=errors_pb2.REASON_UPSTREAM_TIMEOUT)
+    listed = headers_of(RouteInfo(failed_attempts=[failed, silent]))["x-gateway-failed-attempts"]
+    assert listed == (
+        "openai/a%3Bb%2C%20c;step=primary;status=500;reason=upstream_error;ms=18, "
+        "x/y;step=%C3%A9;reason=upstream_timeout;ms=0"
+    )
+
+
+def test_many_attempts_do_not_outgrow_a_header():
+    failed = Attempt(step="primary", model="m" * 128)
+    listed = headers_of(RouteInfo(failed_attempts=[failed] * 100))["x-gateway-failed-attempts"]
+    assert 3000 < len(listed) <= 4000
+    assert listed.endswith(";ms=0")

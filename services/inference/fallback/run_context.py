@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from gateway.errors.v1.errors_pb2 import Attempt
 from services.common.errors import GatewayError
 from services.common.telemetry.trace_context import current_trace
 from services.inference.fallback.attempt_log import AttemptLog
@@ -82,6 +83,10 @@ class RunContext:
     def attempts_made(self) -> int:
         """Return how many attempts have been sent to a provider."""
         return sum([record.outcome != "unsupported" for record in self.records])
+
+    def failed_attempts(self) -> list[Attempt]:
+        """Return the attempts that providers have failed so far."""
+        return [record.attempt() for record in self.records if record.outcome == "failed"]
 
     def with_attempts(self, error: GatewayError) -> GatewayError:
         """Add to a failure the attempts that were made."""

@@ -138,6 +138,8 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
         attempt.describe(answer.route, step.step_id, context.attempts_made())
+        if len(context.records) > 1:
+            answer.route.failed_attempts.extend(context.failed_attempts())
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

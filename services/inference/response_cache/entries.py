@@ -75,6 +75,7 @@ class CachedAnswer(NamedTuple):
         route.cache = CACHE_STATUS_HIT
         route.cache_age_s = self.age_s(now_ms)
         route.attempts = 0
+        del route.failed_attempts[:]
         route.headers.clear()
         route.upstream_request_id = ""
 

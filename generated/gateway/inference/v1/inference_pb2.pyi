@@ -5,6 +5,7 @@ Answers of language models, whichever provider serves them."""
 
 from collections import abc as _abc
 from gateway.conversation.v1 import conversation_pb2 as _conversation_pb2
+from gateway.errors.v1 import errors_pb2 as _errors_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -1463,6 +1464,7 @@ class RouteInfo(_message.Message):
     DEPLOYMENT_FIELD_NUMBER: _builtins.int
     CACHE_FIELD_NUMBER: _builtins.int
     CACHE_AGE_S_FIELD_NUMBER: _builtins.int
+    FAILED_ATTEMPTS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1504,6 +1506,12 @@ class RouteInfo(_message.Message):
         made of it, as `messages[0].blocks[1]:image-described`.
         """
 
+    @_builtins.property
+    def failed_attempts(self) -> _containers.RepeatedCompositeFieldContainer[_errors_pb2.Attempt]:
+        """Optional. The attempts that failed before this one, in order; one that is still under way
+        beside it, or that a model could not be sent, is not among them.
+        """
+
     def __init__(
         self,
         *,
@@ -1519,10 +1527,11 @@ class RouteInfo(_message.Message):
         deployment: _builtins.str = ...,
         cache: Global___CacheStatus.ValueType = ...,
         cache_age_s: _builtins.int = ...,
+        failed_attempts: _abc.Iterable[_errors_pb2.Attempt] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "cache", b"cache", "cache_age_s", b"cache_age_s", "deployment", b"deployment", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "cache", b"cache", "cache_age_s", b"cache_age_s", "deployment", b"deployment", "dropped", b"dropped", "failed_attempts", b"failed_attempts", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -45,6 +45,7 @@ def test_a_model_has_its_known_facts():
         "lifecycle": "active",
         "max_input_tokens": 128_000,
         "max_tokens": 16_384,
+        "pricing": None,
     }
     assert capabilities["image_input"] == {"supported": True}
     assert capabilities["pdf_input"] == {"supported": False}

@@ -6,7 +6,7 @@ import openai.types
 
 from facade.dialects.openai import render_model, render_model_list
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.inference.v1.inference_pb2 import Model
+from gateway.inference.v1.inference_pb2 import Model, TokenPrices
 
 KNOWN = Model(
     name="fast",
@@ -27,6 +27,7 @@ TOLD = {
     "display_name": "Fast",
     "max_input_tokens": 128_000,
     "max_output_tokens": 4_096,
+    "pricing": None,
     "capabilities": {
         "inputs": ["text", "image", "pdf"],
         "tools": True,
@@ -40,6 +41,19 @@ def test_a_model_has_its_known_facts() -> None:
     raw = render_model(KNOWN)
     assert json.loads(raw) == TOLD
     assert openai.types.Model.model_validate_json(raw, strict=True).id == "fast"
+
+
+def test_prices_are_dollars_for_a_million_tokens() -> None:
+    prices = TokenPrices(
+        input=75_000, output=300_000, cached_input=7_500, cache_write=0, reasoning=1
+    )
+    assert json.loads(render_model(Model(prices=prices)))["pricing"] == {
+        "input": "0.075",
+        "output": "0.3",
+        "cached_input": "0.0075",
+        "cache_write": "0",
+        "reasoning": "0.000001",
+    }
 
 
 def test_what_is_not_known_is_null() -> None:

@@ -99,11 +99,17 @@ function joined(blocks: readonly Block[], type: "text" | "thinking"): string {
   return blocks.map((block) => (block.type === type ? block.text : "")).join("");
 }
 
+function detail(details: unknown, name: string): number {
+  return isObject(details) ? Number(details[name] ?? 0) : 0;
+}
+
 function read(turn: AssistantTurn, event: Record<string, unknown>): void {
   const usage = event["usage"];
   if (isObject(usage)) {
     turn.facts.inputTokens = Number(usage["prompt_tokens"] ?? 0);
     turn.facts.outputTokens = Number(usage["completion_tokens"] ?? 0);
+    turn.facts.cachedTokens = detail(usage["prompt_tokens_details"], "cached_tokens");
+    turn.facts.reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
     if (typeof usage["cost"] === "number") turn.facts.cost = usage["cost"];
   }
   const choices = event["choices"];

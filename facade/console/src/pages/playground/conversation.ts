@@ -52,6 +52,8 @@ export interface Facts {
   provider?: string;
   step?: string;
   attempts?: number;
+  /** The attempts that failed before. */
+  failed?: Attempt[];
   requestId?: string;
   /** Names of fields that the provider has nothing for. */
   dropped?: string;
@@ -61,7 +63,12 @@ export interface Facts {
   totalMs?: number;
   inputTokens?: number;
   outputTokens?: number;
-  /** In dollars, where the provider says it. */
+  /** Of the input tokens: read from the provider's cache, and written to it. */
+  cachedTokens?: number;
+  cacheWriteTokens?: number;
+  /** Of the output tokens: those of thoughts. */
+  reasoningTokens?: number;
+  /** In dollars, as the provider says it, else by the listed prices of the model. */
   cost?: number;
   finish?: string;
 }

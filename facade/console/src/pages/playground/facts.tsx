@@ -7,11 +7,14 @@ export function FactLine({ facts }: { facts: Facts }) {
   const parts = [...route(facts), ...timings(facts), ...costs(facts)];
   if (parts.length === 0) return null;
   return (
-    <ul class="facts" aria-label="How the answer came about">
-      {parts.map((part) => (
-        <li key={part}>{part}</li>
-      ))}
-    </ul>
+    <>
+      <Attempts attempts={facts.failed ?? []} />
+      <ul class="facts" aria-label="How the answer came about">
+        {parts.map((part) => (
+          <li key={part}>{part}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -38,12 +41,18 @@ function timings({ firstMs, totalMs, outputTokens }: Facts): string[] {
   return parts;
 }
 
+const dollars = new Intl.NumberFormat(undefined, {
+  style: "currency",
+  currency: "USD",
+  maximumSignificantDigits: 3,
+});
+
 function costs({ inputTokens, outputTokens, cost }: Facts): string[] {
   const parts: string[] = [];
   if (inputTokens !== undefined || outputTokens !== undefined) {
     parts.push(`${inputTokens ?? 0} tokens in, ${outputTokens ?? 0} out`);
   }
-  if (cost !== undefined) parts.push(`$${cost}`);
+  if (cost !== undefined) parts.push(dollars.format(cost));
   return parts;
 }
 
@@ -61,13 +70,13 @@ export function FaultView({ fault }: { fault: Fault }) {
   );
 }
 
-/** The attempts of a request one after the other, each as long as it took. */
+/** The failed attempts of a request one after the other, each as long as it took. */
 function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
   if (attempts.length === 0) return null;
   const total = Math.max(1, attempts.reduce((sum, { ms = 0 }) => sum + ms, 0));
   let before = 0;
   return (
-    <ol class="attempts" aria-label="Attempts">
+    <ol class="attempts" aria-label="Failed attempts">
       {attempts.map(({ step, model, status, reason, ms = 0 }, index) => {
         const left = (100 * before) / total;
         before += ms;

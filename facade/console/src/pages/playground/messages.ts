@@ -23,13 +23,12 @@ const MAX_TOKENS = 4096;
 
 export const messages: Dialect = {
   path: "/beta/v1/messages",
+  // Its SDKs of today have no temperature and no top_p.
   known: [
     "model",
     "max_tokens",
     "messages",
     "system",
-    "temperature",
-    "top_p",
     "stop_sequences",
     "thinking",
     "tools",
@@ -176,6 +175,8 @@ function readUsage(turn: AssistantTurn, usage: unknown): void {
       count("input_tokens") +
       count("cache_creation_input_tokens") +
       count("cache_read_input_tokens");
+    turn.facts.cachedTokens = count("cache_read_input_tokens");
+    turn.facts.cacheWriteTokens = count("cache_creation_input_tokens");
   }
   if (usage["output_tokens"] !== undefined) turn.facts.outputTokens = count("output_tokens");
   if (typeof usage["cost"] === "number") turn.facts.cost = usage["cost"];

@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { ApiError, send, toError } from "../../api/client";
 import { events } from "../../api/events";
 import { apiKey } from "../../shell/session";
+import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
 import { DIALECTS, type Dialect } from "./dialect";
 import { isObject } from "./settings";
@@ -48,6 +49,7 @@ export async function run(conversation: readonly Turn[]): Promise<void> {
     }
   }
   turn.facts.totalMs = performance.now() - began;
+  turn.facts.cost ??= await costOf(turn.facts);
   running = undefined;
   isRunning.value = false;
   // Nothing is kept of an answer that ended by the sign-out.
@@ -107,7 +109,23 @@ function factsOf(headers: Headers): Facts {
   take("requestId", "x-request-id");
   const attempts = Number(headers.get("x-gateway-attempts"));
   if (attempts > 0) facts.attempts = attempts;
+  const failed = headers.get("x-gateway-failed-attempts");
+  if (failed) facts.failed = failed.split(", ").map(toAttempt);
   return facts;
+}
+
+/** Return an attempt that a header describes: `model;step=…;status=…;reason=…;ms=…`. */
+function toAttempt(item: string): Attempt {
+  const [model = "", ...pairs] = item.split(";");
+  const given = new Map(pairs.map((pair) => pair.split("=") as [string, string]));
+  const status = given.get("status");
+  return {
+    model: readable(model),
+    step: readable(given.get("step") ?? ""),
+    status: status === undefined ? null : Number(status),
+    reason: given.get("reason") ?? "",
+    ms: Number(given.get("ms") ?? 0),
+  };
 }
 
 /** Return a name of a header, whose other characters are percent-encoded. */
