@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
-from facade.dialects.attempts import attempt_object
+from facade.dialects.gateway_objects import attempt_object
 from facade.dialects.paths import CallerPaths
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
