@@ -1,7 +1,6 @@
 """What the records of a batch sum up to, by day. Pure."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.tables import DAY_MS, TOKENS, days
