@@ -180,6 +180,7 @@ class MemoryRepository:
         )
         record.messages = keep_messages
         record.summarised = min(record.summarised, changed - 1)
+        await self.set_summarised(connection, record.id, record.summarised)
         await self._save(connection, record, size)
         if size:
             await charge(connection, record.owner_id, size)
@@ -297,7 +298,6 @@ class MemoryRepository:
                 epoch=record.epoch,
                 turns=record.turns,
                 messages=record.messages,
-                summarised=record.summarised,
                 size_bytes=memories.c.size_bytes + size,
             )
         )
