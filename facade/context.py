@@ -18,7 +18,7 @@ from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grp
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
-from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
@@ -42,6 +42,7 @@ class Context:
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
+        providers: the stub of the ProviderAdminService on it.
         identify: looks up API keys through AccountsService, with a cache.
         parser: parses bodies of chat completions and messages.
         body_budget: limits the total size of buffered bodies.
@@ -67,6 +68,7 @@ class Context:
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"
+    providers: "providers_pb2_grpc.ProviderAdminServiceAsyncStub"
     identify: Identify
     parser: ParserPool
     body_budget: BodyBudget

@@ -30,6 +30,7 @@ from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
+from gateway.inference.v1 import providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachingAuthenticator, Caller, Identify
@@ -117,6 +118,7 @@ class Facade:
             accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),
+            providers=providers_pb2_grpc.ProviderAdminServiceStub(channel),
             identify=identify or _identify(channel, settings, clock),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),

@@ -21,7 +21,7 @@ from gateway.accounts.v1 import (
 )
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
-from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import servicer as admin
@@ -52,6 +52,8 @@ from services.inference.assembly import ANSWERS, Inference, OtherServices, Share
 from services.inference.files import FileStore
 from services.inference.limits.assembly import Limiting
 from services.inference.memory.turn_client import TurnClient
+from services.inference.provider_states import servicer as provider_states
+from services.inference.provider_states.shared_folder import SharedFolder
 from services.inference.store_sweeper import ROUNDS
 from services.inference.usage.usage_client import UsageClient
 from services.memory import servicer as memory
@@ -92,6 +94,7 @@ class Services:
         self._memory: MemoryService | None = None
         self._inference: Inference | None = None
         self._limiting: Limiting | None = None
+        self._provider_states: provider_states.ProviderStates | None = None
         self._reserve_watch: asyncio.Task[None] | None = None
 
     @classmethod
@@ -244,6 +247,14 @@ class Services:
                 ),
                 inference.SERVICE_NAME,
             )
+            services._provider_states = provider_states.ProviderStates(
+                services._inference.engine, SharedFolder.enter(settings.storage.data_dir), clock
+            )
+            server.add(
+                providers_pb2_grpc.add_ProviderAdminServiceServicer_to_server,
+                services._provider_states,
+                provider_states.SERVICE_NAME,
+            )
 
         await server.start()
         services._reserve_watch = asyncio.create_task(local.watch())
@@ -285,6 +296,7 @@ class Services:
         if self._reserve_watch is not None:
             self._reserve_watch.cancel()
         for service in (
+            self._provider_states,
             self._inference,
             self._files,
             self._articles,

@@ -62,6 +62,8 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
     "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
+    "/gateway.accounts.v1.UsageService/ReportActivity": _Credential.ADMIN,
+    "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
     REDEEM_SIGN_IN_CODE: _Credential.NONE,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN

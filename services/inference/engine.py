@@ -35,6 +35,7 @@ from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKe
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Plan, Plans
 from services.inference.fallback.policy import Uniform
+from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
@@ -125,6 +126,11 @@ class Engine:
         self.metering = metering or Metering()
         self.refusals = Refusals()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def recent_attempts(self) -> RecentAttempts:
+        """The attempts of the last minutes."""
+        return self._attempt_log.recent
 
     @property
     def routes(self) -> Routes:

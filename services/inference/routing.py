@@ -153,6 +153,18 @@ class Models:
                     return target
         return None
 
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kinds of all providers, by their names."""
+        return self._kinds
+
+    def configured_places(self) -> Iterator[tuple[str, str, str]]:
+        """Return the name, provider and provider's name of each deployment of the settings."""
+        for name, model in self._configured.items():
+            for place in model.served_by:
+                if upstream := place.upstream or ("" if model.is_wildcard else name):
+                    yield name, place.provider, upstream
+
     def list(self) -> list[inference_pb2.Model]:
         """Return the listed models: configured ones in their order, others by name."""
         return self._models.copy()

@@ -27,9 +27,11 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
         yield running
 
 
-async def usage(gateway: Gateway, key: str = KEY, **query: Any) -> tuple[int, Any]:
+async def usage(
+    gateway: Gateway, key: str = KEY, path: str = "usage", **query: Any
+) -> tuple[int, Any]:
     headers = {"Authorization": f"Bearer {key}"}
-    url = f"{gateway.url}/admin/v1/usage"
+    url = f"{gateway.url}/admin/v1/{path}"
     async with gateway.http.get(url, params=query, headers=headers) as answer:
         return answer.status, await answer.json()
 
@@ -68,6 +70,34 @@ async def test_what_was_asked_is_summed_up(gateway: Gateway) -> None:
     assert [user["name"] for user in by_user["data"]] == ["tester"]
 
 
+async def test_hours_are_told_with_their_latencies(gateway: Gateway) -> None:
+    for model in ("a", "a", "b"):
+        await ask(gateway, model)
+    await sums_of(gateway, 3)
+    _, found = await usage(gateway, path="activity", by="model", split_by="user")
+    one, other = found["data"]
+    assert (one["object"], one["id"], one["requests"]) == ("activity", "a", 2)
+    assert one["split_name"] == "tester" and one["split_id"].startswith("user_")
+    assert one["duration_ms"]["count"] == 2
+    assert 0 <= one["duration_ms"]["p50"] <= one["duration_ms"]["max"]
+    assert (other["id"], other["cancelled_requests"], other["unpriced"]) == ("b", 0, 1)
+    _, found = await usage(gateway, path="activity", model="b")
+    [hour] = found["data"]
+    assert hour["id"].endswith(":00:00Z")
+    assert (hour["requests"], hour["split_id"]) == (1, None)
+    _, found = await usage(gateway, path="activity", until=1)
+    assert found["data"] == []
+
+
+async def test_filters_of_days_leave_others_out(gateway: Gateway) -> None:
+    for model in ("a", "b"):
+        await ask(gateway, model)
+    await sums_of(gateway, 2)
+    [day] = (await usage(gateway, model="b"))[1]["data"]
+    assert day["requests"] == 1
+    assert (await usage(gateway, user_id="user_none"))[1]["data"] == []
+
+
 async def test_pages_follow_each_other(gateway: Gateway) -> None:
     for model in ("a", "b"):
         await ask(gateway, model)
@@ -93,6 +123,25 @@ async def test_wrong_queries_name_the_parameter(
     gateway: Gateway, query: dict[str, Any], param: str
 ) -> None:
     status, answer = await usage(gateway, **query)
+    assert (status, answer["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ({"by": "colour"}, "by"),
+        ({"split_by": "hour"}, "split_by"),
+        ({"by": "model", "split_by": "model"}, "split_by"),
+        ({"since": 2, "until": 1}, "since"),
+        ({"since": 0}, "since"),
+        ({"page": "x"}, "page"),
+        ({"from_day": "2026-11-23"}, "from_day"),
+    ],
+)
+async def test_wrong_times_name_the_parameter(
+    gateway: Gateway, query: dict[str, Any], param: str
+) -> None:
+    status, answer = await usage(gateway, path="activity", **query)
     assert (status, answer["error"]["param"]) == (400, param)
 
 

@@ -28,6 +28,7 @@ def _digits(text: object) -> object:
 
 
 _Digits = BeforeValidator(_digits)
+QueryTime = Annotated[Time, _Digits]
 
 
 class Body(BaseModel):
@@ -74,8 +75,8 @@ class TeamsQuery(Page):
 class AuditQuery(Page):
     """Which entries of the audit log."""
 
-    since: Annotated[Time, _Digits] | None = Field(None, description="Unix seconds, inclusive.")
-    until: Annotated[Time, _Digits] | None = Field(None, description="Unix seconds, exclusive.")
+    since: QueryTime | None = Field(None, description="Unix seconds, inclusive.")
+    until: QueryTime | None = Field(None, description="Unix seconds, exclusive.")
     subject_kind: Kind | None = None
     subject_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.limits import LIMITS
+from facade.dialects.admin.providers import PROVIDERS
 from facade.dialects.admin.table import Arguments, Endpoint
 from facade.dialects.admin.usage import USAGE
 from gateway.accounts.v1 import accounts_pb2, admin_pb2
@@ -249,7 +250,7 @@ _AUDIT: Sequence[Endpoint] = [
         query=bodies.AuditQuery,
     ),
 ]
-ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *LIMITS, USAGE, *_AUDIT]
+ENDPOINTS: Sequence[Endpoint] = [*_KEYS, *_USERS, *_TEAMS, *LIMITS, *USAGE, PROVIDERS, *_AUDIT]
 
 
 def _page(given: Arguments) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The endpoint of usage: sums of what requests used and cost."""
+"""The endpoints of usage: sums of what requests used and cost, and how long they took."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.table import Arguments, Endpoint, JsonObject
 from gateway.accounts.v1 import usage_pb2
-from gateway.accounts.v1.usage_pb2 import UsageGrouping, UsageSum
+from gateway.accounts.v1.usage_pb2 import ActivitySum, Latencies, UsageGrouping, UsageSum
 
 _DAY = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
@@ -17,32 +17,85 @@ _COUNTS = (
 )
 
 
-class UsageQuery(bodies.Page):
-    """Which usage to sum up, and how."""
+_NAME = Annotated[str, Field(min_length=1, max_length=512)]
 
-    by: Literal["day", "user", "team", "key", "model", "provider"] = "day"
-    from_day: _DAY | None = Field(None, description="The first day (UTC).")
-    to_day: _DAY | None = Field(None, description="The last day (UTC).")
+
+class _Filter(bodies.Page):
+    """The page of a list of sums, and whose usage is in it."""
+
+    user_id: _NAME | None = Field(None, description="Usage of this user alone.")
+    team_id: _NAME | None = Field(None, description="Usage of this team alone.")
+    key_id: _NAME | None = Field(None, description="Usage of this key alone.")
+    model: _NAME | None = Field(None, description="Usage of this model alone.")
+    provider: _NAME | None = Field(None, description="Usage of this provider alone.")
     page: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         "", description="The `next_page` of an earlier list.", json_schema_extra={"default": None}
     )
 
 
-_SUM = answers.object_schema(
-    "usage",
+class UsageQuery(_Filter):
+    """Which usage to sum up, and how."""
+
+    by: Literal["day", "user", "team", "key", "model", "provider"] = "day"
+    from_day: _DAY | None = Field(None, description="The first day (UTC).")
+    to_day: _DAY | None = Field(None, description="The last day (UTC).")
+
+
+class ActivityQuery(_Filter):
+    """Which activity to sum up, and how."""
+
+    by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
+    split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(
+        None, description="By what each row is divided further; not `by`."
+    )
+    since: bodies.QueryTime | None = Field(
+        None, description="Unix seconds, inclusive; 24 hours before `until` by default."
+    )
+    until: bodies.QueryTime | None = Field(
+        None, description="Unix seconds, exclusive; now by default. At most 31 days after `since`."
+    )
+
+
+_SUM_FIELDS: JsonObject = {
+    "id": {
+        "type": "string",
+        "description": "The day, the id of the user, team or key, or the name of the model or "
+        "provider; empty for what belongs to none.",
+    },
+    "name": {
+        "type": ["string", "null"],
+        "description": "The name of the user or team, or the beginning of the key.",
+    },
+    **dict.fromkeys(_COUNTS, _COUNT),
+    "unpriced": {**_COUNT, "description": "Answers of unknown cost, left out of `cost`."},
+    "cost": {"type": "string", "description": "Decimal US dollars, exact."},
+}
+_SUM = answers.object_schema("usage", _SUM_FIELDS)
+_PERCENTILES = ("p50", "p95", "p99", "max")
+_LATENCIES: JsonObject = {
+    "type": ["object", "null"],
+    "description": "Milliseconds, of requests that were served; null if none is known.",
+    "required": ["count", "mean", *_PERCENTILES],
+    "additionalProperties": False,
+    "properties": {
+        "count": {**_COUNT, "description": "Of how many requests."},
+        "mean": {"type": "number", "minimum": 0},
+        **dict.fromkeys(_PERCENTILES, _COUNT),
+    },
+}
+_ACTIVITY = answers.object_schema(
+    "activity",
     {
-        "id": {
-            "type": "string",
-            "description": "The day, the id of the user, team or key, or the name of the model or "
-            "provider; empty for what belongs to none.",
-        },
-        "name": {
+        **_SUM_FIELDS,
+        "id": {**_SUM_FIELDS["id"], "description": "As of usage; of hours their beginning."},
+        "split_id": {
             "type": ["string", "null"],
-            "description": "The name of the user or team, or the beginning of the key.",
+            "description": "What of `split_by` the row is of, as `id`; null without it.",
         },
-        **dict.fromkeys(_COUNTS, _COUNT),
-        "unpriced": {**_COUNT, "description": "Answers of unknown cost, left out of `cost`."},
-        "cost": {"type": "string", "description": "Decimal US dollars, exact."},
+        "split_name": {"type": ["string", "null"], "description": "Its name, as `name`."},
+        "cancelled_requests": {**_COUNT, "description": "Requests whose callers left."},
+        "first_content_ms": _LATENCIES,
+        "duration_ms": _LATENCIES,
     },
 )
 
@@ -55,6 +108,31 @@ def _request(given: Arguments) -> usage_pb2.ReportUsageRequest:
         to_day=query.to_day or "",
         page_size=query.limit,
         page_token=query.page,
+        filter=_filter(query),
+    )
+
+
+def _activity_request(given: Arguments) -> usage_pb2.ReportActivityRequest:
+    query: ActivityQuery = given.query
+    split_by = f"USAGE_GROUPING_{(query.split_by or 'unspecified').upper()}"
+    return usage_pb2.ReportActivityRequest(
+        by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
+        split_by=UsageGrouping.Value(split_by),
+        since_ms=None if query.since is None else 1000 * query.since,
+        until_ms=None if query.until is None else 1000 * query.until,
+        filter=_filter(query),
+        page_size=query.limit,
+        page_token=query.page,
+    )
+
+
+def _filter(query: _Filter) -> usage_pb2.UsageFilter:
+    return usage_pb2.UsageFilter(
+        user_id=query.user_id or "",
+        team_id=query.team_id or "",
+        key_id=query.key_id or "",
+        model=query.model or "",
+        provider=query.provider or "",
     )
 
 
@@ -69,7 +147,29 @@ def _render_sum(found: UsageSum) -> JsonObject:
     }
 
 
-USAGE = Endpoint(
+def _render_activity(found: ActivitySum) -> JsonObject:
+    return {
+        **_render_sum(found.usage),
+        "object": "activity",
+        "split_id": found.split if found.HasField("split") else None,
+        "split_name": found.split_name or None,
+        "cancelled_requests": found.cancelled_requests,
+        "first_content_ms": _render_latencies(found.first_content),
+        "duration_ms": _render_latencies(found.duration),
+    }
+
+
+def _render_latencies(times: Latencies) -> JsonObject | None:
+    if not times.count:
+        return None
+    return {
+        "count": times.count,
+        "mean": round(times.mean_ms, 1),
+        **{name: getattr(times, f"{name}_ms") for name in _PERCENTILES},
+    }
+
+
+_USAGE = Endpoint(
     method="GET",
     path="/usage",
     operation="reportUsage",
@@ -81,3 +181,16 @@ USAGE = Endpoint(
     answer=answers.list_schema(_SUM),
     query=UsageQuery,
 )
+_ACTIVITY_ENDPOINT = Endpoint(
+    method="GET",
+    path="/activity",
+    operation="reportActivity",
+    summary="What requests used and how long they took, by hour and more, of the last 31 days",
+    stub="usage",
+    rpc="ReportActivity",
+    request=_activity_request,
+    render=lambda found: answers.render_list(found.sums, found.next_page_token, _render_activity),
+    answer=answers.list_schema(_ACTIVITY),
+    query=ActivityQuery,
+)
+USAGE = (_USAGE, _ACTIVITY_ENDPOINT)

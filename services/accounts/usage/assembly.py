@@ -32,7 +32,7 @@ class UsageRecords:
         """Build it over a migrated database."""
         lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, clock)
         sweeper = UsageSweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock)
-        return cls(UsageServicer(database), sweeper)
+        return cls(UsageServicer(database, clock), sweeper)
 
     async def stop(self) -> None:
         """End the sweeper."""

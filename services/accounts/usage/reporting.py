@@ -1,23 +1,27 @@
 """Sums of usage by day, user, team, key, model or provider, a page at a time."""
 
-import base64
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, ReportUsageResponse, UsageSum
-from services.accounts.tables import api_keys, teams, users
+from services.accounts.usage.grouping import (
+    check_page_size,
+    conditions_of,
+    group_of_token,
+    names_of,
+    no_token,
+    token_of,
+)
 from services.accounts.usage.tables import TOKENS, days
 from services.common.database import reading
 from services.common.errors import invalid
 from services.common.money import decimal_dollars
-
-MAX_PAGE_SIZE = 1_000
 
 _EPOCH = date(1970, 1, 1)
 _DAY_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
@@ -28,11 +32,6 @@ _GROUPS: Mapping[int, Column[Any]] = {
     usage_pb2.USAGE_GROUPING_KEY: days.c.key_id,
     usage_pb2.USAGE_GROUPING_MODEL: days.c.model,
     usage_pb2.USAGE_GROUPING_PROVIDER: days.c.provider,
-}
-_NAMES: Mapping[int, tuple[Column[Any], Column[Any]]] = {
-    usage_pb2.USAGE_GROUPING_USER: (users.c.id, users.c.name),
-    usage_pb2.USAGE_GROUPING_TEAM: (teams.c.id, teams.c.name),
-    usage_pb2.USAGE_GROUPING_KEY: (api_keys.c.id, api_keys.c.prefix),
 }
 _COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced")
 # Costs are summed up in two parts, each of which fits the 64 bits of SQLite's numbers.
@@ -48,8 +47,7 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     group = _GROUPS.get(request.by)
     if group is None:
         raise invalid("by", "by: takes day, user, team, key, model or provider")
-    if not 1 <= request.page_size <= MAX_PAGE_SIZE:
-        raise invalid("page_size", f"page_size: takes 1 to {MAX_PAGE_SIZE:,}")
+    check_page_size(request.page_size)
     query = (
         select(
             group.label("grp"),
@@ -65,36 +63,25 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     async with reading(engine) as connection:
         rows = (await connection.execute(query)).all()
         page = rows[: request.page_size]
-        names = await _names(connection, request.by, [row.grp for row in page])
+        names = await names_of(connection, request.by, [row.grp for row in page])
     response = ReportUsageResponse(sums=[_sum(row, names) for row in page])
     if len(rows) > len(page):
-        response.next_page_token = _token(str(page[-1].grp))
+        response.next_page_token = token_of(str(page[-1].grp))
     return response
 
 
 def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    found = [*conditions_of(request.filter, days)]
     if request.from_day:
         found.append(days.c.day >= _day("from_day", request.from_day))
     if request.to_day:
         found.append(days.c.day <= _day("to_day", request.to_day))
     if request.page_token:
-        after = _after(request.page_token)
+        after = group_of_token(request.page_token)
         if group is days.c.day and not _DAY_NUMBER.fullmatch(after):
-            raise _no_token()
+            raise no_token()
         found.append(group > (int(after) if group is days.c.day else after))
     return found
-
-
-async def _names(
-    connection: AsyncConnection, by: usage_pb2.UsageGrouping.ValueType, ids: Sequence[Any]
-) -> Mapping[Any, str]:
-    """Return the names of users and teams, and the beginnings of keys, by their ids."""
-    if by not in _NAMES:
-        return {}
-    key, name = _NAMES[by]
-    rows = await connection.execute(select(key, name).where(key.in_(ids)))
-    return {row[0]: row[1] for row in rows}
 
 
 def _sum(row: Any, names: Mapping[Any, str]) -> UsageSum:
@@ -114,22 +101,3 @@ def _day(field: str, text: str) -> int:
         return (date.fromisoformat(text) - _EPOCH).days
     except ValueError:
         raise invalid(field, f"{field}: takes a day such as 2026-11-23") from None
-
-
-def _token(group: str) -> str:
-    return base64.urlsafe_b64encode(f"after:{group}".encode()).decode()
-
-
-def _after(token: str) -> str:
-    """Return the last group of the page before."""
-    try:
-        text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
-    except ValueError:
-        raise _no_token() from None
-    if not text.startswith("after:") or "\0" in text:
-        raise _no_token()
-    return text.removeprefix("after:")
-
-
-def _no_token() -> Exception:
-    return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -9,12 +9,16 @@ from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import (
     RecordUsageRequest,
     RecordUsageResponse,
+    ReportActivityRequest,
+    ReportActivityResponse,
     ReportUsageRequest,
     ReportUsageResponse,
 )
 from gateway.accounts.v1.usage_pb2_grpc import UsageServiceServicer
+from services.accounts.usage.activity import report_activity
 from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
+from services.common.clock import Clock
 from services.common.errors import invalid
 
 SERVICE_NAME = usage_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name
@@ -25,8 +29,9 @@ MAX_RECORDS = 1_000
 class UsageServicer(UsageServiceServicer):
     """Implements `usage.proto`."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
+        self._clock = clock
 
     async def RecordUsage(
         self, request: RecordUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
@@ -46,3 +51,9 @@ class UsageServicer(UsageServiceServicer):
     ) -> ReportUsageResponse:
         """Sum up usage."""
         return await report(self._engine, request)
+
+    async def ReportActivity(
+        self, request: ReportActivityRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> ReportActivityResponse:
+        """Sum up records, with latencies."""
+        return await report_activity(self._engine, request, self._clock)

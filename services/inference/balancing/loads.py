@@ -6,7 +6,7 @@ so that a choice takes no round trip.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from services.inference.balancing.rate_limits import Cooldown
 from services.inference.fallback.circuit_breaker import ModelKey
@@ -104,6 +104,11 @@ class Loads:
         """Return the seconds until a deployment can be asked again; 0 when it can be now."""
         load = self._loads.get(key)
         return 0.0 if load is None else max(0.0, load.free_at - self.monotonic())
+
+    def cooling(self) -> Mapping[ModelKey, float]:
+        """Return the seconds until each deployment that is left alone can be asked again."""
+        now = self.monotonic()
+        return {key: load.free_at - now for key, load in self._loads.items() if load.free_at > now}
 
     def cool(self, key: ModelKey, cooldown: Cooldown) -> None:
         """Leave a deployment alone for a while."""

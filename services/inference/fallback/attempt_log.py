@@ -12,6 +12,7 @@ from services.inference.fallback.attempt_spans import AttemptSpans
 from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.plan import Step
+from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ class AttemptLog:
         loads: those of deployments; each attempt at one counts.
         balancer: chooses the deployment of a retry.
         monotonic: seconds of a clock that never goes back.
+        recent: the attempts of the last minutes.
         spans: of the attempts, where there is a collector.
     """
 
@@ -45,6 +47,7 @@ class AttemptLog:
         self.loads = balancer.loads
         self.balancer = balancer
         self.monotonic = monotonic
+        self.recent = RecentAttempts(monotonic)
         self.spans = None if telemetry is None else AttemptSpans(telemetry)
         # Looking a counter up by its labels costs more than counting.
         self._counters: dict[tuple[str, Outcome], tuple[Counter, Histogram]] = {}

@@ -14,6 +14,7 @@ from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.fallback.attempt_spans import reason_name
 from services.inference.fallback.plan import Step
 from services.inference.fallback.policy import is_out_of_time, is_transient
+from services.inference.fallback.recent_attempts import Failure
 
 if TYPE_CHECKING:
     from services.inference.fallback.attempt_log import AttemptLog
@@ -151,9 +152,17 @@ class AttemptRecord:
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        seconds = self._log.monotonic() - self.began
+        now = self._log.monotonic()
+        seconds = now - self.began
         self.duration_ms = round(seconds * 1000)
-        self._log.count(self.step.key.provider, outcome, seconds)
+        key = self.step.key
+        self._log.count(key.provider, outcome, seconds)
+        if outcome == "served":
+            self._log.recent.served(key, now, self.duration_ms, self.first_ms)
+        elif outcome == "failed":
+            self._log.recent.failed(key, Failure(now, self._reason, self._status))
+        elif outcome == "cancelled":
+            self._log.recent.cancelled(key, now)
         if self._span is not None:
             assert self._log.spans is not None, "they began it"
             self._log.spans.end(self._span, self.step, outcome, self.attempt(), seconds)

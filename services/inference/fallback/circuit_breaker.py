@@ -73,6 +73,11 @@ class CircuitBreakers:
         """Return the state of every model that has failed of late; all others are closed."""
         return {key: self._state(breaker) for key, breaker in self._breakers.items()}
 
+    def next_probe_at(self, key: ModelKey) -> float | None:
+        """Return from when on a model may be probed, or None while its breaker is closed."""
+        breaker = self._breakers.get(key)
+        return breaker.until if breaker is not None and breaker.is_open else None
+
     def admits(self, key: ModelKey) -> bool:
         """Return whether a model may be asked: it is well, or may be probed."""
         breaker = self._breakers.get(key)

@@ -10,7 +10,8 @@ export function size(bytes: number): string {
     value /= 1024;
     unit += 1;
   }
-  const options = { style: "unit", unit: UNITS[unit], unitDisplay: "short" } as const;
+  const unitDisplay = unit === 0 ? "long" : "short";
+  const options = { style: "unit", unit: UNITS[unit], unitDisplay } as const;
   const maximumFractionDigits = value < 10 && unit > 0 ? 1 : 0;
   return new Intl.NumberFormat(undefined, { ...options, maximumFractionDigits }).format(value);
 }

@@ -72,8 +72,14 @@ class Renderer {
       case "text":
       case "html":
         return node.value;
-      case "paragraph":
+      case "paragraph": {
+        // Models write a formula of its own on one line, too: `$$…$$`.
+        const [only, ...others] = node.children;
+        if (only?.type === "inlineMath" && others.length === 0) {
+          return <Maths tex={only.value} isBlock />;
+        }
         return <p>{inner()}</p>;
+      }
       case "heading": {
         // Below the headings of the page itself.
         const Heading = `h${Math.min(node.depth + 2, 6)}` as keyof JSX.IntrinsicElements & "h3";

@@ -9,6 +9,8 @@ const ADMIN_KEY = "gateway.admin-key";
 export const apiKey = signal(sessionStorage.getItem(KEY) ?? "");
 /** The admin key, for the page of operations alone; "" while none was entered. */
 export const adminKey = signal(sessionStorage.getItem(ADMIN_KEY) ?? "");
+/** Why the admin key is asked for again; "" for no reason. */
+export const adminKeyForgottenBecause = signal("");
 /** Why the sign-in page is shown again, such as an expired key; "" for no reason. */
 export const signedOutBecause = signal("");
 
@@ -30,11 +32,13 @@ export function signOut(reason = ""): void {
 
 export function useAdminKey(key: string): void {
   sessionStorage.setItem(ADMIN_KEY, key);
+  adminKeyForgottenBecause.value = "";
   adminKey.value = key;
 }
 
-export function forgetAdminKey(): void {
+export function forgetAdminKey(reason = ""): void {
   sessionStorage.removeItem(ADMIN_KEY);
+  adminKeyForgottenBecause.value = reason;
   adminKey.value = "";
 }
 

@@ -24,29 +24,39 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgateway/accounts/v1/usage.proto\x12\x13gateway.accounts.v1\"G\n\x12RecordUsageRequest\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .gateway.accounts.v1.UsageRecord\"$\n\x13RecordUsageResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\r\"\xa4\x04\n\x0bUsageRecord\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07time_ms\x18\x02 \x01(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x0f\n\x07user_id\x18\x04 \x01(\t\x12\x0f\n\x07team_id\x18\x05 \x01(\t\x12\x0e\n\x06key_id\x18\x06 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x07 \x01(\t\x12\x17\n\x0frequested_model\x18\x08 \x01(\t\x12\r\n\x05model\x18\t \x01(\t\x12\x10\n\x08provider\x18\n \x01(\t\x12\x16\n\x0eupstream_model\x18\x0b \x01(\t\x12\x0c\n\x04step\x18\x0c \x01(\t\x12\x32\n\x07outcome\x18\r \x01(\x0e\x32!.gateway.accounts.v1.UsageOutcome\x12\x10\n\x08\x61ttempts\x18\x0e \x01(\r\x12\x1d\n\x10\x66irst_content_ms\x18\x0f \x01(\rH\x00\x88\x01\x01\x12\x13\n\x0b\x64uration_ms\x18\x10 \x01(\r\x12\x14\n\x0cinput_tokens\x18\x11 \x01(\x04\x12\x15\n\routput_tokens\x18\x12 \x01(\x04\x12\x15\n\rcached_tokens\x18\x13 \x01(\x04\x12\x1c\n\x14\x63\x61\x63he_written_tokens\x18\x14 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x15 \x01(\x04\x12\x16\n\tcost_pusd\x18\x16 \x01(\x03H\x01\x88\x01\x01\x12\x0f\n\x07is_part\x18\x17 \x01(\x08\x42\x13\n\x11_first_content_msB\x0c\n\n_cost_pusd\"\x8d\x01\n\x12ReportUsageRequest\x12.\n\x02\x62y\x18\x01 \x01(\x0e\x32\".gateway.accounts.v1.UsageGrouping\x12\x10\n\x08\x66rom_day\x18\x02 \x01(\t\x12\x0e\n\x06to_day\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\"[\n\x13ReportUsageResponse\x12+\n\x04sums\x18\x01 \x03(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf6\x01\n\x08UsageSum\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08requests\x18\x03 \x01(\x04\x12\x17\n\x0f\x66\x61iled_requests\x18\x04 \x01(\x04\x12\x14\n\x0cinput_tokens\x18\x05 \x01(\x04\x12\x15\n\routput_tokens\x18\x06 \x01(\x04\x12\x15\n\rcached_tokens\x18\x07 \x01(\x04\x12\x1c\n\x14\x63\x61\x63he_written_tokens\x18\x08 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\t \x01(\x04\x12\x14\n\x0c\x63ost_dollars\x18\n \x01(\t\x12\x10\n\x08unpriced\x18\x0b \x01(\x04*~\n\x0cUsageOutcome\x12\x1d\n\x19USAGE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14USAGE_OUTCOME_SERVED\x10\x01\x12\x18\n\x14USAGE_OUTCOME_FAILED\x10\x02\x12\x1b\n\x17USAGE_OUTCOME_CANCELLED\x10\x03*\xc8\x01\n\rUsageGrouping\x12\x1e\n\x1aUSAGE_GROUPING_UNSPECIFIED\x10\x00\x12\x16\n\x12USAGE_GROUPING_DAY\x10\x01\x12\x17\n\x13USAGE_GROUPING_USER\x10\x02\x12\x17\n\x13USAGE_GROUPING_TEAM\x10\x03\x12\x16\n\x12USAGE_GROUPING_KEY\x10\x04\x12\x18\n\x14USAGE_GROUPING_MODEL\x10\x05\x12\x1b\n\x17USAGE_GROUPING_PROVIDER\x10\x06\x32\xd2\x01\n\x0cUsageService\x12`\n\x0bRecordUsage\x12\'.gateway.accounts.v1.RecordUsageRequest\x1a(.gateway.accounts.v1.RecordUsageResponse\x12`\n\x0bReportUsage\x12\'.gateway.accounts.v1.ReportUsageRequest\x1a(.gateway.accounts.v1.ReportUsageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgateway/accounts/v1/usage.proto\x12\x13gateway.accounts.v1\"G\n\x12RecordUsageRequest\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .gateway.accounts.v1.UsageRecord\"$\n\x13RecordUsageResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\r\"\xa4\x04\n\x0bUsageRecord\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07time_ms\x18\x02 \x01(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x0f\n\x07user_id\x18\x04 \x01(\t\x12\x0f\n\x07team_id\x18\x05 \x01(\t\x12\x0e\n\x06key_id\x18\x06 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x07 \x01(\t\x12\x17\n\x0frequested_model\x18\x08 \x01(\t\x12\r\n\x05model\x18\t \x01(\t\x12\x10\n\x08provider\x18\n \x01(\t\x12\x16\n\x0eupstream_model\x18\x0b \x01(\t\x12\x0c\n\x04step\x18\x0c \x01(\t\x12\x32\n\x07outcome\x18\r \x01(\x0e\x32!.gateway.accounts.v1.UsageOutcome\x12\x10\n\x08\x61ttempts\x18\x0e \x01(\r\x12\x1d\n\x10\x66irst_content_ms\x18\x0f \x01(\rH\x00\x88\x01\x01\x12\x13\n\x0b\x64uration_ms\x18\x10 \x01(\r\x12\x14\n\x0cinput_tokens\x18\x11 \x01(\x04\x12\x15\n\routput_tokens\x18\x12 \x01(\x04\x12\x15\n\rcached_tokens\x18\x13 \x01(\x04\x12\x1c\n\x14\x63\x61\x63he_written_tokens\x18\x14 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x15 \x01(\x04\x12\x16\n\tcost_pusd\x18\x16 \x01(\x03H\x01\x88\x01\x01\x12\x0f\n\x07is_part\x18\x17 \x01(\x08\x42\x13\n\x11_first_content_msB\x0c\n\n_cost_pusd\"`\n\x0bUsageFilter\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07team_id\x18\x02 \x01(\t\x12\x0e\n\x06key_id\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x10\n\x08provider\x18\x05 \x01(\t\"\xbf\x01\n\x12ReportUsageRequest\x12.\n\x02\x62y\x18\x01 \x01(\x0e\x32\".gateway.accounts.v1.UsageGrouping\x12\x10\n\x08\x66rom_day\x18\x02 \x01(\t\x12\x0e\n\x06to_day\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x30\n\x06\x66ilter\x18\x06 \x01(\x0b\x32 .gateway.accounts.v1.UsageFilter\"[\n\x13ReportUsageResponse\x12+\n\x04sums\x18\x01 \x03(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf6\x01\n\x08UsageSum\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08requests\x18\x03 \x01(\x04\x12\x17\n\x0f\x66\x61iled_requests\x18\x04 \x01(\x04\x12\x14\n\x0cinput_tokens\x18\x05 \x01(\x04\x12\x15\n\routput_tokens\x18\x06 \x01(\x04\x12\x15\n\rcached_tokens\x18\x07 \x01(\x04\x12\x1c\n\x14\x63\x61\x63he_written_tokens\x18\x08 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\t \x01(\x04\x12\x14\n\x0c\x63ost_dollars\x18\n \x01(\t\x12\x10\n\x08unpriced\x18\x0b \x01(\x04\"\x9e\x02\n\x15ReportActivityRequest\x12.\n\x02\x62y\x18\x01 \x01(\x0e\x32\".gateway.accounts.v1.UsageGrouping\x12\x34\n\x08split_by\x18\x02 \x01(\x0e\x32\".gateway.accounts.v1.UsageGrouping\x12\x15\n\x08since_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08until_ms\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x30\n\x06\x66ilter\x18\x05 \x01(\x0b\x32 .gateway.accounts.v1.UsageFilter\x12\x11\n\tpage_size\x18\x06 \x01(\r\x12\x12\n\npage_token\x18\x07 \x01(\tB\x0b\n\t_since_msB\x0b\n\t_until_ms\"a\n\x16ReportActivityResponse\x12.\n\x04sums\x18\x01 \x03(\x0b\x32 .gateway.accounts.v1.ActivitySum\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf2\x01\n\x0b\x41\x63tivitySum\x12,\n\x05usage\x18\x01 \x01(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\x12\x12\n\x05split\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\nsplit_name\x18\x03 \x01(\t\x12\x1a\n\x12\x63\x61ncelled_requests\x18\x04 \x01(\x04\x12\x35\n\rfirst_content\x18\x05 \x01(\x0b\x32\x1e.gateway.accounts.v1.Latencies\x12\x30\n\x08\x64uration\x18\x06 \x01(\x0b\x32\x1e.gateway.accounts.v1.LatenciesB\x08\n\x06_split\"k\n\tLatencies\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\x0f\n\x07mean_ms\x18\x02 \x01(\x01\x12\x0e\n\x06p50_ms\x18\x03 \x01(\x04\x12\x0e\n\x06p95_ms\x18\x04 \x01(\x04\x12\x0e\n\x06p99_ms\x18\x05 \x01(\x04\x12\x0e\n\x06max_ms\x18\x06 \x01(\x04*~\n\x0cUsageOutcome\x12\x1d\n\x19USAGE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14USAGE_OUTCOME_SERVED\x10\x01\x12\x18\n\x14USAGE_OUTCOME_FAILED\x10\x02\x12\x1b\n\x17USAGE_OUTCOME_CANCELLED\x10\x03*\xe1\x01\n\rUsageGrouping\x12\x1e\n\x1aUSAGE_GROUPING_UNSPECIFIED\x10\x00\x12\x16\n\x12USAGE_GROUPING_DAY\x10\x01\x12\x17\n\x13USAGE_GROUPING_USER\x10\x02\x12\x17\n\x13USAGE_GROUPING_TEAM\x10\x03\x12\x16\n\x12USAGE_GROUPING_KEY\x10\x04\x12\x18\n\x14USAGE_GROUPING_MODEL\x10\x05\x12\x1b\n\x17USAGE_GROUPING_PROVIDER\x10\x06\x12\x17\n\x13USAGE_GROUPING_HOUR\x10\x07\x32\xbd\x02\n\x0cUsageService\x12`\n\x0bRecordUsage\x12\'.gateway.accounts.v1.RecordUsageRequest\x1a(.gateway.accounts.v1.RecordUsageResponse\x12`\n\x0bReportUsage\x12\'.gateway.accounts.v1.ReportUsageRequest\x1a(.gateway.accounts.v1.ReportUsageResponse\x12i\n\x0eReportActivity\x12*.gateway.accounts.v1.ReportActivityRequest\x1a+.gateway.accounts.v1.ReportActivityResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.accounts.v1.usage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_USAGEOUTCOME']._serialized_start=1204
-  _globals['_USAGEOUTCOME']._serialized_end=1330
-  _globals['_USAGEGROUPING']._serialized_start=1333
-  _globals['_USAGEGROUPING']._serialized_end=1533
+  _globals['_USAGEOUTCOME']._serialized_start=2094
+  _globals['_USAGEOUTCOME']._serialized_end=2220
+  _globals['_USAGEGROUPING']._serialized_start=2223
+  _globals['_USAGEGROUPING']._serialized_end=2448
   _globals['_RECORDUSAGEREQUEST']._serialized_start=56
   _globals['_RECORDUSAGEREQUEST']._serialized_end=127
   _globals['_RECORDUSAGERESPONSE']._serialized_start=129
   _globals['_RECORDUSAGERESPONSE']._serialized_end=165
   _globals['_USAGERECORD']._serialized_start=168
   _globals['_USAGERECORD']._serialized_end=716
-  _globals['_REPORTUSAGEREQUEST']._serialized_start=719
-  _globals['_REPORTUSAGEREQUEST']._serialized_end=860
-  _globals['_REPORTUSAGERESPONSE']._serialized_start=862
-  _globals['_REPORTUSAGERESPONSE']._serialized_end=953
-  _globals['_USAGESUM']._serialized_start=956
-  _globals['_USAGESUM']._serialized_end=1202
-  _globals['_USAGESERVICE']._serialized_start=1536
-  _globals['_USAGESERVICE']._serialized_end=1746
+  _globals['_USAGEFILTER']._serialized_start=718
+  _globals['_USAGEFILTER']._serialized_end=814
+  _globals['_REPORTUSAGEREQUEST']._serialized_start=817
+  _globals['_REPORTUSAGEREQUEST']._serialized_end=1008
+  _globals['_REPORTUSAGERESPONSE']._serialized_start=1010
+  _globals['_REPORTUSAGERESPONSE']._serialized_end=1101
+  _globals['_USAGESUM']._serialized_start=1104
+  _globals['_USAGESUM']._serialized_end=1350
+  _globals['_REPORTACTIVITYREQUEST']._serialized_start=1353
+  _globals['_REPORTACTIVITYREQUEST']._serialized_end=1639
+  _globals['_REPORTACTIVITYRESPONSE']._serialized_start=1641
+  _globals['_REPORTACTIVITYRESPONSE']._serialized_end=1738
+  _globals['_ACTIVITYSUM']._serialized_start=1741
+  _globals['_ACTIVITYSUM']._serialized_end=1983
+  _globals['_LATENCIES']._serialized_start=1985
+  _globals['_LATENCIES']._serialized_end=2092
+  _globals['_USAGESERVICE']._serialized_start=2451
+  _globals['_USAGESERVICE']._serialized_end=2768
 # @@protoc_insertion_point(module_scope)

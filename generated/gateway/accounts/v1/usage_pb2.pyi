@@ -67,6 +67,8 @@ class _UsageGroupingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageGr
     """By model."""
     USAGE_GROUPING_PROVIDER: _UsageGrouping.ValueType  # 6
     """By provider."""
+    USAGE_GROUPING_HOUR: _UsageGrouping.ValueType  # 7
+    """By hour (UTC); of activity alone."""
 
 class UsageGrouping(_UsageGrouping, metaclass=_UsageGroupingEnumTypeWrapper):
     """By what usage is summed up."""
@@ -85,6 +87,8 @@ USAGE_GROUPING_MODEL: UsageGrouping.ValueType  # 5
 """By model."""
 USAGE_GROUPING_PROVIDER: UsageGrouping.ValueType  # 6
 """By provider."""
+USAGE_GROUPING_HOUR: UsageGrouping.ValueType  # 7
+"""By hour (UTC); of activity alone."""
 Global___UsageGrouping: _TypeAlias = UsageGrouping  # noqa: Y015
 
 @_typing.final
@@ -255,6 +259,44 @@ class UsageRecord(_message.Message):
 Global___UsageRecord: _TypeAlias = UsageRecord  # noqa: Y015
 
 @_typing.final
+class UsageFilter(_message.Message):
+    """What to leave out: what has another value in a field that is not empty."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    TEAM_ID_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Optional. Id of a user."""
+    team_id: _builtins.str
+    """Optional. Id of a team."""
+    key_id: _builtins.str
+    """Optional. Id of a key."""
+    model: _builtins.str
+    """Optional. The model that answered, under the name that callers use."""
+    provider: _builtins.str
+    """Optional. Name of a provider."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        team_id: _builtins.str = ...,
+        key_id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        provider: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "model", b"model", "provider", b"provider", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageFilter: _TypeAlias = UsageFilter  # noqa: Y015
+
+@_typing.final
 class ReportUsageRequest(_message.Message):
     """Which usage to sum up, and how."""
 
@@ -265,6 +307,7 @@ class ReportUsageRequest(_message.Message):
     TO_DAY_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     by: Global___UsageGrouping.ValueType
     """Required."""
     from_day: _builtins.str
@@ -275,6 +318,10 @@ class ReportUsageRequest(_message.Message):
     """Required. Rows of a page, 1 to 1,000."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the page before."""
+    @_builtins.property
+    def filter(self) -> Global___UsageFilter:
+        """Optional."""
+
     def __init__(
         self,
         *,
@@ -283,10 +330,11 @@ class ReportUsageRequest(_message.Message):
         to_day: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        filter: Global___UsageFilter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "from_day", b"from_day", "page_size", b"page_size", "page_token", b"page_token", "to_day", b"to_day"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "filter", b"filter", "from_day", b"from_day", "page_size", b"page_size", "page_token", b"page_token", "to_day", b"to_day"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -381,3 +429,182 @@ class UsageSum(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UsageSum: _TypeAlias = UsageSum  # noqa: Y015
+
+@_typing.final
+class ReportActivityRequest(_message.Message):
+    """Which activity to sum up, and how."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BY_FIELD_NUMBER: _builtins.int
+    SPLIT_BY_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    by: Global___UsageGrouping.ValueType
+    """Required."""
+    split_by: Global___UsageGrouping.ValueType
+    """Optional. By what each of these is divided further: not a day or an hour, and not `by`."""
+    since_ms: _builtins.int
+    """Optional. The beginning of the time, in Unix milliseconds; 24 hours before its end if it is
+    missing. A request counts when it ended.
+    """
+    until_ms: _builtins.int
+    """Optional. The end of the time, which is not in it, at most 31 days later; now if it is missing."""
+    page_size: _builtins.int
+    """Required. Rows of a page, 1 to 1,000."""
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the page before."""
+    @_builtins.property
+    def filter(self) -> Global___UsageFilter:
+        """Optional."""
+
+    def __init__(
+        self,
+        *,
+        by: Global___UsageGrouping.ValueType = ...,
+        split_by: Global___UsageGrouping.ValueType = ...,
+        since_ms: _builtins.int | None = ...,
+        until_ms: _builtins.int | None = ...,
+        filter: Global___UsageFilter | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "filter", b"filter", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "by", b"by", "filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "since_ms", b"since_ms", "split_by", b"split_by", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__since_ms: _TypeAlias = _typing.Literal["since_ms"]  # noqa: Y015
+    _WhichOneofArgType__since_ms: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms"]  # noqa: Y015
+    _WhichOneofReturnType__until_ms: _TypeAlias = _typing.Literal["until_ms"]  # noqa: Y015
+    _WhichOneofArgType__until_ms: _TypeAlias = _typing.Literal["_until_ms", b"_until_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__since_ms) -> _WhichOneofReturnType__since_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__until_ms) -> _WhichOneofReturnType__until_ms | None: ...
+
+Global___ReportActivityRequest: _TypeAlias = ReportActivityRequest  # noqa: Y015
+
+@_typing.final
+class ReportActivityResponse(_message.Message):
+    """A page of sums."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty at the last page."""
+    @_builtins.property
+    def sums(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActivitySum]:
+        """In the order of `usage.group` and `split`."""
+
+    def __init__(
+        self,
+        *,
+        sums: _abc.Iterable[Global___ActivitySum] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "sums", b"sums"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportActivityResponse: _TypeAlias = ReportActivityResponse  # noqa: Y015
+
+@_typing.final
+class ActivitySum(_message.Message):
+    """The activity of an hour, day, user, team, key, model or provider, or a part of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USAGE_FIELD_NUMBER: _builtins.int
+    SPLIT_FIELD_NUMBER: _builtins.int
+    SPLIT_NAME_FIELD_NUMBER: _builtins.int
+    CANCELLED_REQUESTS_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    split: _builtins.str
+    """Optional. The part, as `usage.group`; missing without `split_by`, empty for what belongs to
+    none.
+    """
+    split_name: _builtins.str
+    """Name of the part, as `usage.name`."""
+    cancelled_requests: _builtins.int
+    """Requests whose callers left before the end."""
+    @_builtins.property
+    def usage(self) -> Global___UsageSum:
+        """Its usage. The group of an hour is its beginning, `2026-11-23T05:00:00Z`."""
+
+    @_builtins.property
+    def first_content(self) -> Global___Latencies:
+        """Optional. Times to the first content of requests that were served; missing if none is known."""
+
+    @_builtins.property
+    def duration(self) -> Global___Latencies:
+        """Optional. Times to the end of requests that were served; missing if there is none."""
+
+    def __init__(
+        self,
+        *,
+        usage: Global___UsageSum | None = ...,
+        split: _builtins.str | None = ...,
+        split_name: _builtins.str = ...,
+        cancelled_requests: _builtins.int = ...,
+        first_content: Global___Latencies | None = ...,
+        duration: Global___Latencies | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_split", b"_split", "duration", b"duration", "first_content", b"first_content", "split", b"split", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_split", b"_split", "cancelled_requests", b"cancelled_requests", "duration", b"duration", "first_content", b"first_content", "split", b"split", "split_name", b"split_name", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__split: _TypeAlias = _typing.Literal["split"]  # noqa: Y015
+    _WhichOneofArgType__split: _TypeAlias = _typing.Literal["_split", b"_split"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__split) -> _WhichOneofReturnType__split | None: ...
+
+Global___ActivitySum: _TypeAlias = ActivitySum  # noqa: Y015
+
+@_typing.final
+class Latencies(_message.Message):
+    """Times of some requests, in milliseconds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNT_FIELD_NUMBER: _builtins.int
+    MEAN_MS_FIELD_NUMBER: _builtins.int
+    P50_MS_FIELD_NUMBER: _builtins.int
+    P95_MS_FIELD_NUMBER: _builtins.int
+    P99_MS_FIELD_NUMBER: _builtins.int
+    MAX_MS_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """How many requests."""
+    mean_ms: _builtins.float
+    """Their mean."""
+    p50_ms: _builtins.int
+    """The median: half of them took this long at most."""
+    p95_ms: _builtins.int
+    """95 % of them took this long at most."""
+    p99_ms: _builtins.int
+    """99 % of them took this long at most."""
+    max_ms: _builtins.int
+    """The longest."""
+    def __init__(
+        self,
+        *,
+        count: _builtins.int = ...,
+        mean_ms: _builtins.float = ...,
+        p50_ms: _builtins.int = ...,
+        p95_ms: _builtins.int = ...,
+        p99_ms: _builtins.int = ...,
+        max_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "max_ms", b"max_ms", "mean_ms", b"mean_ms", "p50_ms", b"p50_ms", "p95_ms", b"p95_ms", "p99_ms", b"p99_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Latencies: _TypeAlias = Latencies  # noqa: Y015

@@ -45,6 +45,11 @@ class UsageServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageResponse.FromString,
                 _registered_method=True)
+        self.ReportActivity = channel.unary_unary(
+                '/gateway.accounts.v1.UsageService/ReportActivity',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
+                _registered_method=True)
 
 
 class UsageServiceServicer:
@@ -81,6 +86,22 @@ class UsageServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportActivity(self, request, context):
+        """Sums up the records of a time: usage with latencies, by hour and more, in the order of that.
+        Records are kept for `usage.keep_records_s`, the sums of days much longer.
+
+        For administrators, with an admin key.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a time that ends before it begins or
+        is longer than 31 days, a split by what the rows are of, a page size outside 1 to 1,000, or a
+        page token that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
+        (REASON_UNAVAILABLE): the database does not answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_UsageServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -93,6 +114,11 @@ def add_UsageServiceServicer_to_server(servicer, server):
                     servicer.ReportUsage,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'ReportActivity': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportActivity,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -150,6 +176,33 @@ class UsageService:
             '/gateway.accounts.v1.UsageService/ReportUsage',
             gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportActivity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.UsageService/ReportActivity',
+            gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -55,6 +55,18 @@ class UsageServiceStub:
     gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
+    ReportActivity: _grpc.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]
+    """Sums up the records of a time: usage with latencies, by hour and more, in the order of that.
+    Records are kept for `usage.keep_records_s`, the sums of days much longer.
+
+    For administrators, with an admin key.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a time that ends before it begins or
+    is longer than 31 days, a split by what the rows are of, a page size outside 1 to 1,000, or a
+    page token that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
+    (REASON_UNAVAILABLE): the database does not answer.
+    """
 
 @_typing.type_check_only
 class UsageServiceAsyncStub(UsageServiceStub):
@@ -82,6 +94,18 @@ class UsageServiceAsyncStub(UsageServiceStub):
     (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
     gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    """
+    ReportActivity: _aio.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]  # type: ignore[assignment]
+    """Sums up the records of a time: usage with latencies, by hour and more, in the order of that.
+    Records are kept for `usage.keep_records_s`, the sums of days much longer.
+
+    For administrators, with an admin key.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a time that ends before it begins or
+    is longer than 31 days, a split by what the rows are of, a page size outside 1 to 1,000, or a
+    page token that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
+    (REASON_UNAVAILABLE): the database does not answer.
     """
 
 class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -119,6 +143,24 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
         gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def ReportActivity(
+        self,
+        request: _usage_pb2.ReportActivityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_usage_pb2.ReportActivityResponse, _abc.Awaitable[_usage_pb2.ReportActivityResponse]]:
+        """Sums up the records of a time: usage with latencies, by hour and more, in the order of that.
+        Records are kept for `usage.keep_records_s`, the sums of days much longer.
+
+        For administrators, with an admin key.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a time that ends before it begins or
+        is longer than 31 days, a split by what the rows are of, a page size outside 1 to 1,000, or a
+        page token that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
+        (REASON_UNAVAILABLE): the database does not answer.
         """
 
 def add_UsageServiceServicer_to_server(servicer: UsageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,3 +1,27 @@
+import { adminKey, forgetAdminKey } from "../../shell/session";
+import { ActivityCharts } from "./activity";
+import { AdminSignIn } from "./admin_sign_in";
+import { Keys } from "./keys";
+import { ProviderHealth } from "./providers";
+
 export default function Operations() {
-  return <h1>Operations</h1>;
+  return (
+    <>
+      <h1>Operations</h1>
+      {adminKey.value === "" ? (
+        <AdminSignIn />
+      ) : (
+        <>
+          <p class="actions">
+            <button type="button" class="quiet" onClick={() => forgetAdminKey()}>
+              Forget the admin key
+            </button>
+          </p>
+          <ProviderHealth />
+          <ActivityCharts />
+          <Keys />
+        </>
+      )}
+    </>
+  );
 }

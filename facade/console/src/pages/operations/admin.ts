@@ -1,0 +1,154 @@
+// Administration: providers, activity, keys and limits, with the admin key of this tab.
+import { ApiError, json } from "../../api/client";
+import { forgetAdminKey } from "../../shell/session";
+
+export interface ProviderModel {
+  id: string;
+  names: readonly string[];
+  healthy: boolean;
+  breaker: "closed" | "half_open" | "open";
+  /** Unix seconds, or null. */
+  retry_at: number | null;
+  /** Unix seconds, or null. */
+  cooling_until: number | null;
+  requests: number;
+  failed_requests: number;
+  mean_first_content_ms: number | null;
+  mean_duration_ms: number | null;
+  last_failure: { at: number; reason: string; status: number | null } | null;
+}
+
+export interface Provider {
+  id: string;
+  kind: string;
+  status: "healthy" | "degraded" | "down";
+  models: readonly ProviderModel[];
+}
+
+export interface Providers {
+  data: readonly Provider[];
+  workers: number;
+  window_seconds: number;
+}
+
+export interface Latency {
+  count: number;
+  mean: number;
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+/** What the requests of an hour or a day came to, of one model, user, … where they are split. */
+export interface Activity {
+  /** The time, as RFC 3339 or as a day. */
+  id: string;
+  split_id: string | null;
+  split_name: string | null;
+  requests: number;
+  failed_requests: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Decimal dollars. */
+  cost: string;
+  first_content_ms: Latency | null;
+  duration_ms: Latency | null;
+}
+
+export interface Key {
+  id: string;
+  prefix: string;
+  name: string;
+  user: string;
+  team: string | null;
+  plan: string;
+  state: "active" | "disabled" | "expired" | "revoked";
+  /** Unix seconds. */
+  created_at: number;
+  /** The key itself, in the answer that creates it alone. */
+  key?: string;
+}
+
+/** Limits of a key; those that are null do not hold. */
+export interface Limits {
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  concurrent_requests: number | null;
+  spend_per_day: string | null;
+  spend_per_month: string | null;
+  allowed_models: readonly string[] | null;
+}
+
+export type Split = "model" | "user";
+interface List<T> {
+  data: T[];
+  next_page: string | null;
+}
+
+const MAX_ROWS = 1000;
+// Rows of activity that are read for one chart, a bound for the browser.
+const MAX_PAGES = 20;
+const keyPath = (id: string): string => `/admin/v1/keys/${encodeURIComponent(id)}`;
+
+/** Call an endpoint; an admin key that is refused is forgotten, so that the page asks for another. */
+async function call<T>(path: string, options: Parameters<typeof json>[1] = {}): Promise<T> {
+  try {
+    return await json<T>(path, { ...options, admin: true });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) forgetAdminKey(error.message);
+    throw error;
+  }
+}
+
+export function getProviders(signal?: AbortSignal): Promise<Providers> {
+  return call("/admin/v1/providers", { signal });
+}
+
+/** Return the activity since a time, by the hour or the day, split by model or user. */
+export async function getActivity(
+  { since, by, split }: { since: number; by: "hour" | "day"; split: Split },
+  signal?: AbortSignal,
+): Promise<Activity[]> {
+  const rows: Activity[] = [];
+  let page: string | null = null;
+  for (let count = 0; count < MAX_PAGES; count += 1) {
+    const query = new URLSearchParams({
+      by,
+      split_by: split,
+      since: String(since),
+      limit: String(MAX_ROWS),
+      ...(page === null ? {} : { page }),
+    });
+    const list: List<Activity> = await call(`/admin/v1/activity?${query}`, { signal });
+    rows.push(...list.data);
+    page = list.next_page;
+    if (page === null) break;
+  }
+  return rows;
+}
+
+export async function listKeys(
+  page: string,
+  signal?: AbortSignal,
+): Promise<{ items: Key[]; next: string }> {
+  const query = new URLSearchParams({ limit: "50", ...(page ? { page } : {}) });
+  const list = await call<List<Key>>(`/admin/v1/keys?${query}`, { signal });
+  return { items: list.data, next: list.next_page ?? "" };
+}
+
+export function createKey(fields: { user: string; name?: string; team?: string }): Promise<Key> {
+  return call("/admin/v1/keys", { method: "POST", json: fields });
+}
+
+export function revokeKey(id: string): Promise<Key> {
+  return call(`${keyPath(id)}/revoke`, { method: "POST" });
+}
+
+export function getLimits(id: string, signal?: AbortSignal): Promise<Limits> {
+  return call(`${keyPath(id)}/limits`, { signal });
+}
+
+/** Replace the limits of a key; what is null is not limited. */
+export function setLimits(id: string, limits: Partial<Limits>): Promise<Limits> {
+  return call(`${keyPath(id)}/limits`, { method: "PUT", json: limits });
+}

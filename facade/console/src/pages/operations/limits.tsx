@@ -1,0 +1,73 @@
+// The limits of a key.
+import { useState } from "preact/hooks";
+
+import { Failure } from "../../parts/failure";
+import { useLoaded } from "../../parts/loading";
+import { type Limits, getLimits, setLimits } from "./admin";
+
+const COUNTS = [
+  ["requests_per_minute", "Requests a minute"],
+  ["tokens_per_minute", "Tokens a minute"],
+  ["concurrent_requests", "Requests at once"],
+] as const;
+const AMOUNTS = [
+  ["spend_per_day", "Dollars a day"],
+  ["spend_per_month", "Dollars a month"],
+] as const;
+
+export function LimitsForm({ id }: { id: string }) {
+  const { data, error, reload } = useLoaded((signal) => getLimits(id, signal), [id]);
+  const [failure, setFailure] = useState<unknown>();
+  const [isSaved, setSaved] = useState(false);
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault();
+    setFailure(undefined);
+    setSaved(false);
+    try {
+      await setLimits(id, read(new FormData(event.currentTarget as HTMLFormElement)));
+      setSaved(true);
+      reload();
+    } catch (refused) {
+      setFailure(refused);
+    }
+  }
+
+  if (data === undefined) return <Failure error={error} />;
+  return (
+    <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
+      {[...COUNTS, ...AMOUNTS].map(([name, label]) => (
+        <label key={name}>
+          {label}
+          <input name={name} inputMode="decimal" value={data[name] ?? ""} placeholder="no limit" />
+        </label>
+      ))}
+      <label>
+        Models, one a line; * at the end stands for any rest
+        <textarea
+          name="allowed_models"
+          rows={3}
+          placeholder="all"
+          value={data.allowed_models?.join("\n") ?? ""}
+        />
+      </label>
+      <button>Save limits</button>
+      <Failure error={failure ?? error} />
+      <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
+    </form>
+  );
+}
+
+/** Return what the form says; what is not a number goes as it is, and the gateway says what it takes. */
+function read(form: FormData): Partial<Limits> {
+  const text = (name: string): string => String(form.get(name) ?? "").trim();
+  const limits: Record<string, unknown> = {};
+  for (const [name] of COUNTS) {
+    const value = text(name);
+    if (value) limits[name] = /^\d+$/.test(value) ? Number(value) : value;
+  }
+  for (const [name] of AMOUNTS) if (text(name)) limits[name] = text(name);
+  const models = text("allowed_models").split("\n").map((line) => line.trim()).filter(Boolean);
+  if (models.length > 0) limits["allowed_models"] = models;
+  return limits as Partial<Limits>;
+}

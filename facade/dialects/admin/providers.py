@@ -1,0 +1,140 @@
+"""The endpoint of providers: how they are doing."""
+
+from facade.dialects.admin import answers
+from facade.dialects.admin.table import Endpoint, JsonObject
+from gateway.errors.v1.errors_pb2 import Reason
+from gateway.inference.v1.providers_pb2 import (
+    AttemptFailure,
+    BreakerState,
+    ListProvidersRequest,
+    ListProvidersResponse,
+    Provider,
+    ProviderModel,
+    ProviderStatus,
+)
+
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_OPTIONAL_TIME: JsonObject = {"type": ["number", "null"]}
+_OPTIONAL_MS: JsonObject = {"type": ["number", "null"], "minimum": 0}
+
+_FAILURE: JsonObject = {
+    "type": ["object", "null"],
+    "description": "The latest failed attempt of the last hour.",
+    "required": ["at", "reason", "status"],
+    "additionalProperties": False,
+    "properties": {
+        "at": {"type": "number", "description": "Unix seconds, with milliseconds."},
+        "reason": {"type": "string", "description": "As `code` of errors."},
+        "status": {"type": ["integer", "null"], "description": "The provider's HTTP status."},
+    },
+}
+_MODEL = answers.object_schema(
+    "provider.model",
+    {
+        "id": {"type": "string", "description": "The provider's name of the model."},
+        "names": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "The models of the settings that it serves.",
+        },
+        "healthy": {"type": "boolean", "description": "Whether no worker leaves it alone."},
+        "breaker": {"enum": ["closed", "half_open", "open"], "description": "The worst of all."},
+        "retry_at": {**_OPTIONAL_TIME, "description": "When the next request may probe it."},
+        "cooling_until": {
+            **_OPTIONAL_TIME,
+            "description": "Until when it is left alone because it said so.",
+        },
+        "workers_avoiding": {**_COUNT, "description": "How many workers leave it alone."},
+        "requests": {**_COUNT, "description": "Attempts in the window."},
+        "failed_requests": _COUNT,
+        "cancelled_requests": {
+            **_COUNT,
+            "description": "Attempts whose caller left, or that another model outran.",
+        },
+        "mean_first_content_ms": {**_OPTIONAL_MS, "description": "To the first content."},
+        "mean_duration_ms": {**_OPTIONAL_MS, "description": "To the end, of those served."},
+        "last_failure": _FAILURE,
+    },
+)
+_PROVIDER = answers.object_schema(
+    "provider",
+    {
+        "id": {"type": "string", "description": "Its name in the settings."},
+        "kind": {"type": "string"},
+        "status": {"enum": ["healthy", "degraded", "down"]},
+        "models": {"type": "array", "items": _MODEL},
+    },
+)
+_ANSWER = answers.list_schema(_PROVIDER)
+_ANSWER["properties"] |= {
+    "workers": {**_COUNT, "description": "How many workers of the host were heard."},
+    "window_seconds": {**_COUNT, "description": "How far counts of attempts go back."},
+}
+_ANSWER["required"] += ["workers", "window_seconds"]
+
+
+def _render(found: ListProvidersResponse) -> JsonObject:
+    return {
+        **answers.render_list(found.providers, "", _render_provider),
+        "workers": found.workers,
+        "window_seconds": found.window_s,
+    }
+
+
+def _render_provider(provider: Provider) -> JsonObject:
+    return {
+        "object": "provider",
+        "id": provider.name,
+        "kind": provider.kind,
+        "status": ProviderStatus.Name(provider.status).removeprefix("PROVIDER_STATUS_").lower(),
+        "models": [_render_model(model) for model in provider.models],
+    }
+
+
+def _render_model(model: ProviderModel) -> JsonObject:
+    counts = model.attempts
+    return {
+        "object": "provider.model",
+        "id": model.model,
+        "names": list(model.names),
+        "healthy": not model.workers_avoiding,
+        "breaker": BreakerState.Name(model.breaker).removeprefix("BREAKER_STATE_").lower(),
+        "retry_at": model.retry_at_ms / 1000 if model.HasField("retry_at_ms") else None,
+        "cooling_until": (
+            model.cooling_until_ms / 1000 if model.HasField("cooling_until_ms") else None
+        ),
+        "workers_avoiding": model.workers_avoiding,
+        "requests": counts.served + counts.failed + counts.cancelled,
+        "failed_requests": counts.failed,
+        "cancelled_requests": counts.cancelled,
+        "mean_first_content_ms": _mean(counts.first_content_ms, counts.first_contents),
+        "mean_duration_ms": _mean(counts.served_ms, counts.served),
+        "last_failure": (
+            _render_failure(model.last_failure) if model.HasField("last_failure") else None
+        ),
+    }
+
+
+def _render_failure(failure: AttemptFailure) -> JsonObject:
+    return {
+        "at": failure.time_ms / 1000,
+        "reason": Reason.Name(failure.reason).removeprefix("REASON_").lower(),
+        "status": failure.status if failure.HasField("status") else None,
+    }
+
+
+def _mean(total: int, count: int) -> float | None:
+    return round(total / count, 1) if count else None
+
+
+PROVIDERS = Endpoint(
+    method="GET",
+    path="/providers",
+    operation="listProviders",
+    summary="How the providers are doing, as the workers of this host see them",
+    stub="providers",
+    rpc="ListProviders",
+    request=lambda given: ListProvidersRequest(),
+    render=_render,
+    answer=_ANSWER,
+)

@@ -1,0 +1,72 @@
+"""What reports of usage share: filters, names of groups, and pages."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Table, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.accounts.v1 import usage_pb2
+from gateway.accounts.v1.usage_pb2 import UsageFilter, UsageGrouping
+from services.accounts.tables import api_keys, teams, users
+from services.common.errors import GatewayError, invalid
+
+MAX_PAGE_SIZE = 1_000
+
+_NAMES: Mapping[int, tuple[Column[Any], Column[Any]]] = {
+    usage_pb2.USAGE_GROUPING_USER: (users.c.id, users.c.name),
+    usage_pb2.USAGE_GROUPING_TEAM: (teams.c.id, teams.c.name),
+    usage_pb2.USAGE_GROUPING_KEY: (api_keys.c.id, api_keys.c.prefix),
+}
+
+
+def check_page_size(page_size: int) -> None:
+    """Check the size of a page.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    if not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise invalid("page_size", f"page_size: takes 1 to {MAX_PAGE_SIZE:,}")
+
+
+def conditions_of(wanted: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions of a filter on a table that has columns of its fields' names."""
+    return [table.c[field.name] == value for field, value in wanted.ListFields()]
+
+
+async def names_of(
+    connection: AsyncConnection, by: UsageGrouping.ValueType, ids: Sequence[Any]
+) -> Mapping[Any, str]:
+    """Return the names of users and teams, and the beginnings of keys, by their ids."""
+    if by not in _NAMES:
+        return {}
+    key, name = _NAMES[by]
+    rows = await connection.execute(select(key, name).where(key.in_(ids)))
+    return {row[0]: row[1] for row in rows}
+
+
+def token_of(group: str) -> str:
+    """Return the token of the page after a group."""
+    return base64.urlsafe_b64encode(f"after:{group}".encode()).decode()
+
+
+def group_of_token(token: str) -> str:
+    """Return the last group of the page before.
+
+    Raises:
+        GatewayError: invalid, the token is none.
+    """
+    try:
+        text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
+    except ValueError:
+        raise no_token() from None
+    if not text.startswith("after:") or "\0" in text:
+        raise no_token()
+    return text.removeprefix("after:")
+
+
+def no_token() -> GatewayError:
+    """Return the error about a page token that no answer had."""
+    return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -1,0 +1,70 @@
+"""The gRPC servicer of ProviderAdminService."""
+
+import asyncio
+import logging
+from typing import Any
+
+import grpc
+
+from gateway.inference.v1 import providers_pb2, providers_pb2_grpc
+from services.common.clock import Clock
+from services.inference.engine import Engine
+from services.inference.fallback.recent_attempts import WINDOW_S
+from services.inference.provider_states.merging import merge
+from services.inference.provider_states.observation import observe
+from services.inference.provider_states.shared_folder import SharedFolder
+
+SERVICE_NAME = providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"].full_name
+# How often a worker tells the others what it has seen.
+_WRITE_EVERY_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
+    """Serves the RPCs of `providers.proto`, and tells other workers what this one has seen.
+
+    Args:
+        engine: of this process.
+        folder: the files of the workers.
+        clock: the clock.
+    """
+
+    def __init__(self, engine: Engine, folder: SharedFolder, clock: Clock) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._clock = clock
+        self._writing = asyncio.create_task(self._keep_writing())
+
+    async def ListProviders(
+        self,
+        request: providers_pb2.ListProvidersRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> providers_pb2.ListProvidersResponse:
+        """Return all providers."""
+        models = self._engine.routes.models
+        others = await asyncio.to_thread(self._folder.read_others)
+        seen = [observe(self._engine, self._clock), *others]
+        providers = merge(
+            models.kinds,
+            models.configured_places(),
+            [model for worker in seen for model in worker],
+            self._clock.now_ms(),
+        )
+        return providers_pb2.ListProvidersResponse(
+            providers=providers, workers=len(seen), window_s=WINDOW_S
+        )
+
+    async def stop(self) -> None:
+        """Tell the other workers that this one ends."""
+        self._writing.cancel()
+        await asyncio.gather(self._writing, return_exceptions=True)
+        self._folder.leave()
+
+    async def _keep_writing(self) -> None:
+        while True:
+            try:
+                self._folder.write(observe(self._engine, self._clock))
+            except OSError as error:
+                log.warning("provider states not written", extra={"error": str(error)})
+            await asyncio.sleep(_WRITE_EVERY_S)

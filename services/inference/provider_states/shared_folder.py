@@ -1,0 +1,104 @@
+"""What workers of one data folder have seen of models, in a file of each.
+
+A worker holds a lock on its file for as long as it lives, so that the file of a dead one is known
+at once. The file is written in place; a digest tells a reader that it was being written.
+"""
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from gateway.inference.v1.providers_pb2 import Provider, ProviderModel
+from services.common import ids
+from services.common.file_locks import is_at, try_lock
+from services.common.settings import SettingsError
+
+FOLDER = "provider_states"
+_DIGEST = 16
+# A file is written in microseconds; more readings in a row than these do not meet that.
+_READINGS = 10
+_MAX_BYTES = 4 << 20
+
+
+class SharedFolder:
+    """The files of all workers, of which one is this process's."""
+
+    def __init__(self, folder: Path, name: str, descriptor: int) -> None:
+        self._folder = folder
+        self._name = name
+        self._descriptor = descriptor
+        self._written = b""
+
+    @classmethod
+    def enter(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
+        """Return the files of a data folder, with one of this process.
+
+        Raises:
+            SettingsError: the file cannot be made.
+        """
+        folder = data_dir / FOLDER
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            while True:
+                name = new_id("")
+                descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+                # A reader may have taken the file for a dead worker's before it was locked.
+                if try_lock(descriptor) and is_at(descriptor, folder / name):
+                    return cls(folder, name, descriptor)
+                os.close(descriptor)
+        except OSError as error:
+            raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
+
+    def write(self, models: list[ProviderModel]) -> None:
+        """Write what this process has seen, unless it is what was written before.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        content = Provider(models=models).SerializeToString(deterministic=True)
+        if content != self._written:
+            os.pwrite(self._descriptor, _digest(content) + content, 0)
+            os.ftruncate(self._descriptor, _DIGEST + len(content))
+            self._written = content
+
+    def read_others(self) -> list[list[ProviderModel]]:
+        """Return what each other worker has written; files of dead ones are deleted.
+
+        It reads files: to be called in a thread.
+        """
+        found = []
+        for name in sorted(os.listdir(self._folder)):
+            if name == self._name:
+                continue
+            with suppress(FileNotFoundError):
+                path = self._folder / name
+                descriptor = os.open(path, os.O_RDWR)
+                try:
+                    if try_lock(descriptor):
+                        os.unlink(path)
+                    elif (models := _read(descriptor)) is not None:
+                        found.append(models)
+                finally:
+                    os.close(descriptor)
+        return found
+
+    def leave(self) -> None:
+        """Delete this process's file."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._folder / self._name)
+        os.close(self._descriptor)
+
+
+def _read(descriptor: int) -> list[ProviderModel] | None:
+    """Return what a worker has seen; None of one that has written nothing, or always writes."""
+    for _ in range(_READINGS):
+        content = os.pread(descriptor, _MAX_BYTES, 0)
+        if content[:_DIGEST] == _digest(content[_DIGEST:]):
+            return list(Provider.FromString(content[_DIGEST:]).models)
+    return None
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()

@@ -1,0 +1,128 @@
+"""The page of memory: conversations, turns, summary, search and the profile."""
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.console.accessibility import serious_violations
+from tests.console.conftest import opened
+from tests.gateway_in_process import Gateway, running_gateway
+from tests.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SCRIPT = "<img src=x onerror=document.title='hacked'>"
+
+
+async def chat(gateway: Gateway, memory_id: str, text: str, **config) -> None:
+    """Say something in a remembered conversation, whose older turns are soon summarised."""
+    body = {
+        "model": "sandbox/echo",
+        "messages": [{"role": "user", "content": text}],
+        "memory_id": memory_id,
+        "memory_config": {"history_window": 5, **config},
+    }
+    address = f"{gateway.url}/beta/v1/chat/completions"
+    async with gateway.http.post(address, json=body, headers=gateway.bearer()) as answer:
+        assert answer.status == 200, await answer.text()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def remembering(tmp_path_factory):
+    async with running_gateway(tmp_path_factory.mktemp("memory")) as running:
+        for text in ("My name is Ada.", "I live in Turin.", f"**Bold** and {SCRIPT}"):
+            await chat(running, "trip", text)
+        await chat(running, "b/c d?&", "Another conversation")
+        yield running
+
+
+async def test_without_memories_it_says_what_to_do(browser, tmp_path):
+    async with (
+        running_gateway(tmp_path) as gateway,
+        opened(browser, gateway, "/console/memory") as page,
+    ):
+        await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()
+        await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
+
+
+async def test_conversations_and_turns_are_shown(browser, remembering):
+    async with opened(browser, remembering, "/console/memory") as page:
+        listed = page.get_by_role("list", name="Conversations")
+        await expect(listed.get_by_role("listitem")).to_have_count(2)
+        await listed.get_by_role("link", name="trip").click()
+        await expect(page.get_by_role("heading", name="trip", level=1)).to_be_visible()
+        turns = page.get_by_role("list", name="Turns").get_by_role("article")
+        await expect(turns).to_have_count(3)
+        await expect(turns.last).to_contain_text("My name is Ada.")
+        assert await serious_violations(page) == []
+        await page.go_back()
+        await expect(page.get_by_role("heading", name="Memory", level=1)).to_be_visible()
+
+
+async def test_ids_of_any_characters_open(browser, remembering):
+    async with opened(browser, remembering, "/console/memory") as page:
+        await page.get_by_role("link", name="b/c d?&").click()
+        await expect(page.get_by_role("list", name="Turns")).to_contain_text("Another conversation")
+
+
+async def test_scripts_in_turns_do_nothing(browser, remembering):
+    async with opened(browser, remembering, "/console/memory?id=trip") as page:
+        turn = page.get_by_role("article", name="Turn 3")
+        await expect(turn.locator("strong").first).to_have_text("Bold")
+        await expect(turn).to_contain_text(SCRIPT)
+        assert await turn.locator("img, [onerror]").count() == 0
+        assert await page.title() == "Gateway console"
+
+
+async def test_an_unknown_conversation_is_an_error(browser, remembering):
+    async with opened(browser, remembering, "/console/memory?id=nobody") as page:
+        await expect(page.get_by_role("alert").first).to_contain_text("no memory of that name")
+
+
+async def test_archived_turns_are_found_with_scores(browser, tmp_path):
+    async with running_gateway(tmp_path) as gateway:
+        for number in range(16):
+            await chat(gateway, "shelves", f"Shelf {number} holds jar {number}.")
+        async with opened(browser, gateway, "/console/memory?id=shelves") as page:
+            await expect(
+                page.get_by_role("heading", name="Summary").locator("+ *")
+            ).to_contain_text("jar 0")
+            await page.get_by_role("searchbox").fill("shelf 3")
+            await page.keyboard.press("Enter")
+            first = page.get_by_role("list", name="Results").get_by_role("listitem").first
+            await expect(first).to_contain_text("Shelf 3 holds jar 3.")
+            await expect(first).to_contain_text("Turn 4")
+            await expect(first.get_by_text("score")).to_be_visible()
+            await page.get_by_role("searchbox").fill("volcano")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text("Nothing of the earlier turns")).to_be_visible()
+
+
+async def test_facts_are_shown_and_deleted(browser, tmp_path):
+    async with running_gateway(tmp_path) as gateway:
+        await chat(gateway, "facts", "My name is Ada and I live in Turin.", personal_memory=True)
+
+        async def are_known() -> bool:
+            address = f"{gateway.url}/beta/v1/memory/profile"
+            async with gateway.http.get(address, headers=gateway.bearer()) as answer:
+                return bool((await answer.json())["facts"])
+
+        await until(are_known)
+        async with opened(browser, gateway, "/console/memory") as page:
+            facts = page.get_by_role("region", name="Facts")
+            await expect(facts.get_by_role("cell", name="Ada")).to_be_visible()
+            assert await serious_violations(page) == []
+            await page.get_by_role("button", name="Delete profile").first.click()
+            dialog = page.get_by_role("dialog")
+            await dialog.get_by_role("button", name="Delete profile").click()
+            await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
+
+
+async def test_a_deleted_conversation_is_gone(browser, tmp_path):
+    async with running_gateway(tmp_path) as gateway:
+        await chat(gateway, "short", "Forget this")
+        async with opened(browser, gateway, "/console/memory?id=short") as page:
+            await page.get_by_role("button", name="Delete conversation").first.click()
+            dialog = page.get_by_role("dialog")
+            await dialog.get_by_role("button", name="Delete conversation").click()
+            await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()

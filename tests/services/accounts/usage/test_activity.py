@@ -1,0 +1,167 @@
+"""Sums of usage records with latencies, a page at a time."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import usage_pb2
+from gateway.accounts.v1.usage_pb2 import (
+    ActivitySum,
+    Latencies,
+    ReportActivityRequest,
+    UsageFilter,
+    UsageGrouping,
+    UsageRecord,
+)
+from services.accounts.repository import AccountRepository
+from services.accounts.usage.activity import report_activity
+from services.accounts.usage.recording import add_records
+from services.common.errors import GatewayError
+from services.common.ids import time_prefix
+from tests.manual_clock import ManualClock
+from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record, unpriced
+
+HOUR_MS = 3_600_000
+END_MS = MIDNIGHT_MS + DAY_MS
+
+
+def at(number: int, time_ms: int, **fields: Any) -> UsageRecord:
+    """Return a record of a time, by which its id sorts."""
+    return record(
+        number, id=f"{time_prefix('use_', time_ms)}{number:05}", time_ms=time_ms, **fields
+    )
+
+
+async def sums(
+    engine: AsyncEngine, by: str, split_by: str = "", **fields: Any
+) -> list[ActivitySum]:
+    given = {"page_size": 100, "since_ms": MIDNIGHT_MS, "until_ms": END_MS} | fields
+    request = ReportActivityRequest(
+        by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"),
+        split_by=UsageGrouping.Value(f"USAGE_GROUPING_{(split_by or 'unspecified').upper()}"),
+        **given,
+    )
+    found: list[ActivitySum] = []
+    while True:
+        page = await report_activity(engine, request, ManualClock())
+        assert len(page.sums) <= request.page_size
+        found += page.sums
+        if not page.next_page_token:
+            return found
+        request.page_token = page.next_page_token
+
+
+async def test_hours_have_usage_and_latencies(engine: AsyncEngine) -> None:
+    slow = [at(n, MIDNIGHT_MS + 5 * HOUR_MS, duration_ms=n, first_content_ms=n) for n in range(100)]
+    late = at(100, MIDNIGHT_MS + 6 * HOUR_MS - 1, duration_ms=1000, cost_pusd=1)
+    next_hour = unpriced(101, id=time_prefix("use_", late.time_ms + 1), time_ms=late.time_ms + 1)
+    next_hour.ClearField("first_content_ms")
+    await add_records(engine, [*slow, late, next_hour])
+    one, other = await sums(engine, "hour")
+    assert [one.usage.group, other.usage.group] == ["2026-11-23T05:00:00Z", "2026-11-23T06:00:00Z"]
+    assert (one.usage.requests, one.usage.input_tokens) == (101, 10_100)
+    assert one.usage.cost_dollars == "0.035000000001"
+    assert one.duration == Latencies(
+        count=101, mean_ms=5950 / 101, p50_ms=50, p95_ms=95, p99_ms=99, max_ms=1000
+    )
+    assert (one.first_content.count, one.first_content.max_ms) == (101, 99)
+    assert (other.usage.unpriced, other.duration.p50_ms, other.duration.p99_ms) == (1, 9, 9)
+    assert not other.HasField("first_content")
+    assert not other.HasField("split")
+
+
+async def test_only_served_requests_have_latencies(engine: AsyncEngine) -> None:
+    outcomes = (
+        usage_pb2.USAGE_OUTCOME_SERVED,
+        usage_pb2.USAGE_OUTCOME_FAILED,
+        usage_pb2.USAGE_OUTCOME_FAILED,
+        usage_pb2.USAGE_OUTCOME_CANCELLED,
+    )
+    ended = [at(n, MIDNIGHT_MS, outcome=outcome) for n, outcome in enumerate(outcomes)]
+    helper = at(9, MIDNIGHT_MS, is_part=True, duration_ms=70)
+    await add_records(engine, [*ended, helper])
+    [found] = await sums(engine, "day")
+    assert found.usage.group == "2026-11-23"
+    assert (found.usage.requests, found.usage.failed_requests, found.cancelled_requests) == (
+        4,
+        2,
+        1,
+    )
+    assert found.usage.input_tokens == 500
+    assert (found.duration.count, found.duration.max_ms) == (1, 9)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 100])
+async def test_rows_are_split_further(engine: AsyncEngine, page_size: int) -> None:
+    given = [(hour, model) for hour in (1, 2, 3) for model in ("fast", "slow")][1:]
+    await add_records(
+        engine,
+        [at(n, MIDNIGHT_MS + h * HOUR_MS, model=model) for n, (h, model) in enumerate(given)],
+    )
+    found = await sums(engine, "hour", "model", page_size=page_size)
+    assert [(int(one.usage.group[11:13]), one.split) for one in found] == given
+    assert all(one.duration.count == 1 for one in found)
+    by_model = await sums(engine, "model", page_size=page_size)
+    assert [(one.usage.group, one.usage.requests) for one in by_model] == [("fast", 2), ("slow", 3)]
+
+
+async def test_names_are_told_of_both(engine: AsyncEngine, repository: AccountRepository) -> None:
+    key = await repository.create_key("ada", team="lab")
+    caller = await repository.identify(key)
+    ids = {"user_id": caller.user_id, "team_id": caller.team_id, "key_id": caller.key_id}
+    await add_records(engine, [at(1, MIDNIGHT_MS, **ids)])
+    [found] = await sums(engine, "team", "user")
+    assert (found.usage.name, found.split_name, found.split) == ("lab", "ada", caller.user_id)
+
+
+@pytest.mark.parametrize("field", ["user_id", "team_id", "key_id", "model", "provider"])
+async def test_filters_leave_others_out(engine: AsyncEngine, field: str) -> None:
+    await add_records(
+        engine, [at(1, MIDNIGHT_MS, **{field: "mine"}), at(2, MIDNIGHT_MS, **{field: "yours"})]
+    )
+    [found] = await sums(engine, "hour", filter=UsageFilter(**{field: "mine"}))
+    assert (found.usage.requests, found.duration.count) == (1, 1)
+    assert await sums(engine, "hour", filter=UsageFilter(**{field: "theirs"})) == []
+
+
+async def test_a_time_has_its_beginning_and_not_its_end(engine: AsyncEngine) -> None:
+    times = [MIDNIGHT_MS - 1, MIDNIGHT_MS, END_MS - 1, END_MS]
+    await add_records(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
+    assert sum(one.usage.requests for one in await sums(engine, "model")) == 2
+
+
+async def test_without_a_time_it_is_the_last_day(engine: AsyncEngine) -> None:
+    now_ms = ManualClock().now_ms()
+    times = [now_ms - DAY_MS - 1, now_ms - DAY_MS, now_ms - 1]
+    await add_records(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
+    request = ReportActivityRequest(by=usage_pb2.USAGE_GROUPING_USER, page_size=9)
+    [found] = (await report_activity(engine, request, ManualClock())).sums
+    assert found.usage.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"by": usage_pb2.USAGE_GROUPING_UNSPECIFIED}, "by"),
+        ({"split_by": usage_pb2.USAGE_GROUPING_HOUR}, "split_by"),
+        (
+            {"by": usage_pb2.USAGE_GROUPING_USER, "split_by": usage_pb2.USAGE_GROUPING_USER},
+            "split_by",
+        ),
+        ({"page_size": 0}, "page_size"),
+        ({"page_size": 1001}, "page_size"),
+        ({"since_ms": 5, "until_ms": 4}, "since_ms"),
+        ({"since_ms": 0, "until_ms": 31 * DAY_MS + 1}, "since_ms"),
+        ({"page_token": "x"}, "page_token"),
+        ({"page_token": "YWZ0ZXI6MQ=="}, "page_token"),
+        ({"page_token": "YWZ0ZXI6WyJhIiwgImIiXQ=="}, "page_token"),  # of another grouping
+    ],
+)
+async def test_wrong_requests_name_the_field(
+    engine: AsyncEngine, fields: dict[str, Any], param: str
+) -> None:
+    given = {"by": usage_pb2.USAGE_GROUPING_HOUR, "page_size": 10} | fields
+    with pytest.raises(GatewayError) as caught:
+        await report_activity(engine, ReportActivityRequest(**given), ManualClock())
+    assert caught.value.param == param
