@@ -4,10 +4,9 @@ Tests that use these are marked `thorough`, so that `make soak` runs them too. A
 in every run, and what it leaves out is chosen so that each kind of case stays in it.
 """
 
-import zlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import hypothesis
 import pytest
@@ -15,13 +14,6 @@ import pytest
 Case = TypeVar("Case")
 
 SOAK = "soak"
-DATABASES = ("sqlite", "postgresql")
-# What differs between them: locks and transactions, and the tables themselves.
-ON_BOTH_DATABASES = (
-    "tests/services/accounts/limits/",
-    "tests/services/common/",
-    "tests/services/memory/locks/",
-)
 _MORE_EXAMPLES = 10
 
 
@@ -37,14 +29,13 @@ def sampled(cases: Iterable[Case], one_in: int, first: int = 0) -> list[Case]:
 
 
 def left_out(tests: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases that are not tried, of grids of cases and of databases; in `make soak` none.
+    """Return the cases of grids that are not tried; in `make soak` none.
 
-    The former are those of tests marked `thorough(one_in=N)`: one case in N is tried. N is to have
-    no factor in common with how many values those parameters have that change fastest: then each
-    value of the slowest one stays, with every value of another.
+    Of tests marked `thorough(one_in=N)` one case in N is tried. N is to have no factor in common
+    with how many values those parameters have that change fastest: then each value of the slowest
+    one stays, with every value of another.
     """
-    every = list(tests)
-    return [] if is_soak() else [*_of_grids(every), *_of_databases(every)]
+    return [] if is_soak() else [*_of_grids(tests)]
 
 
 def _of_grids(tests: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
@@ -56,26 +47,6 @@ def _of_grids(tests: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         if numbers[function] % one_in:
             yield test
         numbers[function] += 1
-
-
-def _of_databases(tests: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Find what is the same but for the database that it is stored in.
-
-    On which of the two a test runs, its name decides: half of the tests of a file on either.
-    """
-    pairs: defaultdict[str, dict[str, pytest.Item]] = defaultdict(dict)
-    for test in tests:
-        kind = _params(test).get("storage")
-        if kind in DATABASES and not test.nodeid.startswith(ON_BOTH_DATABASES):
-            pairs[test.nodeid.replace(kind, "storage")][kind] = test
-    for name, pair in pairs.items():
-        if len(pair) == len(DATABASES):
-            yield pair[DATABASES[zlib.crc32(name.encode()) % len(DATABASES)]]
-
-
-def _params(test: pytest.Item) -> Mapping[str, Any]:
-    call = getattr(test, "callspec", None)
-    return {} if call is None else call.params
 
 
 def examples(count: int) -> int:

@@ -45,7 +45,12 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
 
   const isText = TEXT_TYPES.includes(block.type) && elementsOf(block).length === 0;
   return (
-    <div class="tools">
+    <div
+      class="tools"
+      onKeyDown={(event) => {
+        if (event.key === "Escape") document.select("");
+      }}
+    >
       <div role="toolbar" aria-label="Block" class="actions">
         <button
           type="button"

@@ -37,6 +37,8 @@ export class OpenDocument {
   revision = -1;
 
   readonly session: Session;
+  /** The newest revision of which a block was read. */
+  #newest = -1;
   readonly #entries = new Map<string, Entry>();
   #selected: Entry | undefined;
   #reading: Promise<void> = Promise.resolve();
@@ -59,6 +61,11 @@ export class OpenDocument {
       this.#entries.set(id, entry);
     }
     return entry;
+  }
+
+  /** Return whether what is shown is the document at a revision, without any later edit. */
+  isAt(revision: number): boolean {
+    return this.revision === revision && this.#newest <= revision;
   }
 
   /** Select a block; "" selects none. */
@@ -154,11 +161,12 @@ export class OpenDocument {
   async #read(blockIds: string[], until?: AbortSignal): Promise<void> {
     if (blockIds.length === 0) return;
     const body = { blockIds };
-    const read = await this.session.call<{ blocks: BlockState[] }>(
+    const read = await this.session.call<{ blocks: BlockState[]; revision: number }>(
       "doc/read-blocks",
       () => body,
       until,
     );
+    this.#newest = Math.max(this.#newest, read.revision);
     batch(() => {
       for (const { block, style, text } of read.blocks) {
         this.entry(block.id).state.value = { block, style, text };

@@ -163,6 +163,7 @@ function Blocks() {
     const place = order.indexOf(id);
     const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: order.length - 1 };
     if (event.key === "Enter") document.entry(id).isEditing.value = true;
+    else if (event.key === "Escape") document.select("");
     else if (event.key in to) {
       const next = order[to[event.key as keyof typeof to]];
       if (next !== undefined) document.wanted.value = next;

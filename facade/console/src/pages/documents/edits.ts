@@ -46,10 +46,8 @@ export class Edits {
 
   /** Replace what a block holds; `base` is the block that the caller started from. */
   async replace(base: Block, fields: Partial<NewBlock>): Promise<void> {
-    await this.#replace(base.id, fields, base);
-    const after = this.#block(base.id);
-    const before = contentOf(base);
-    this.#keep("the change of a block", () => this.#replace(base.id, before, after));
+    const { revision } = await this.#replace(base.id, fields, base);
+    this.#keepReplaced("the change of a block", base, revision);
   }
 
   /** Insert blocks behind one, or at the beginning for ""; return the id of the first. */
@@ -100,9 +98,9 @@ export class Edits {
 
   /** Cite a reference with all of a block's text; null clears its citations. */
   async cite(base: Block, cite: string | null): Promise<void> {
-    await this.#edit("block/cite", () => ({ blockId: this.#current(base.id), cite }), base);
-    const after = this.#block(base.id);
-    this.#keep("the citation", () => this.#replace(base.id, contentOf(base), after));
+    const body = () => ({ blockId: this.#current(base.id), cite });
+    const { revision } = await this.#edit("block/cite", body, base);
+    this.#keepReplaced("the citation", base, revision);
   }
 
   /** Change properties of a block; null takes one away. */
@@ -136,8 +134,9 @@ export class Edits {
     await this.#edit("reference/delete", () => ({ referenceId }));
   }
 
-  async #replace(id: string, fields: object, base: Block): Promise<void> {
-    await this.#edit("block/text/replace", () => ({ ...fields, blockId: this.#current(id) }), base);
+  #replace(id: string, fields: object, base: Block): Promise<Answer> {
+    const body = () => ({ ...fields, blockId: this.#current(id) });
+    return this.#edit("block/text/replace", body, base);
   }
 
   async #insert(after: string, blocks: NewBlock[]): Promise<string[]> {
@@ -221,6 +220,20 @@ export class Edits {
 
   #rename(from: string, to: string | undefined): void {
     if (to !== undefined) this.#renamed.set(this.#current(from), to);
+  }
+
+  /** Keep the way back to `base`, for as long as the block is what the edit made of it. */
+  #keepReplaced(name: string, base: Block, revision: number): void {
+    if (!this.document.isAt(revision)) {
+      // Another edit came with it: what this one made of the block is not known.
+      this.#steps.length = 0;
+      this.#show();
+      return;
+    }
+    const after = this.#block(base.id);
+    this.#keep(name, async () => {
+      await this.#replace(base.id, contentOf(base), after);
+    });
   }
 
   #keep(name: string, undo: () => Promise<void>): void {
