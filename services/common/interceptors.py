@@ -74,6 +74,9 @@ _CREDENTIALS = {
 # Serializes a response that is a message, or that makes one of itself.
 _SERIALIZE = methodcaller("SerializeToString")
 
+# Errors of which one led to the other.
+_MAX_CHAIN = 20
+
 log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
@@ -199,9 +202,23 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             error = errors.internal()
         if error.limit:
             self._count_limit(error.limit)
+        _release_frames(error)
         code, message, details = errors.to_status(error)
         await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
         raise asyncio.CancelledError
+
+
+def _release_frames(error: BaseException) -> None:
+    """Drop the tracebacks of an error that has been handled, and of those that led to it.
+
+    Their frames hold the request, and often the error itself: without them all is freed at once.
+    """
+    seen: BaseException | None = error
+    for _ in range(_MAX_CHAIN):
+        if seen is None:
+            return
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__
 
 
 def _take_over(entries: Metadata | None) -> tuple[str, str]:

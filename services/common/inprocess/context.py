@@ -10,7 +10,6 @@ from services.common.inprocess.exchange import Exchange, Metadata
 # A `grpc.RpcMethodHandler`; its attributes are missing in the published types.
 Handler = Any
 
-_ABORTED = "Locally aborted."
 PEER = "inprocess"
 
 
@@ -30,11 +29,11 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     Attributes:
         handler: the call's handler, once found.
-        is_aborted: whether the servicer has aborted the call.
+        aborted: the status of an abort.
     """
 
     handler: Handler = None
-    is_aborted = False
+    aborted: grpc.aio.AbortError | None = None
     _code: grpc.StatusCode | None = None
     _text = ""
     _trailing: Metadata = ()
@@ -96,15 +95,14 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()
     ) -> NoReturn:
         """End the call with a status other than OK; never returns."""
-        if self.is_aborted:
+        if self.aborted is not None:
             raise grpc.aio.UsageError("Abort already called!")
-        self.is_aborted = True
+        self.aborted = grpc.aio.AbortError("Locally aborted.")
         if not self._exchange.is_over:
             self._code, self._text = code, details or self._text
             self._trailing = tuple(trailing_metadata) or self._trailing
             self._exchange.answer(code, self._text, self._trailing)
-        # Not kept: its traceback refers to this call.
-        raise grpc.aio.AbortError(_ABORTED)
+        raise self.aborted
 
     async def abort_with_status(self, status: Any) -> NoReturn:
         """End the call with a status other than OK; never returns."""
@@ -190,6 +188,6 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def raise_over(self) -> NoReturn:
         """Raise an error in a servicer that continues after the call has ended."""
-        if self.is_aborted:
-            raise grpc.aio.AbortError(_ABORTED)
+        if self.aborted is not None:
+            raise self.aborted
         raise OverError("RPC already finished.")

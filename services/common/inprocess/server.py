@@ -246,7 +246,7 @@ class ServedCall(CallContext):
             self._is_cancelled = True
             if not exchange.is_over:
                 exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
-        elif not self.is_aborted and not isinstance(error, grpc.aio.AbortError | OverError):
+        elif self.aborted is None and not isinstance(error, grpc.aio.AbortError | OverError):
             kind = type(error)
             log.error(
                 "unexpected %s raised by the servicer of %s",
@@ -264,6 +264,9 @@ class ServedCall(CallContext):
         exchange = self._exchange
         exchange.on_leave = exchange.serve_here = None
         self._task = None
+        if self.aborted is not None:
+            # The traceback of the one that was raised refers to this call.
+            self.aborted = grpc.aio.AbortError(*self.aborted.args)
         if not exchange.is_over:  # cancelled before it started
             exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
         for callback in self._callbacks or ():

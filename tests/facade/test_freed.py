@@ -1,0 +1,149 @@
+"""What a request leaves behind is freed at once, and does not wait for the garbage collector.
+
+A full collection comes after millions of requests, as it stops the process for a while.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+import pytest_asyncio
+
+from services.inference.http.connection import Connection
+from tests.bench import wire
+from tests.e2e.raw_connection import RawConnection
+from tests.facade.deployment_upstream import DeploymentUpstream
+from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.waiting import until
+
+TIMES = 5
+OURS = ("facade.", "services.", "gateway.")
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upstream() -> DeploymentUpstream:
+    return DeploymentUpstream()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(
+    tmp_path_factory: pytest.TempPathFactory, upstream: DeploymentUpstream
+) -> AsyncIterator[Gateway]:
+    async with (
+        serving(upstream.app) as address,
+        running_gateway(
+            tmp_path_factory.mktemp("freed"),
+            address,
+            providers=upstream.providers(address, "east"),
+            usage={"enabled": False},
+        ) as running,
+    ):
+        yield running
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def alive() -> Counter[str]:
+    """Return how many objects of each class of the gateway there are.
+
+    Connections to providers that are kept for the next request are left out.
+    """
+    kinds = Counter(
+        type(one) for one in gc.get_objects() if not (type(one) is Connection and one.is_usable)
+    )
+    return Counter(
+        {
+            f"{kind.__module__}.{kind.__qualname__}": count
+            for kind, count in kinds.items()
+            if str(kind.__module__).startswith(OURS)
+        }
+    )
+
+
+def request(gateway: Gateway, kind: str) -> tuple[bytes, int]:
+    """Return a request of a kind, and the status of its answer."""
+    dialect, key = "anthropic" if kind == "anthropic" else "openai", gateway.key
+    match kind:
+        case "list":
+            head = f"GET /v1/models HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\r\n"
+            return head.encode(), 200
+        case "malformed":
+            return wire.request(dialect, "east/m", key, fields={"temperature": "hot"}), 400
+        case "unknown key":
+            return wire.request(dialect, "east/m", "gw-" + "x" * 43), 401
+        case "unknown model":
+            return wire.request(dialect, "nobody", key), 404
+        case "refused":
+            return wire.request(dialect, "sandbox/fail-500", key), 502
+    return wire.request(dialect, "east/m", key, stream=kind != "whole"), 200
+
+
+async def expect_freed(before: Counter[str]) -> None:
+    """Check that there are no more objects of any class than before, once all is closed."""
+    left: dict[str, int] = {}
+
+    def is_freed() -> bool:
+        left.clear()
+        left.update({kind: more for kind, more in (alive() - before).items() if more >= TIMES})
+        return not left
+
+    with suppress(TimeoutError):
+        await until(is_freed, within_s=10, every_s=0.05)
+    assert left == {}
+
+
+KINDS = (
+    *("whole", "streamed", "anthropic", "list"),
+    *("malformed", "unknown key", "unknown model", "refused"),
+)
+
+
+@pytest.mark.parametrize("keeps_alive", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_request_leaves_nothing_behind(
+    gateway: Gateway, kind: str, keeps_alive: bool
+) -> None:
+    port = int(gateway.url.rpartition(":")[2])
+    sent, status = request(gateway, kind)
+    connection = RawConnection(port)
+    # What is made once, such as the connections of a pool, is made now.
+    for _ in range(2 * TIMES):
+        assert (await connection.send(sent)).status == status
+    with without_collector():
+        before = alive()
+        for _ in range(TIMES):
+            if not keeps_alive:
+                connection.close()
+            assert (await connection.send(sent)).status == status
+        connection.close()
+        await expect_freed(before)
+
+
+@pytest.mark.parametrize("after", [b"", b"data:"])
+async def test_callers_who_leave_leave_nothing_behind(
+    gateway: Gateway, upstream: DeploymentUpstream, after: bytes
+) -> None:
+    port = int(gateway.url.rpartition(":")[2])
+    model = "sandbox/stall-half" if after else "east/m"
+    sent = wire.request("openai", model, gateway.key, stream=True)
+    upstream.gate.clear()
+    connection = RawConnection(port)
+    await connection.leave(sent, after)
+    with without_collector():
+        before = alive()
+        for _ in range(TIMES):
+            await connection.leave(sent, after)
+        await expect_freed(before)
+    upstream.gate.set()
