@@ -58,8 +58,8 @@ export function MarkBar() {
       <Mark onUse={() => put({ type: "inlinecode" }, true)} name="Code">
         <code>{"<>"}</code>
       </Mark>
-      <Mark onUse={() => put({ type: "latex" }, true)} name="Formula in LaTeX">
-        <i>x²</i>
+      <Mark onUse={() => put({ type: "latex" }, true)} name="Formula in TeX">
+        TeX
       </Mark>
       <Mark
         onUse={() =>
