@@ -57,6 +57,7 @@ BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
 CODING_MESSAGES = Rules(shape=ApiFormat.ANTHROPIC, version="never", takes_both=True)
 CODING_MODELS = Rules(shape=None, version="never", takes_both=True)
 ADMIN = Rules(shape=ApiFormat.OPENAI, version="never")
+CONSOLE = Rules(shape=ApiFormat.OPENAI, version="never")
 ARTICLES = Rules(shape=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
@@ -144,6 +145,7 @@ _RULES_BY_PREFIX = (
     ("/coding/v1/", CODING_MODELS),
     ("/article/v1/", ARTICLES),
     ("/admin/", ADMIN),
+    ("/console/", CONSOLE),
 )
 
 

@@ -95,7 +95,8 @@ async def test_a_stopped_answer_is_cancelled_upstream(browser, scripted, upstrea
         await expect(answers(page)).to_contain_text("The first part")
         await page.get_by_role("button", name="Stop").click()
         await expect(answers(page)).to_contain_text("You stopped this answer")
-        await upstream.has_left.wait()
+        async with asyncio.timeout(60):
+            await upstream.has_left.wait()
 
 
 async def test_a_revoked_key_signs_out_with_the_reason(browser, scripted, tmp_path):
