@@ -1,4 +1,4 @@
-"""Fixtures: tests that take `storage` run on SQLite and on a real PostgreSQL."""
+"""Fixtures: every test that takes `storage` runs on SQLite and on a real PostgreSQL."""
 
 import asyncio
 import os
@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import SQLITE_FILE, migrate, open_engine
 from services.common.settings import Storage
-from tests.thoroughness import DATABASES
 
 # The server lives in a process of its own that ends it when this one is gone, however
 # it went. The package locks a file among the runtime files: they go into our folder.
@@ -158,12 +157,9 @@ def migrated_database(postgresql: PostgreSQL) -> str:
     return name
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.thorough) for name in DATABASES])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    """A database of either kind with its tables, in which there is no row.
-
-    Of the two kinds `make test` takes one in most tests, and `make soak` both.
-    """
+    """A database of either kind with its tables, in which there is no row."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_file"), tmp_path)
         yield Storage(data_dir=tmp_path)
