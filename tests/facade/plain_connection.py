@@ -74,6 +74,7 @@ class PlainServer:
         self.transport = Transport()
         self._respond = respond
         self._limits = limits or Limits()
+        self._has_left = False
 
     async def __aenter__(self) -> Self:
         metrics = Metrics(CollectorRegistry())
@@ -106,9 +107,11 @@ class PlainServer:
         self.protocol.data_received("\r\n".join(lines).encode())
 
     def leave(self) -> None:
-        """Lose the connection."""
+        """Lose the connection, which happens once."""
         self.transport.closed = True
-        self.protocol.connection_lost(None)
+        if not self._has_left:
+            self._has_left = True
+            self.protocol.connection_lost(None)
 
 
 async def _no_other(request: web.BaseRequest) -> web.StreamResponse:

@@ -16,11 +16,10 @@ from gateway.accounts.v1.usage_pb2 import (
 )
 from services.accounts.repository import AccountRepository
 from services.accounts.usage.activity import report_activity
-from services.accounts.usage.recording import add_records
 from services.common.errors import GatewayError
 from services.common.ids import time_prefix
 from tests.manual_clock import ManualClock
-from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, record, unpriced
+from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record, unpriced
 
 HOUR_MS = 3_600_000
 END_MS = MIDNIGHT_MS + DAY_MS
@@ -57,7 +56,7 @@ async def test_hours_have_usage_and_latencies(engine: AsyncEngine) -> None:
     late = at(100, MIDNIGHT_MS + 6 * HOUR_MS - 1, duration_ms=1000, cost_pusd=1)
     next_hour = unpriced(101, id=time_prefix("use_", late.time_ms + 1), time_ms=late.time_ms + 1)
     next_hour.ClearField("first_content_ms")
-    await add_records(engine, [*slow, late, next_hour])
+    await add(engine, [*slow, late, next_hour])
     one, other = await sums(engine, "hour")
     assert [one.usage.group, other.usage.group] == ["2026-11-23T05:00:00Z", "2026-11-23T06:00:00Z"]
     assert (one.usage.requests, one.usage.input_tokens) == (101, 10_100)
@@ -80,7 +79,7 @@ async def test_only_served_requests_have_latencies(engine: AsyncEngine) -> None:
     )
     ended = [at(n, MIDNIGHT_MS, outcome=outcome) for n, outcome in enumerate(outcomes)]
     helper = at(9, MIDNIGHT_MS, is_part=True, duration_ms=70)
-    await add_records(engine, [*ended, helper])
+    await add(engine, [*ended, helper])
     [found] = await sums(engine, "day")
     assert found.usage.group == "2026-11-23"
     assert (found.usage.requests, found.usage.failed_requests, found.cancelled_requests) == (
@@ -95,7 +94,7 @@ async def test_only_served_requests_have_latencies(engine: AsyncEngine) -> None:
 @pytest.mark.parametrize("page_size", [1, 2, 100])
 async def test_rows_are_split_further(engine: AsyncEngine, page_size: int) -> None:
     given = [(hour, model) for hour in (1, 2, 3) for model in ("fast", "slow")][1:]
-    await add_records(
+    await add(
         engine,
         [at(n, MIDNIGHT_MS + h * HOUR_MS, model=model) for n, (h, model) in enumerate(given)],
     )
@@ -110,14 +109,14 @@ async def test_names_are_told_of_both(engine: AsyncEngine, repository: AccountRe
     key = await repository.create_key("ada", team="lab")
     caller = await repository.identify(key)
     ids = {"user_id": caller.user_id, "team_id": caller.team_id, "key_id": caller.key_id}
-    await add_records(engine, [at(1, MIDNIGHT_MS, **ids)])
+    await add(engine, [at(1, MIDNIGHT_MS, **ids)])
     [found] = await sums(engine, "team", "user")
     assert (found.usage.name, found.split_name, found.split) == ("lab", "ada", caller.user_id)
 
 
 @pytest.mark.parametrize("field", ["user_id", "team_id", "key_id", "model", "provider"])
 async def test_filters_leave_others_out(engine: AsyncEngine, field: str) -> None:
-    await add_records(
+    await add(
         engine, [at(1, MIDNIGHT_MS, **{field: "mine"}), at(2, MIDNIGHT_MS, **{field: "yours"})]
     )
     [found] = await sums(engine, "hour", filter=UsageFilter(**{field: "mine"}))
@@ -127,14 +126,14 @@ async def test_filters_leave_others_out(engine: AsyncEngine, field: str) -> None
 
 async def test_a_time_has_its_beginning_and_not_its_end(engine: AsyncEngine) -> None:
     times = [MIDNIGHT_MS - 1, MIDNIGHT_MS, END_MS - 1, END_MS]
-    await add_records(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
+    await add(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
     assert sum(one.usage.requests for one in await sums(engine, "model")) == 2
 
 
 async def test_without_a_time_it_is_the_last_day(engine: AsyncEngine) -> None:
     now_ms = ManualClock().now_ms()
     times = [now_ms - DAY_MS - 1, now_ms - DAY_MS, now_ms - 1]
-    await add_records(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
+    await add(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
     request = ReportActivityRequest(by=usage_pb2.USAGE_GROUPING_USER, page_size=9)
     [found] = (await report_activity(engine, request, ManualClock())).sums
     assert found.usage.requests == 2
