@@ -84,7 +84,7 @@ async def test_an_answer_says_what_it_cost(browser, tmp_path):
             await choose(page, "dear", api)
             await say(page, "Hello")
             # A dollar a token.
-            of_its_tokens = re.compile(r"([1-9]\d*) tokens in, \d+ out\$\1\b")
+            of_its_tokens = re.compile(r"([1-9]\d*) tokens in, \d+ out\$\1(?!\d)")
             await expect(answers(page).last).to_contain_text(of_its_tokens)
             await page.get_by_role("button", name="New conversation").click()
 
