@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.fixture(scope="session", autouse=True)
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let processes and clients trust one authority, which signs nothing.
+    """Have processes and clients trust one authority, which signs nothing.
 
     Every client of an SDK reads those that it trusts: those of the system take it 25 ms.
     """

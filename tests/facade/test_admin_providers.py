@@ -156,7 +156,7 @@ async def test_models_that_nobody_configured_are_listed(tmp_path: Path) -> None:
 
 
 def _other_worker(folder: Path, is_there: Any, may_end: Any) -> None:
-    """Tell of a failing model, and live until told to end."""
+    """Record a failing model, and run until a line on the input ends it."""
     shared = SharedFolder.enter(folder)
     model = ProviderModel(
         provider="west", model="m", breaker=3, retry_at_ms=5_000, workers_avoiding=1

@@ -56,7 +56,7 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
         )
 
     async def stop(self) -> None:
-        """Tell the other workers that this one ends."""
+        """Mark for the other workers that this one ends."""
         self._writing.cancel()
         await asyncio.gather(self._writing, return_exceptions=True)
         self._folder.leave()
