@@ -32,6 +32,7 @@ SHARED_PROCESSES = {
     ),
     "attacked gateway": ("tests/attacks/",),
     "hosts": ("tests/hosts/",),
+    "browser": ("tests/console/",),
 }
 # Modules that take ten seconds and more begin after the groups.
 LONG = (

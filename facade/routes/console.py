@@ -5,7 +5,10 @@ hold nothing of any user, so that they need no key; what they show comes by requ
 which need one.
 """
 
+import asyncio
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import web
@@ -13,7 +16,10 @@ from aiohttp import web
 PREFIX = "/console"
 _BUILT = Path(__file__).parents[1] / "console" / "dist"
 _ASSETS = _BUILT / "assets"
-_ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+\.(?:css|js|woff2)", re.ASCII)
+_ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+\.(css|js|woff2)", re.ASCII)
+_TYPES = {"css": "text/css", "js": "text/javascript", "woff2": "font/woff2"}
+# Of the copies of a file, by their codings, the smallest first.
+_SUFFIXES = {"br": ".br", "gzip": ".gz", "": ""}
 
 # Scripts and styles come from the gateway alone, nothing inline runs, and no text becomes HTML
 # (Trusted Types without a policy): pages build elements, whatever a model or a user wrote. Images
@@ -74,19 +80,46 @@ async def _to_console(request: web.Request) -> web.Response:
     return web.Response(status=302, headers={"Location": PREFIX})
 
 
-async def _page(request: web.Request) -> web.StreamResponse:
+async def _page(request: web.Request) -> web.Response:
     """Return the page; which part of it is shown, its script decides by the path."""
-    path = _BUILT / "index.html"
-    if not path.exists():
+    found = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(request))
+    if found is None:
         return web.Response(
             status=503, text=_NOT_BUILT, content_type="text/html", headers=_PAGE_HEADERS
         )
-    return web.FileResponse(path, headers=_PAGE_HEADERS)
+    return _response(found, "text/html", _PAGE_HEADERS)
 
 
-async def _asset(request: web.Request) -> web.StreamResponse:
+async def _asset(request: web.Request) -> web.Response:
     """Return a script, style sheet or font; compressed, if the browser reads that."""
-    name = request.match_info["name"]
-    if not _ASSET_NAME.fullmatch(name):
+    name = _ASSET_NAME.fullmatch(request.match_info["name"])
+    if name is None:
         raise web.HTTPNotFound
-    return web.FileResponse(_ASSETS / name, headers=_ASSET_HEADERS)
+    found = await asyncio.to_thread(_read, _ASSETS / name[0], _codings(request))
+    if found is None:
+        raise web.HTTPNotFound
+    return _response(found, _TYPES[name[1]], _ASSET_HEADERS)
+
+
+def _codings(request: web.Request) -> str:
+    return request.headers.get("Accept-Encoding", "").lower()
+
+
+def _read(path: Path, codings: str) -> tuple[bytes, str] | None:
+    """Return the content of a file and its coding, the smallest that is read; None without a file.
+
+    The files are small: all of one is read at once.
+    """
+    for coding, suffix in _SUFFIXES.items():
+        if not coding or coding in codings:
+            with suppress(FileNotFoundError):
+                return path.with_name(path.name + suffix).read_bytes(), coding
+    return None
+
+
+def _response(found: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -> web.Response:
+    body, coding = found
+    headers = {**headers, "Content-Type": kind, "Vary": "Accept-Encoding"}
+    if coding:
+        headers["Content-Encoding"] = coding
+    return web.Response(body=body, headers=headers)

@@ -8,7 +8,7 @@ import aiohttp
 from playwright.async_api import Page, async_playwright, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
-from tests.console.conftest import executable
+from tests.console.conftest import ARGUMENTS, executable
 from tests.console.documents import Editor
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
@@ -45,7 +45,7 @@ async def take_all() -> None:
     with TemporaryDirectory() as folder:
         async with running_gateway(Path(folder), **SECTIONS) as gateway, async_playwright() as p:
             await use(gateway)
-            browser = await p.chromium.launch(executable_path=executable(), args=["--no-sandbox"])
+            browser = await p.chromium.launch(executable_path=executable(), args=ARGUMENTS)
             context = await browser.new_context(base_url=gateway.url, viewport=SIZE)
             await context.add_init_script(
                 f"sessionStorage.setItem('gateway.key', '{gateway.key}');"
