@@ -89,6 +89,14 @@ async def test_an_answer_says_what_it_cost(browser, tmp_path):
             await page.get_by_role("button", name="New conversation").click()
 
 
+async def test_the_sandbox_is_chosen_where_nothing_else_answers(browser, tmp_path):
+    async with (
+        running_gateway(tmp_path, providers={}) as gateway,
+        opened(browser, gateway) as page,
+    ):
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("sandbox/echo")
+
+
 async def test_a_stopped_answer_is_cancelled_upstream(browser, scripted, upstream):
     async with opened(browser, scripted) as page:
         await choose(page, "openai/held")

@@ -14,15 +14,30 @@ interface Model {
   capabilities: { inputs: string[]; tools: boolean | null; thinking: boolean | null };
 }
 
-export function ModelChoice() {
-  const { data, error } = useLoaded(
-    async (signal) => (await json<{ data: Model[] }>("/beta/v1/models", { signal })).data,
-    [],
+// Its models make vectors alone.
+const EMBEDDED = "embedded";
+const SANDBOX = "sandbox";
+
+async function listModels(signal: AbortSignal): Promise<Model[]> {
+  const { data } = await json<{ data: Model[] }>("/beta/v1/models", { signal });
+  return data.filter((model) => model.owned_by !== EMBEDDED);
+}
+
+/** Return a provider's model, else the one of the sandbox that answers without a failure. */
+function firstChoice(models: readonly Model[]): Model | undefined {
+  return (
+    models.find((model) => model.owned_by !== SANDBOX) ??
+    models.find((model) => model.id === `${SANDBOX}/echo`) ??
+    models[0]
   );
+}
+
+export function ModelChoice() {
+  const { data, error } = useLoaded(listModels, []);
   // A choice that comes while somebody writes another one would be mixed up with it.
   const isTouched = useRef(false);
   useEffect(() => {
-    const first = data?.[0];
+    const first = data && firstChoice(data);
     if (settings.value.model === "" && !isTouched.current && first) change({ model: first.id });
   }, [data]);
   const { model, dialect } = settings.value;
