@@ -14,6 +14,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
+@pytest.fixture(autouse=True)
+def _shown_log(cluster: Cluster) -> Iterator[None]:
+    """Print what the gateways log during a test; pytest shows it where the test fails.
+
+    Transactions that wait for one another are an error of ours, whatever the callers see.
+    """
+    begin = [(host, host.process, len(host.process.output)) for host in cluster.hosts]
+    yield
+    for host, process, start in begin:
+        # One that was killed has been started again, and says all anew.
+        said = host.process.output[start if host.process is process else 0 :]
+        print(f"-- logged by {host.url}\n{said[-20_000:]}")
+        assert "deadlock detected" not in said
+
+
 @pytest.fixture
 async def http() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as opened:

@@ -178,8 +178,11 @@ async def assert_claimed(
 
 
 def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:
-    first = select(memories.c.id, literal(queue.mode), literal(1)).where(
-        memories.c.id == queue.entity_id, memories.c.owner_id == owner_id
+    # The memory is locked before its queue, as whoever deletes a memory does.
+    first = (
+        select(memories.c.id, literal(queue.mode), literal(1))
+        .where(memories.c.id == queue.entity_id, memories.c.owner_id == owner_id)
+        .with_for_update(read=True, key_share=True)
     )
     made = insert_into(connection, queues).from_select(
         [queues.c.entity_id, queues.c.mode, queues.c.tickets], first

@@ -6,9 +6,10 @@ owner's. The statement that adds to what an owner has is the one that checks the
 
 from dataclasses import asdict
 
-from sqlalchemy import delete, insert, not_, select, update
+from sqlalchemy import delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.database import insert_into
 from services.common.leased_rows import delete_in_order
 from services.common.owners import ensure_owner, owners
 from services.memory.storage import transcript_rows
@@ -54,25 +55,24 @@ async def create(
 
     Raises:
         GatewayError: memory_quota_exceeded, when its owner has `max_memories` already.
-        IntegrityError: another call has inserted it meanwhile, too.
     """
     await ensure_owner(connection, record.owner_id)
+    # Before its owner is locked: while the memory of that name is being changed this waits for it.
+    inserted = await connection.execute(
+        insert_into(connection, memories)
+        .values(asdict(record) | {"reservations": 1, "size_bytes": 0})
+        .on_conflict_do_nothing()
+        .returning(memories.c.id)
+    )
+    if inserted.one_or_none() is None:
+        return None
     counted = await connection.execute(
         update(owners)
         .where(owners.c.owner_id == record.owner_id, owners.c.memories < max_memories)
         .values(memories=owners.c.memories + 1)
     )
     if not counted.rowcount:
-        # The call that took the last place may have taken it for this very memory.
-        named = select(memories.c.id).where(
-            memories.c.owner_id == record.owner_id, memories.c.memory_id == record.memory_id
-        )
-        if await connection.scalar(named):
-            return None
         raise quota_exceeded(max_memories)
-    await connection.execute(
-        insert(memories).values(asdict(record) | {"reservations": 1, "size_bytes": 0})
-    )
     return record
 
 

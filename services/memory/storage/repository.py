@@ -20,7 +20,6 @@ is locked before anything else of it, and its owner's after that.
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import select, tuple_, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -113,23 +112,18 @@ class MemoryRepository:
         Raises:
             GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        for _ in range(_ATTEMPTS):
             if record := await self.find(owner_id, memory_id):
                 return record
-            try:
-                async with writing(self._engine) as connection:
-                    now_ms = self._clock.now_ms()
-                    record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
-                    if record is None:
-                        new_id = self._new_id(PREFIX)
-                        new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
-                        record = await quota.create(connection, new, max_memories)
-                if record:
-                    return record
-            except IntegrityError:
-                # Another call inserted it meanwhile.
-                if attempt == _ATTEMPTS:
-                    raise
+            async with writing(self._engine) as connection:
+                now_ms = self._clock.now_ms()
+                record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
+                if record is None:
+                    new_id = self._new_id(PREFIX)
+                    new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
+                    record = await quota.create(connection, new, max_memories)
+            if record:
+                return record
         raise taken_over()
 
     async def release(self, record: MemoryRecord) -> None:
