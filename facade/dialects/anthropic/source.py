@@ -15,13 +15,11 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
-from pydantic import Field, SkipValidation
 
 from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import (
     MAX_TOOL_NAME,
     CountTokensBody,
-    Messages,
     MessagesBody,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
@@ -51,7 +49,9 @@ _AUTO = {"type": "auto"}
 class UnreadMessagesBody(MessagesBody):
     """A body without its conversation, which is looked at apart."""
 
-    messages: SkipValidation[Messages] = Field(default_factory=list)
+    messages: Any = None
+    system: Any = None
+    tools: Any = None
 
 
 class _Marked(Struct, forbid_unknown_fields=True, gc=False):

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
-from pydantic import Field, SkipValidation
 
 from facade.dialects.extensions import (
     EXTENSION_FIELDS,
@@ -24,7 +23,7 @@ from facade.dialects.extensions import (
     MAX_TOOLS,
 )
 from facade.dialects.openai.tools import is_name
-from facade.dialects.openai.types import ChatRequest, Messages
+from facade.dialects.openai.types import ChatRequest
 from facade.dialects.sources import (
     NULL,
     Filled,
@@ -54,7 +53,8 @@ _USAGE = frozenset({"include_usage"})
 class UnreadChatRequest(ChatRequest):
     """A body without its conversation, which is looked at apart."""
 
-    messages: SkipValidation[Messages] = Field(default_factory=list)
+    messages: Any = None
+    tools: Any = None
 
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
