@@ -13,6 +13,7 @@ import orjson
 from msgspec import DecodeError, Meta, Raw
 from msgspec.json import Decoder
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from facade.dialects.validation import exact_json
 
@@ -55,7 +56,8 @@ class UnreadBody(Generic[_Wire]):
         """Return the whole body."""
         parts, self._parts = self._parts, {}
         for name, json in parts.items():
-            setattr(self._wire, name, orjson.loads(json))
+            # Of a member that is there twice the first value may be a number of any size.
+            setattr(self._wire, name, from_json(json))
         return self._wire
 
 

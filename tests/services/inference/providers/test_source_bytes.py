@@ -187,6 +187,15 @@ def test_no_member_is_sent_twice(parse: Any, body: Json) -> None:
         assert json.loads(sent, object_pairs_hook=no_twins) | {"model": "m"} == body
 
 
+@pytest.mark.parametrize("first", [b"1e999", b"1" + b"0" * 400, b"{}", b"[" * 100 + b"]" * 100])
+def test_of_twins_the_last_counts_whatever_the_first_is(first: bytes) -> None:
+    raw = orjson.dumps(MESSAGES).replace(b'"input":', b'"input":%b,"input":' % first)
+    whole, lazily = read(messages, raw, lazily=False), read(messages, raw, lazily=True)
+    assert lazily.lazy.complete() == whole.request
+    sent = sent_by(messages, lazily.lazy.request, lazily.lazy)
+    assert json.loads(sent, object_pairs_hook=no_twins) | {"model": "m"} == MESSAGES
+
+
 @pytest.mark.parametrize(("parse", "body"), [(chat, AGENTS_CHAT), (messages, AGENTS_MESSAGES)])
 def test_tools_that_were_seen_before_are_not_mixed_up(parse: Any, body: Json) -> None:
     first = orjson.dumps({"model": "m", "max_tokens": 5, **body})
