@@ -148,6 +148,8 @@ class Upstream:
             response = await self._send(path, body, headers, content_type)
             await self._check_head(response, on_headers)
             whole = response.rest()
+            if whole is None:
+                whole = await response.whole()
             return await self._read(response) if whole is None else whole
         except TRANSLATED as error:
             raise self._failure(error) from error
