@@ -121,7 +121,7 @@ class FallbackRunner:
             runner = StepRunner(context, 0, direct)
         else:
             # Without a runner, which most requests do not need.
-            began = context.loop.time()
+            began = context.timers.loop.time()
             deadline = context.deadline(step, began)
             record = context.begin(step)
             try:

@@ -42,7 +42,7 @@ async def start_attempt(
     try:
         with record:
             try:
-                with Deadline(context.loop, deadline):
+                with Deadline(context.timers, deadline):
                     if attempt.stream:
                         batches = attempt.batches()
                         head = await _read_head(

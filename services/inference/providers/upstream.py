@@ -18,6 +18,7 @@ from yarl import URL
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.far_timers import FarTimers
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.telemetry.trace_context import attempt_trace, current_trace
@@ -97,6 +98,7 @@ class Upstream:
         self._client = client
         self._live = live
         self._now = now
+        self._timers = FarTimers()
         self._target = lru_cache(_TARGETS)(self._target_of)
 
     async def post(
@@ -242,7 +244,7 @@ class Upstream:
             if idle.patience_s == patience_s:
                 return idle
             idle.stop()
-        return IdleTimeoutReader(response, patience_s)
+        return IdleTimeoutReader(response, patience_s, self._timers)
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""
