@@ -1,6 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -59,13 +59,13 @@ class Attempt:
         """The headers of the provider's response; None before it, and without HTTP."""
         return self._call.answer_headers
 
-    async def whole(self) -> Batch:
-        """Ask the provider, and return all events of its answer.
+    def whole(self) -> Awaitable[Batch]:
+        """Ask the provider, and return all events of its answer, which are for `passed`.
 
         Raises:
             GatewayError: as `batches`.
         """
-        return self.passed(await self._provider.whole(self._call))
+        return self._provider.whole(self._call)
 
     def batches(self) -> Batches:
         """Ask the provider, and return its events, a batch for each read, none empty.

@@ -53,7 +53,7 @@ async def start_attempt(
                         if context.whole:
                             await batches.aclose()
                     else:
-                        batch = await attempt.whole()
+                        batch = attempt.passed(await attempt.whole())
                         if not has_content(batch):
                             raise cut_off(provider)
                         record.started()
@@ -137,8 +137,10 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         answer = getattr(first, kind)
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
-        attempt.describe(answer.route, step.step_id, context.attempts_made())
-        if len(context.records) > 1:
+        if len(context.records) == 1:
+            attempt.describe(answer.route, step.step_id, 1)
+        else:
+            attempt.describe(answer.route, step.step_id, context.attempts_made())
             answer.route.failed_attempts.extend(context.failed_attempts())
 
 

@@ -148,7 +148,8 @@ class Upstream:
         response: http.Response | None = None
         try:
             response = await self._send(path, body, headers, content_type)
-            await self._check_head(response, on_headers)
+            if not _is_accepted(response, on_headers):
+                raise await self._refusal(response)
             whole = response.rest()
             return await self._read(response) if whole is None else whole
         except TRANSLATED as error:
@@ -195,7 +196,8 @@ class Upstream:
         idle: IdleTimeoutReader | None = None
         try:
             response = await self._send(path, body, headers)
-            await self._check_head(response, on_headers)
+            if not _is_accepted(response, on_headers):
+                raise await self._refusal(response)
             self._check_event_stream(response)
             cutter = SseSplitter(self.limits.max_sse_line_bytes)
             chunk = await response.read()
@@ -224,12 +226,6 @@ class Upstream:
         reader.end(last)
         if last:
             yield last
-
-    async def _check_head(self, response: http.Response, on_headers: OnHeaders | None) -> None:
-        if on_headers is not None:
-            on_headers(response.headers)
-        if not 200 <= response.status < 300:
-            raise await self._refusal(response)
 
     def _watch(
         self, response: http.Response, idle: IdleTimeoutReader | None, reader: Reader
@@ -342,6 +338,13 @@ class Upstream:
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the error for one of `TRANSLATED`."""
         return connection_failure(self.name, error, self.limits, self._secrets)
+
+
+def _is_accepted(response: http.Response, on_headers: OnHeaders | None) -> bool:
+    """Call `on_headers`; return whether the status is 2xx."""
+    if on_headers is not None:
+        on_headers(response.headers)
+    return 200 <= response.status < 300
 
 
 def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:
