@@ -25,9 +25,10 @@ class Attempt:
 
     Attributes:
         usage: the latest that the provider has reported, or None.
+        is_done: whether the provider need not write any more.
     """
 
-    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "usage")
+    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "is_done", "usage")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Attempt:
         self._left_out = left_out
         self._adapted = adapted
         self.usage: Usage | None = None
+        self.is_done = False
 
     @property
     def stream(self) -> bool:
@@ -86,15 +88,9 @@ class Attempt:
                 self.usage = event.usage
         for one in self._filters:
             batch = one.feed(batch)
-        return batch
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the provider need not write any more."""
-        for one in self._filters:
             if one.is_done:
-                return True
-        return False
+                self.is_done = True
+        return batch
 
     def add_head(self, error: UpstreamError) -> None:
         """Add to a failure what a caller is told of the head of the answer it came with."""

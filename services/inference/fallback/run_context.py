@@ -9,7 +9,7 @@ from services.common.telemetry.trace_context import current_trace
 from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.budget import RetryBudget
+from services.inference.fallback.budget import RetryBudget, budget_of
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.policy import Uniform
 from services.inference.stream.delivered import DeliveredPrefix
@@ -62,7 +62,7 @@ class RunContext:
         self.log = log
         self.uniform = uniform
         self.whole = whole
-        self.budget = budget or RetryBudget(plan, timers.loop.time())
+        self.budget = budget or budget_of(plan, timers.loop)
         self.records: list[AttemptRecord] = []
         self.delivered: DeliveredPrefix | None = None
         self.retries: dict[object, int] = {}

@@ -40,37 +40,37 @@ async def start_attempt(
     batches: Batches | None = None
     record.asked = attempt
     try:
-        with record:
-            try:
-                with Deadline(context.timers, deadline):
-                    if attempt.stream:
-                        batches = attempt.batches()
-                        head = await _read_head(
-                            attempt, batches, record, on_first_content, whole=context.whole
-                        )
-                        if not head:
-                            raise cut_off(provider)
-                        if context.whole:
-                            await batches.aclose()
-                    else:
-                        batch = attempt.passed(await attempt.whole())
-                        if not has_content(batch):
-                            raise cut_off(provider)
-                        record.started()
-                        on_first_content()
-                        record.served()
-                        head = [batch]
-            except TimeoutError:
-                raise _late(context, provider, deadline) from None
-            except UpstreamError as error:
-                attempt.add_head(error)
-                if isinstance(record, DeploymentRecord):
-                    record.set_headers(attempt.answer_headers)
-                raise
+        try:
+            with Deadline(context.timers, deadline):
+                if attempt.stream:
+                    batches = attempt.batches()
+                    head = await _read_head(
+                        attempt, batches, record, on_first_content, whole=context.whole
+                    )
+                    if not head:
+                        raise cut_off(provider)
+                    if context.whole:
+                        await batches.aclose()
+                else:
+                    batch = attempt.passed(await attempt.whole())
+                    if not has_content(batch):
+                        raise cut_off(provider)
+                    record.started()
+                    on_first_content()
+                    record.served()
+                    head = [batch]
+        except TimeoutError:
+            raise _late(context, provider, deadline) from None
+        except UpstreamError as error:
+            attempt.add_head(error)
             if isinstance(record, DeploymentRecord):
-                record.answers(attempt.answer_headers)
-            _describe(context, index, attempt, head[0])
-    except BaseException:
+                record.set_headers(attempt.answer_headers)
+            raise
+        if isinstance(record, DeploymentRecord):
+            record.answers(attempt.answer_headers)
+        _describe(context, index, attempt, head[0])
+    except BaseException as error:
+        record.ended_by(error)
         if batches is not None:
             await batches.aclose()
         raise

@@ -189,8 +189,11 @@ class StepRunner:
         record = context.begin(self.step)
         attempt, self._direct = self._direct, None
         if attempt is None:
-            with record:
+            try:
                 attempt = await offload(self._make_attempt)
+            except BaseException as error:
+                record.ended_by(error)
+                raise
         else:
             self._options.refused_fields = attempt.refused_fields
         deadline = context.deadline(self.step, self._began)
