@@ -200,8 +200,9 @@ class FallbackRunner:
         return runner.index + 1
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
-        start_rival = partial(self._start_rival, self._context.plan.after(runner.index))
-        return Hedge(self._context.plan.hedge_after_s, start_rival, on_first_content)
+        context = self._context
+        start_rival = partial(self._start_rival, context.plan.after(runner.index))
+        return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
         self, index: int, on_first_content: OnFirstContent
