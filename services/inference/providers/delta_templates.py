@@ -101,9 +101,15 @@ class DeltaTemplates:
         if self._example is not None:
             example, self._example = self._example, None
             self._look_at(*example, text, at)
-        if not self._head or not text.startswith(self._start(), at):
+        if not self._head:
             return [], at
-        pieces, at = self._one_by_one(text, at) if self._end else self._at_once(text, at)
+        start = self._start()
+        if not text.startswith(start, at):
+            return [], at
+        if self._end or len(text) - at < _FEW * (len(start) + len(self._tail)):
+            pieces, at = self._one_by_one(text, at, start)
+        else:
+            pieces, at = self._at_once(text, at, start)
         if pieces:
             self._unfit = 0
         return pieces, at
@@ -114,11 +120,9 @@ class DeltaTemplates:
             return b"%b%d%b" % (self._head, self.number, self._rest)
         return self._head
 
-    def _at_once(self, text: bytes, at: int) -> tuple[list[bytes], int]:
+    def _at_once(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
         """Match events from `at` on by splitting them at the bytes between their texts."""
         tail = self._tail
-        if len(text) - at < _FEW * (len(self._start()) + len(tail)):
-            return self._one_by_one(text, at)
         # To read lines takes a sixth of the time of splitting at blank lines.
         stream = BytesIO(text)
         stream.seek(at)
@@ -157,7 +161,7 @@ class DeltaTemplates:
             self.number += len(pieces)
             return pieces, at + len(known)
         # Another event is among them.
-        return self._one_by_one(text, at)
+        return self._one_by_one(text, at, start)
 
     def _numbers(self, count: int) -> Sequence[bytes]:
         """Return so many numbers from the next one on."""
@@ -166,11 +170,11 @@ class DeltaTemplates:
             return _NUMBERS[self.number : stop]
         return [b"%d" % number for number in range(self.number, stop)]
 
-    def _one_by_one(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Match events from `at` on one by one."""
+    def _one_by_one(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
+        """Match events from `at` on one by one; the first begins with `start`."""
         tail, end = self._tail, self._end
         pieces: list[bytes] = []
-        while text.startswith(start := self._start(), at):
+        while text.startswith(start, at):
             begin = at + len(start)
             letters = _LETTERS.match(text, begin)
             if letters is None:
@@ -185,8 +189,10 @@ class DeltaTemplates:
                     break
                 after += len(end)
             pieces.append(text[begin:stop])
-            self.number += 1
             at = after
+            if self._counter:
+                self.number += 1
+                start = self._start()
         return pieces, at
 
     def _look_at(self, event: bytes, said: str, text: bytes, at: int) -> None:
@@ -233,7 +239,12 @@ class DeltaTemplates:
 
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
     """Return one delta event of a kind, such as `text`, from consecutive pieces."""
-    event = Event(choice=choice, block=block)
+    event = Event()
+    # Nearly all are the first, and keyword arguments take as long as all the rest.
+    if choice:
+        event.choice = choice
+    if block:
+        event.block = block
     setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
     if len(pieces) > 1:
         event.pieces.extend(pieces)
