@@ -20,7 +20,11 @@ from facade.dialects.responses.items import (
 )
 from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
-from facade.dialects.responses.source import plain_settings, source_of
+from facade.dialects.responses.source import (
+    SourcedResponseRequest,
+    plain_settings,
+    source_of,
+)
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -36,7 +40,7 @@ from facade.dialects.responses.types import (
     StepParameters,
 )
 from facade.dialects.steps import check_step, given_fields, keep_difference
-from facade.dialects.validation import check, read_quickly, write_json
+from facade.dialects.validation import check, exact_json, validate, write_json
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import ids
@@ -44,6 +48,7 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
+_SOURCED: TypeAdapter[ResponseRequest] = TypeAdapter(SourcedResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
@@ -90,16 +95,18 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire, is_exact = read_quickly(_REQUEST, body)
+    value = exact_json(body)
+    fields = source_of(value) if lazily and isinstance(value, dict) else None
+    wire = validate(_REQUEST if fields is None else _SOURCED, value, body)
+    dump = _dump if value is None else orjson.dumps
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body, value  # the last of their megabytes, unless the caller keeps them
     stream = wire.stream or False
     _check(wire, stream)
     origins = Origins()
-    state = _state(wire, new_id, orjson.dumps if is_exact else _dump)
-    fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    state = _state(wire, new_id, dump)
     lazy = None
-    if fields is None:
+    if fields is None or not is_plain(wire):
         _ = state.echo.json  # of a large body, of which nothing is to be held
         request = _parameters(wire, "")
         request.model = wire.model

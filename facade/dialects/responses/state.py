@@ -42,9 +42,8 @@ _REPEATED: Mapping[str, object] = {
 _DEFAULTS = orjson.dumps(_REPEATED)[1:-1]
 # Sets of fields that requests give, as programs give the same few.
 _COMBINATIONS = 256
-# In a native provider's response, the fields that are the gateway's.
-OF_STATE = ("background", "conversation", "previous_response_id", "store")
-# Those of a response that belongs to none before it, by whether it is stored.
+# Members of a native provider's response that are the gateway's, of one that belongs to none before
+# it, by whether it is stored.
 _STATES = [
     b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
     for store in (b"false", b"true")

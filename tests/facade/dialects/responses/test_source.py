@@ -15,7 +15,7 @@ SAID = {
     "status": "completed",
     "content": [{"type": "output_text", "text": "a", "annotations": []}],
 }
-THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAB"}
+THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB", "id": "rs_1"}
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "b"}
 USER = {"role": "user", "content": [{"type": "input_text", "text": "c"}]}
