@@ -203,6 +203,7 @@ def _state(
     # Attributes of the wire type are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
+    name = conversation_name(wire)
     given = held["input"] or ()
     if isinstance(given, str):
         part = {"type": "input_text", "text": given}
@@ -221,11 +222,11 @@ def _state(
         store=store,
         background=held["background"] or False,
         previous_response_id=held["previous_response_id"],
-        conversation=conversation_name(wire),
+        conversation=name,
         input_items=written,
         references=references,
         instructions=held["instructions"],
-        echo=echo_of(wire, dump),
+        echo=echo_of(wire, name, dump),
     )
 
 
