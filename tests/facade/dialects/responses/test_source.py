@@ -105,7 +105,11 @@ PLAIN = {
         {"type": "custom_tool_call", "call_id": "d", "name": "n", "input": ""},
         {"type": "custom_tool_call_output", "call_id": "d", "output": "e"},
     ],
-    "tools": [FUNCTION, {"type": "custom", "name": "n"}, {"type": "mcp"}],
+    "tools": [
+        {**FUNCTION, "description": "d", "strict": True},
+        {"type": "custom", "name": "n"},
+        {"type": "mcp"},
+    ],
 }
 OTHERS = (GONE, None, True, -1, 0.5, "", "x", "assistant", [], [1], [{}], {}, {"type": "message"})
 
