@@ -74,12 +74,12 @@ class NativeEvents:
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
-        match = _TYPE.match(event)
-        kind = match[1] if match else str(orjson.loads(event).get("type")).encode()
+        head = _HEAD.match(event) or _TYPE.match(event)
+        kind = head[1] if head else str(orjson.loads(event).get("type")).encode()
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
-            event = self._with_response(kind, event)
+            event = self._with_response(kind, event, head.end() if head else 0)
         elif kind == _ITEM_DONE:
             self._items.append(event)
         if kind in _ENDS:
@@ -117,10 +117,10 @@ class NativeEvents:
         """Return the items that are complete, as JSON."""
         return [orjson.dumps(orjson.loads(event)["item"]) for event in self._items]
 
-    def _with_response(self, kind: bytes, event: bytes) -> bytes:
-        head = _HEAD.match(event)
-        if head is not None and event.startswith(_RESPONSE, head.end()):
-            begin = head.end() + len(_RESPONSE)
+    def _with_response(self, kind: bytes, event: bytes, at: int) -> bytes:
+        """Return an event with the gateway's response object; `at` is the end of its head."""
+        if event.startswith(_RESPONSE, at):
+            begin = at + len(_RESPONSE)
             response = pass_on_response(event[begin:-1], self._id, self._echo)
             written = b"%b%b}" % (event[:begin], response)
         else:

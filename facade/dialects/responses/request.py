@@ -12,7 +12,6 @@ from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.paths import Origins
-from facade.dialects.responses.item_types import Item
 from facade.dialects.responses.items import (
     add_input,
     add_instructions,
@@ -204,12 +203,10 @@ def _state(
     held = wire.__dict__
     store = held["store"] is not False
     name = conversation_name(wire)
-    given = held["input"] or ()
-    if isinstance(given, str):
-        part = {"type": "input_text", "text": given}
-        said = {"type": "message", "role": "user", "content": [part]}
-        given = [cast("Item", said)] if store else ()
-    items = cast("Sequence[dict[str, Any]]", given)
+    items: Any = held["input"] or ()
+    if isinstance(items, str):
+        part = {"type": "input_text", "text": items}
+        items = [{"type": "message", "role": "user", "content": [part]}] if store else ()
     references = [
         Reference(index, item["id"], f"input[{index}]")
         for index, item in enumerate(items)
