@@ -12,7 +12,7 @@ text of an event, was tested to return this string, by replacing it with another
 import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -43,6 +43,8 @@ _LETTERS = re.compile(STRING, re.VERBOSE)
 # Several strings, joined by a separator that occurs in none of them.
 _BREAK = b"\n"
 _MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (STRING, STRING), re.VERBOSE)
+# Characters that stand for themselves in a string, and the separator.
+_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\')) + _BREAK
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
 # The first numbers as JSON.
@@ -143,21 +145,14 @@ class DeltaTemplates:
                 number = self.number + len(pieces)
                 after = begin + len(b"%d" % number)
                 alike = texts[len(pieces) : 10 ** (after - begin) - self.number]
-                pieces += [line[after:end] for line in alike]
-            numbers = self._numbers(len(pieces))
-            between = zip(numbers, repeat(self._rest), pieces, repeat(tail + self._head))
-            inside = b"".join(chain.from_iterable(between))
-            known = self._head + inside.removesuffix(self._head)
+                pieces += map(itemgetter(slice(after, end)), alike)
+            parts = [b"", self._rest, b"", tail + self._head] * len(pieces)
+            parts[0::4], parts[2::4] = self._numbers(len(pieces)), pieces
+            known = self._head + b"".join(parts).removesuffix(self._head)
         else:
-            pieces = [line[begin:end] for line in texts]
+            pieces = [*map(itemgetter(slice(begin, end)), texts)]
             known = b"%b%b%b" % (self._head, (tail + self._head).join(pieces), tail)
-        letters = _BREAK.join(pieces)
-        if (
-            text.startswith(known, at)
-            and _MANY_LETTERS.fullmatch(letters)
-            # A separator within a string would not be a valid string.
-            and letters.count(_BREAK) == len(pieces) - 1
-        ):
+        if text.startswith(known, at) and _are_strings(pieces):
             self.number += len(pieces)
             return pieces, at + len(known)
         # Another event is among them.
@@ -249,6 +244,16 @@ def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Eve
     if len(pieces) > 1:
         event.pieces.extend(pieces)
     return event
+
+
+def _are_strings(pieces: Sequence[bytes]) -> bool:
+    """Return whether there are pieces, each the non-empty inside of a JSON string."""
+    letters = _BREAK.join(pieces)
+    # Pieces are parts of lines, so that nothing but the separators is a line break.
+    if not letters.translate(None, _PLAIN):
+        return letters != b"" and all(pieces)
+    # A separator within a string would not be a valid string.
+    return _MANY_LETTERS.fullmatch(letters) is not None and letters.count(_BREAK) == len(pieces) - 1
 
 
 def _after_padding(text: bytes, at: int) -> int:
