@@ -7,7 +7,7 @@ nearest few hundred by the cosine similarity of their whole vectors.
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,15 +33,20 @@ def quantize(turn: int, packed: bytes) -> bytes:
     return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
 
 
+def count(blocks: Sequence[bytes], dimensions: int) -> int:
+    """Return how many vectors blocks have."""
+    return sum(map(len, blocks)) // _record_size(dimensions)
+
+
 def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
     """Return the sign bits of turns before `first_turn`."""
-    size = _TURN.size + _words(dimensions) * 8
+    size = _record_size(dimensions)
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
 
 
 def nearest_by_hamming(
-    blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
+    blocks: Sequence[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
     """Return the turns with the least Hamming distance to a vector, unordered.
 
@@ -53,21 +58,32 @@ def nearest_by_hamming(
     """
     import numpy as np
 
-    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + _words(len(values)))
-    turns = records[:, 0]
+    if not blocks:
+        return []
     asked = np.frombuffer(quantize(0, pack(values)), np.int64)
-    differing = np.zeros(len(records), np.int32)
-    # One word of 64 bits of all turns at a time: sums over short rows take longer.
-    for place in range(1, len(asked)):
-        differing += np.bitwise_count(records[:, place] ^ asked[place])
+    size = len(asked)
+    # Records are too short for numpy to take one by one, and all blocks together too long for the
+    # processor's cache.
+    repeated = np.tile(asked, BLOCK)
+    # Sums up the words of a record but for the first, the turn.
+    is_summed = np.ones(size, np.float32)
+    is_summed[0] = 0
+    numbers, distances = [], []
+    for block in blocks:
+        words = np.frombuffer(block, np.int64)
+        differing = np.bitwise_count(words ^ repeated[: len(words)]).reshape(-1, size)
+        numbers.append(words[::size])
+        distances.append((differing @ is_summed).astype(np.uint16))
+    turns, distance = np.concatenate(numbers), np.concatenate(distances)
     found = turns < before_turn
-    turns, differing = turns[found], differing[found]
+    turns, distance = turns[found], distance[found]
     if len(turns) > most:
         # The turn breaks ties, so that the order of rows in the database does not matter.
-        near = differing <= np.partition(differing, most)[most]
-        turns, differing = turns[near], differing[near]
-        turns = turns[np.lexsort((-turns, differing))[:most]]
-    return [int(turn) for turn in turns]
+        near = distance <= np.partition(distance, most)[most]
+        turns, distance = turns[near], distance[near]
+        turns = turns[np.lexsort((-turns, distance))[:most]]
+    turns_found: list[int] = turns.tolist()
+    return turns_found
 
 
 def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
@@ -92,6 +108,10 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
     vector /= largest  # squares of very large or small numbers overflow
     unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
+
+
+def _record_size(dimensions: int) -> int:
+    return _TURN.size + _words(dimensions) * 8
 
 
 def _words(dimensions: int) -> int:
