@@ -15,6 +15,7 @@ from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims
+from tests.forked import AsyncForkedProcess
 from tests.services.memory.builders import QUOTA, count_all, text_of, turn, until_waiting
 from tests.services.memory.lock_holder import (
     LONG_LEASE_S,
@@ -123,8 +124,7 @@ async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent
     dice = random.Random(5)
     told: list[str] = []
 
-    async def listen(process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
+    async def listen(process: AsyncForkedProcess) -> None:
         async for line in process.stdout:
             told.append(line.decode().strip())
 
