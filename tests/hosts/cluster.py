@@ -56,7 +56,7 @@ class Host:
     def launch(self) -> None:
         """Start the gateway; it does not answer yet."""
         arguments = [command("gateway"), "up", "--workers", str(self.workers)]
-        self.process = Running(arguments, environ=self.environ, folder=self.folder)
+        self.process = Running(arguments, environ=self.environ, folder=self.folder, is_forked=True)
 
     def wait(self) -> None:
         """Wait until the gateway answers."""
