@@ -120,7 +120,7 @@ def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[st
         return {}
     initials = family.answer_initials
     # Every answer comes here, and most have no such header.
-    if not [name for name in headers if name[0] in initials]:
+    if not [name for name in headers if name[:1] in initials]:
         return {}
     return _bounded(family.answers, headers.items(), frozenset())
 
