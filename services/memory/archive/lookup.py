@@ -16,7 +16,8 @@ from services.memory.storage import tables
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
-# Turns that each search contributes. Of 256 the same were found in made-up conversations.
+# Turns that each search contributes. With 256 of them vectors find a little more (.835 for .823 of
+# what the embedded model is asked for), for a tenth more of CPU time.
 _CANDIDATES = 128
 
 
