@@ -88,7 +88,7 @@ class Archive:
     ) -> list[ArchivedTurn]:
         """Return the first archived turns after one that have no vector of a model yet."""
         async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id)
+            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
             return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)
 
     async def search(
@@ -116,7 +116,7 @@ class Archive:
         question = excerpt(question)
         terms = self._terms(question)
         async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id)
+            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
             scores: dict[int, float] = {}
             if terms:
                 scores = await lookup.score_by_terms(
@@ -126,11 +126,7 @@ class Archive:
                 )
             if vector is not None:
                 cosine = await lookup.score_by_vector(
-                    vector.model,
-                    vector.values,
-                    scores,
-                    before_turn=before_turn,
-                    cache=self._signatures,
+                    vector.model, vector.values, scores, before_turn=before_turn
                 )
                 scores = score_fusion.fuse_scores(scores, cosine)
             best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)

@@ -35,12 +35,12 @@ def quantize(turn: int, packed: bytes) -> bytes:
 
 def count(blocks: Sequence[bytes], dimensions: int) -> int:
     """Return how many vectors blocks have."""
-    return sum(map(len, blocks)) // _record_size(dimensions)
+    return sum(map(len, blocks)) // (_TURN.size + _words(dimensions) * 8)
 
 
 def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
     """Return the sign bits of turns before `first_turn`."""
-    size = _record_size(dimensions)
+    size = _TURN.size + _words(dimensions) * 8
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
 
@@ -60,19 +60,18 @@ def nearest_by_hamming(
 
     if not blocks:
         return []
-    asked = np.frombuffer(quantize(0, pack(values)), np.int64)
+    # Unsigned: of a negative number numpy counts the bits of its absolute value.
+    asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
     size = len(asked)
-    # Records are too short for numpy to take one by one, and all blocks together too long for the
-    # processor's cache.
+    # Whole blocks at a time, as records are too short for numpy.
     repeated = np.tile(asked, BLOCK)
-    # Sums up the words of a record but for the first, the turn.
-    is_summed = np.ones(size, np.float32)
-    is_summed[0] = 0
+    # The first word of a record is the turn.
+    is_summed = (np.arange(size) > 0).astype(np.float32)
     numbers, distances = [], []
     for block in blocks:
-        words = np.frombuffer(block, np.int64)
+        words = np.frombuffer(block, np.uint64)
         differing = np.bitwise_count(words ^ repeated[: len(words)]).reshape(-1, size)
-        numbers.append(words[::size])
+        numbers.append(words[::size].astype(np.int64))
         distances.append((differing @ is_summed).astype(np.uint16))
     turns, distance = np.concatenate(numbers), np.concatenate(distances)
     found = turns < before_turn
@@ -82,8 +81,7 @@ def nearest_by_hamming(
         near = distance <= np.partition(distance, most)[most]
         turns, distance = turns[near], distance[near]
         turns = turns[np.lexsort((-turns, distance))[:most]]
-    turns_found: list[int] = turns.tolist()
-    return turns_found
+    return [int(turn) for turn in turns]
 
 
 def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
@@ -108,10 +106,6 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
     vector /= largest  # squares of very large or small numbers overflow
     unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
-
-
-def _record_size(dimensions: int) -> int:
-    return _TURN.size + _words(dimensions) * 8
 
 
 def _words(dimensions: int) -> int:

@@ -8,11 +8,11 @@ from services.common.database import writing
 from services.common.owners import ensure_owner
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.signature_cache import Key, SignatureCache, Version
+from services.memory.archive.signature_cache import SignatureCache, Version
 from services.memory.storage import tables
 
 OWNER, MEMORY, MODEL = "usr_ada", "mem_a", "hub/embed"
-ONE, OTHER, THIRD = (Key(f"mem_{name}", "hub/embed", 8) for name in "abc")
+ONE, OTHER, THIRD = ((f"mem_{name}", MODEL, 8) for name in "abc")
 FIRST = Version(epoch=0, turns=2)
 
 
@@ -22,7 +22,7 @@ def test_blocks_are_those_of_the_same_version() -> None:
     assert cache.get(ONE, FIRST) == [b"four", b"five."]
     assert cache.get(ONE, Version(0, 3)) is None
     assert cache.get(ONE, Version(1, 2)) is None
-    assert cache.get(ONE._replace(model="hub/other"), FIRST) is None
+    assert cache.get((ONE[0], "hub/other", 8), FIRST) is None
     cache.put(ONE, Version(1, 2), [b"new"])
     assert cache.get(ONE, FIRST) is None
     assert cache.get(ONE, Version(1, 2)) == [b"new"]
