@@ -90,7 +90,7 @@ class NativeReader:
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
         self._text = b""  # of the read
-        # The text of the event that may follow, and the event as it is handed on.
+        # The text of the event that may follow the creation, and that event as it is handed on.
         self._repeated = self._repeats = b""
 
     @property
