@@ -8,7 +8,6 @@ at once when the pipe from its parent closes, so that a killed supervisor leaves
 import asyncio
 import ctypes
 import gc
-import mmap
 import os
 import signal
 import sys
@@ -66,7 +65,6 @@ class Lifecycle:
         """Notify the parent that requests can come; `word` is a message for it."""
         gc.collect()
         gc.freeze()
-        _release_memory()
         print(f"READY {word}".rstrip(), flush=True)
 
     def fail(self, reason: str) -> NoReturn:
@@ -125,27 +123,6 @@ def _set_up_allocator() -> None:
             mallopt(_M_ARENA_MAX, 1)
             mallopt(_M_MMAP_THRESHOLD, _LARGE)
             mallopt(_M_TRIM_THRESHOLD, _KEPT)
-
-
-def _release_memory() -> None:
-    """Return memory to the system that only starting took.
-
-    It leaves holes in the heap, and maps code of libraries that never runs again. That code stays
-    in the system's cache of files, from where what runs is mapped again.
-    """
-    if sys.platform != "linux":
-        return
-    system = ctypes.CDLL(None)
-    malloc_trim = getattr(system, "malloc_trim", None)
-    if malloc_trim is not None:
-        malloc_trim(0)
-    with open("/proc/self/maps") as maps:
-        mappings = [line.split() for line in maps]
-    for place, access, _, _, inode, *_ in mappings:
-        # Code is never written to, so nothing of it can be lost.
-        if access == "r-xp" and inode != "0":
-            begin, end = (int(bound, 16) for bound in place.split("-"))
-            system.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
 
 
 def _raise_descriptor_limit() -> None:
