@@ -115,8 +115,9 @@ class Administrator:
 
     async def key(self, user: str, **limits: int) -> str:
         """Return a new key of a user, with these limits."""
+        if not (await self.call("GET", f"users?name={user}"))["data"]:
+            await self.call("POST", "users", {"name": user, "plan": "enterprise"})
         made = await self.call("POST", "keys", {"user": user})
-        await self.call("PATCH", f"users/{made['user_id']}", {"plan": "enterprise"})
         if limits:
             await self.call("PUT", f"keys/{made['id']}/limits", limits)
         key: str = made["key"]

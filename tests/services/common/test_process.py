@@ -47,11 +47,3 @@ def test_what_the_operator_says_of_it_counts() -> None:
 
 def test_a_computing_thread_yields_to_the_event_loop() -> None:
     assert shown("sys.getswitchinterval()") == ["0.001"]
-
-
-def test_a_started_process_maps_less_code_and_runs_on() -> None:
-    code = 'int(open("/proc/self/status").read().split("RssFile:")[1].split()[0])'
-    ready, before, _, after, total = shown(f"{code}, lifecycle.ready(), {code}, sum(range(10))")
-    assert ready == "READY"
-    assert int(after) < int(before)
-    assert total == "45"
