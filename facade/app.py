@@ -1,6 +1,6 @@
 """The aiohttp applications: their routes and middlewares; the endpoints for plain requests."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from aiohttp import web
@@ -8,11 +8,9 @@ from aiohttp import web
 from facade import middlewares
 from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
-from facade.http.exchange import Exchange
 from facade.http.plain import PlainEndpoint
-from facade.http.responses import Response
 from facade.middlewares import Endpoint, as_handler
-from facade.request_context import authenticate, request_context
+from facade.request_context import request_context
 from facade.routes import (
     admin,
     articles,
@@ -47,20 +45,12 @@ _GENERATION: Mapping[str, Endpoint] = {
 def plain_endpoints() -> dict[bytes, PlainEndpoint]:
     """Return the endpoints that serve plain requests, by path."""
     endpoints = {
-        path: PlainEndpoint(path, partial(_respond, endpoint)) for path, endpoint in _PLAIN.items()
+        path: PlainEndpoint(path, partial(request_context, handler=endpoint, needs_key=True))
+        for path, endpoint in _PLAIN.items()
     }
     return {
         name.encode(): endpoint for path, endpoint in endpoints.items() for name in names_of(path)
     }
-
-
-def _respond(endpoint: Endpoint, exchange: Exchange) -> Awaitable[Response]:
-    return request_context(exchange, partial(_authenticated, endpoint))
-
-
-async def _authenticated(endpoint: Endpoint, exchange: Exchange) -> Response:
-    await authenticate(exchange)
-    return await endpoint(exchange)
 
 
 def create_app(context: Context) -> web.Application:

@@ -1,6 +1,6 @@
 """The dependencies that all handlers of a facade share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import grpc
@@ -23,6 +23,7 @@ from gateway.inference.v1.inference_pb2 import RouteInfo
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
+from services.common.far_timers import FarTimers
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -56,6 +57,7 @@ class Context:
         telemetry: records spans and measurements; None without a collector.
         has_response_cache: whether there is a cache of answers, which `cache-control` of requests
             is for.
+        timers: timers of its event loop.
     """
 
     settings: Settings
@@ -81,6 +83,7 @@ class Context:
     cors: Cors | None
     telemetry: Telemetry | None
     has_response_cache: bool = False
+    timers: FarTimers = field(default_factory=FarTimers)
 
 
 class AnswerSummary(NamedTuple):

@@ -35,9 +35,14 @@ ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResp
 
 
 async def request_context(
-    exchange: Exchange, handler: Callable[[Exchange], Awaitable[ResponseT]]
+    exchange: Exchange,
+    handler: Callable[[Exchange], Awaitable[ResponseT]],
+    *,
+    needs_key: bool = False,
 ) -> ResponseT | JsonResponse:
     """Handle a request: set its id, turn errors into responses, count and log it.
+
+    With `needs_key` one without a valid API key is rejected; see `authenticate`.
 
     Raises:
         ConnectionError: the client has left, or has part of a response that cannot be completed.
@@ -47,11 +52,7 @@ async def request_context(
     began = exchange.began = context.clock.monotonic()
     if context.cors is not None:
         exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
-    given = exchange.headers.get("x-request-id")
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        exchange.request_id = given
-    else:
-        exchange.request_id = new_request_id()
+    exchange.request_id = _request_id(exchange)
     logs.request_id.set(exchange.request_id)
     span = None
     if context.telemetry is not None or TRACEPARENT_KEY in exchange.headers:
@@ -62,6 +63,8 @@ async def request_context(
     response: ResponseT | JsonResponse
     try:
         try:
+            if needs_key:
+                await authenticate(exchange)
             response = await handler(exchange)
         except ConnectionError:
             raise  # the client left while the response was written
@@ -94,6 +97,14 @@ async def request_context(
         context.access_log.answered(
             exchange.method, exchange.route, status, seconds, partial(_details_of, exchange, status)
         )
+
+
+def _request_id(exchange: Exchange) -> str:
+    """Return the id that the client gave the request, or a new one."""
+    given = exchange.headers.get("x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return new_request_id()
 
 
 def _count_stream(exchange: Exchange, seconds: float) -> None:

@@ -158,7 +158,8 @@ class _EventStream:
     """Receives the messages of a call; writes held headers, events, and keepalives."""
 
     def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
-        limits = exchange.context.settings.limits
+        context = exchange.context
+        limits = context.settings.limits
         self._exchange = exchange
         self._connection = exchange.connection
         self._encoder = encoder
@@ -167,7 +168,7 @@ class _EventStream:
         self._response: StreamedResponse | None = None
         self._has_content = False
         self._keepalive_s = limits.keepalive_s
-        self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
+        self._timer = IdleTimer(context.timers, limits.hold_headers_s, self._on_silence)
 
     def receive(self, message: EventMessage) -> bool:
         """Write a batch of events; return whether the client reads more slowly than it comes.
@@ -226,7 +227,7 @@ class _EventStream:
 
     def _begin(self) -> StreamedResponse:
         self._timer.stop()
-        self._timer = IdleTimer(self._keepalive_s, self._on_silence)
+        self._timer = IdleTimer(self._exchange.context.timers, self._keepalive_s, self._on_silence)
         self._response = response = StreamedResponse(self._exchange, self._headers)
         return response
 

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def until(
-    holds: Callable[[], T | Awaitable[T]], *, within_s: float = 60.0, every_s: float = 0.001
+    holds: Callable[[], T | Awaitable[T]], *, within_s: float = 60.0, every_s: float = 0.005
 ) -> T:
     """Ask over and over until the answer is true in Python's sense, and give it.
 

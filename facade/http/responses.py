@@ -50,30 +50,37 @@ class StreamedResponse:
         status: HTTP status code.
     """
 
-    __slots__ = ("_connection", "_exchange", "_head", "status")
+    __slots__ = ("_connection", "_head", "_is_chunked", "status")
 
     def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
         """Build the head, which is written with the first data."""
         self.status = 200
         exchange.has_begun = True
         fields = _EVENT_STREAM
-        if exchange.is_http_1_1:
+        self._is_chunked = exchange.is_http_1_1
+        if self._is_chunked:
             fields += "Transfer-Encoding: chunked\r\n"
         else:
             exchange.keep_alive = False
-        self._exchange = exchange
         self._connection = exchange.connection
         self._head = _head(exchange, self.status, fields, headers)
 
-    def write(self, data: bytes) -> None:
-        """Write data, together with the head at the first call.
+    def write(self, data: bytes, *, is_last: bool = False) -> None:
+        """Write data, together with the head at the first call, and the end with the last.
 
         Raises:
             ConnectionError: the caller has left.
         """
-        if data and self._exchange.is_http_1_1:  # an empty chunk would end the body
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        self._write(data)
+        if self._is_chunked:
+            if data:  # an empty chunk would end the body
+                data = b"%x\r\n%b\r\n" % (len(data), data)
+            if is_last:
+                data += b"0\r\n\r\n"
+        if self._head:
+            data = self._head + data
+            self._head = b""
+        if data:
+            self._connection.write(data)
 
     def write_eof(self, data: bytes) -> None:
         """Write the last data, possibly none, and the end.
@@ -81,16 +88,7 @@ class StreamedResponse:
         Raises:
             ConnectionError: the caller has left.
         """
-        if self._exchange.is_http_1_1:
-            data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
-        self._write(data)
-
-    def _write(self, data: bytes) -> None:
-        if self._head:
-            data = self._head + data
-            self._head = b""
-        if data:
-            self._connection.write(data)
+        self.write(data, is_last=True)
 
 
 Response = JsonResponse | StreamedResponse

@@ -1,13 +1,15 @@
 """Tells the caches of one process which keys, users and teams were changed, wherever that was.
 
 Each change has an entry in the audit log, in its own transaction. The log is read every few seconds
-while a cache knows anybody; a process that nobody asks reads nothing.
+while a cache knows anybody; a process that nobody asks reads nothing. Of what is created nobody has
+known anything before, except for the list of admin keys; so a new key in use stays known where the
+database goes away.
 """
 
 import asyncio
 import logging
 
-from sqlalchemy import select
+from sqlalchemy import not_, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.audit import Subject
@@ -24,6 +26,10 @@ EVERY_S = 2.0
 _OVERLAP_MS = 60_000
 # With more changes at once, nobody is remembered.
 _MOST = 1_000
+
+_MAY_BE_KNOWN = or_(
+    audit_log.c.subject_kind == "admin_key", not_(audit_log.c.action.endswith(".create"))
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +78,7 @@ class ChangeWatch:
         now_ms = self._clock.now_ms()
         query = (
             select(audit_log.c.id, audit_log.c.subject_kind, audit_log.c.subject_id)
-            .where(audit_log.c.at_ms >= self._read_at_ms - _OVERLAP_MS)
+            .where(audit_log.c.at_ms >= self._read_at_ms - _OVERLAP_MS, _MAY_BE_KNOWN)
             .order_by(audit_log.c.at_ms.desc(), audit_log.c.id.desc())
             .limit(_MOST)
         )

@@ -23,12 +23,15 @@ from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
 
-_KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
+_KEY_PREFIX = "gw-"
+_KEY_LENGTH = len(_KEY_PREFIX) + 43
 _BEARER = "bearer "
 _ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
-_BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*({_KEY.pattern})\s*")
+_BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*(gw-[A-Za-z0-9_-]{{43}})\s*")
 _SERVICE = "Service "
+# As the facade and most others write it.
+_USUAL_BEARER = "Bearer "
 # The part of the time for which a key is remembered, after which a failed look-up is repeated.
 _ASKED_AGAIN_AFTER = 1 / 30
 
@@ -73,7 +76,13 @@ caller_key: ContextVar[str] = ContextVar("caller_key")
 
 def is_key(text: str) -> bool:
     """Return whether `text` has the form of an API key."""
-    return _KEY.fullmatch(text) is not None
+    # Every call comes here, and a pattern takes several times as long.
+    return (
+        len(text) == _KEY_LENGTH
+        and text.startswith(_KEY_PREFIX)
+        and text.isascii()
+        and (text[len(_KEY_PREFIX) :].replace("-", "0").replace("_", "0")).isalnum()
+    )
 
 
 def bearer_key(header: str) -> str:
@@ -82,6 +91,8 @@ def bearer_key(header: str) -> str:
     Raises:
         GatewayError: `invalid_api_key` when there is none, or it cannot be a key of ours.
     """
+    if header.startswith(_USUAL_BEARER) and is_key(key := header[len(_BEARER) :]):
+        return key
     found = _BEARER_KEY.fullmatch(header)
     if found is not None:
         return found[1]

@@ -1,6 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -25,9 +25,10 @@ class Attempt:
 
     Attributes:
         usage: the latest that the provider has reported, or None.
+        is_done: whether the provider need not write any more.
     """
 
-    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "usage")
+    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "is_done", "usage")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Attempt:
         self._left_out = left_out
         self._adapted = adapted
         self.usage: Usage | None = None
+        self.is_done = False
 
     @property
     def stream(self) -> bool:
@@ -59,13 +61,13 @@ class Attempt:
         """The headers of the provider's response; None before it, and without HTTP."""
         return self._call.answer_headers
 
-    async def whole(self) -> Batch:
-        """Ask the provider, and return all events of its answer.
+    def whole(self) -> Awaitable[Batch]:
+        """Ask the provider, and return all events of its answer, which are for `passed`.
 
         Raises:
             GatewayError: as `batches`.
         """
-        return self.passed(await self._provider.whole(self._call))
+        return self._provider.whole(self._call)
 
     def batches(self) -> Batches:
         """Ask the provider, and return its events, a batch for each read, none empty.
@@ -86,15 +88,9 @@ class Attempt:
                 self.usage = event.usage
         for one in self._filters:
             batch = one.feed(batch)
-        return batch
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the provider need not write any more."""
-        for one in self._filters:
             if one.is_done:
-                return True
-        return False
+                self.is_done = True
+        return batch
 
     def add_head(self, error: UpstreamError) -> None:
         """Add to a failure what a caller is told of the head of the answer it came with."""

@@ -328,9 +328,14 @@ class RequestAttempts:
             step.parameters is not None
             or (not is_own and lazy.plain is None)
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
-            or _needs_stop_filter(request, provider)
+            or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)
-            or (is_own and lazy.is_whole and not refused_fields.isdisjoint(lazy.fields))
+            or (
+                refused_fields
+                and is_own
+                and lazy.is_whole
+                and not refused_fields.isdisjoint(lazy.fields)
+            )
         ):
             return None
         as_it_is = self._takes_passthrough(request, provider, stream=stream)

@@ -1,7 +1,6 @@
 """Warnings about valid but suspicious settings: unknown names and missing keys."""
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 
 from services.common.authentication import is_key
 from services.common.errors import GatewayError
@@ -93,6 +92,9 @@ def _probably_meant(name: str, known: Collection[str]) -> str:
 
     Fields and efforts of other providers usually resemble none of them.
     """
+    # Imported on demand: most settings have no mistakes.
+    from difflib import get_close_matches
+
     close = () if name in known else get_close_matches(name, sorted(known), n=1, cutoff=0.7)
     return close[0] if close else ""
 

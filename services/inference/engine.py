@@ -4,7 +4,6 @@ The engine holds the order of the steps; the rules of each are in the modules be
 providers in `providers`, retries and fallbacks in `fallback`.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
@@ -18,6 +17,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common import ids
 from services.common.errors import UpstreamError, unsupported
+from services.common.far_timers import FarTimers
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory
 from services.common.telemetry.spans import Telemetry
@@ -125,7 +125,7 @@ class Engine:
         self._uniform = uniform
         self.metering = metering or Metering()
         self.refusals = Refusals()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timers = FarTimers()
 
     @property
     def recent_attempts(self) -> RecentAttempts:
@@ -255,13 +255,9 @@ class Engine:
         budget: RetryBudget | None = None,
     ) -> FallbackRunner:
         """Return a run of a plan, which calls `on_end`; without a `budget` it has the plan's."""
-        loop = self._loop
-        if loop is None:
-            # Of the first request and of all others: to ask for it takes a system call.
-            loop = self._loop = asyncio.get_running_loop()
         return FallbackRunner(
             RunContext(
-                loop,
+                self._timers,
                 plan,
                 attempts,
                 self._attempt_log,

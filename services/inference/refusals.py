@@ -241,6 +241,8 @@ def changes_messages(refused_fields: frozenset[str]) -> bool:
 
 def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
     """Return known and learnt rejections; of a limit's two names the learnt one counts."""
+    if not (known or learnt):
+        return learnt
     refused = known or learnt
     if known and learnt:
         refused = learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})

@@ -29,7 +29,7 @@ def upstream_port() -> int:
 @pytest.fixture(scope="session")
 def plain_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Run a gateway with one worker for all modules that need no other."""
-    with gateway(tmp_path_factory.mktemp("target"), NOBODY) as started:
+    with gateway(tmp_path_factory.mktemp("target"), NOBODY, is_forked=False) as started:
         yield started
 
 

@@ -36,7 +36,8 @@ def upstream_port() -> Iterator[int]:
 def plain_gateway(
     tmp_path_factory: pytest.TempPathFactory, upstream_port: int
 ) -> Iterator[Gateway]:
-    with gateway(tmp_path_factory.mktemp("gateway"), upstream_port) as started:
+    folder = tmp_path_factory.mktemp("gateway")
+    with gateway(folder, upstream_port, is_forked=False) as started:
         yield started
 
 

@@ -86,15 +86,18 @@ def gateway(
     cpus: Sequence[int] = (),
     settings: str = "",
     grpc: str = "",
+    is_forked: bool = True,
 ) -> Iterator[Gateway]:
     """Run `gateway up` with its data in `folder`, in front of the upstream on a port.
 
     `settings` is TOML that follows the settings of the three providers, `grpc` the address of
-    gRPC callers.
+    gRPC callers. Where memory is measured, `is_forked` is to be False.
     """
     environ = _environ(folder, upstream_port, 0, settings, grpc)
     arguments = [command("gateway"), "up", "--workers", str(workers)]
-    with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
+    with Running(
+        arguments, environ=environ, folder=folder, cpus=cpus, is_forked=is_forked
+    ) as process:
         port = int(process.wait_for(f"listens on {_ADDRESS}")[1])
         metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
         services_port = int(process.wait_for(r"gRPC callers go to .*:(\d+)")[1]) if grpc else 0
@@ -111,14 +114,14 @@ def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
     environ = _environ(folder, upstream_port, port)
     address = f"127.0.0.1:{services_port}"
     create = [command("gateway"), "keys", "create", "--user", "dev", "--plan", "enterprise"]
-    with Running(create, environ=environ, folder=folder) as created:
+    with Running(create, environ=environ, folder=folder, is_forked=True) as created:
         key = created.wait_for(r"^(gw-\S+)$")[1]
     serve = [command("gateway"), "serve"]
     listening = [*serve, "services", "--listen", address]
-    with Running(listening, environ=environ, folder=folder) as services:
+    with Running(listening, environ=environ, folder=folder, is_forked=True) as services:
         services.wait_for("READY")
         calling = [*serve, "facade", "--services", address]
-        with Running(calling, environ=environ, folder=folder) as facade:
+        with Running(calling, environ=environ, folder=folder, is_forked=True) as facade:
             facade.wait_for("READY")
             data_dir = folder / "var"
             yield Gateway(port, 0, key, facade, data_dir, services_port, services)

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.forked import ForkedProcess
+
 ROOT = Path(__file__).parents[2]
 PYTHON = sys.executable
 
@@ -19,7 +21,7 @@ class Running:
     """A process whose output is read as it comes.
 
     Use as a context: at its end the process is told to stop, and killed when it
-    takes longer than `stop_within_s`.
+    takes longer than `stop_within_s`. A command of the gateway may be forked by the fork server.
     """
 
     def __init__(
@@ -30,20 +32,19 @@ class Running:
         folder: Path = ROOT,
         cpus: Sequence[int] = (),
         stop_within_s: float = 40,
+        is_forked: bool = False,
     ) -> None:
         self._stop_within_s = stop_within_s
-        self._command = command
         prefix = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
-        self._process = subprocess.Popen(
-            [*prefix, *command],
-            cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+        self._command = [*prefix, *command]
+        all_environ = {**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})}
+        read_end, write_end = os.pipe()
+        self._stdout = open(read_end, errors="replace")
+        start = self._fork if is_forked else self._execute
+        try:
+            self._process = start(folder, all_environ, write_end)
+        finally:
+            os.close(write_end)
         self._lines: list[str] = []
         self._ended = False
         self._news = threading.Condition()
@@ -95,8 +96,7 @@ class Running:
             return self._process.wait()
         finally:
             self._reader.join(5)
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            self._stdout.close()
 
     def __enter__(self) -> Self:
         return self
@@ -109,9 +109,31 @@ class Running:
     ) -> None:
         self.stop()
 
+    def _execute(
+        self, folder: Path, environ: Mapping[str, str], output: int
+    ) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self._command,
+            cwd=folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    def _fork(self, folder: Path, environ: Mapping[str, str], output: int) -> ForkedProcess:
+        with open(os.devnull) as nothing:
+            return ForkedProcess(
+                self._command,
+                folder=folder,
+                environ=environ,
+                stdin=nothing.fileno(),
+                stdout=output,
+                stderr=output,
+            )
+
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._stdout:
             with self._news:
                 self._lines.append(line)
                 self._news.notify_all()

@@ -69,7 +69,7 @@ async def points(folder: Path) -> AsyncIterator[Held]:
     """Send all requests; yield what the worker holds at equal distances."""
     with Running([PYTHON, "-m", "tests.bench.upstream"]) as upstream:
         port = int(upstream.wait_for(r"on port (\d+)")[1])
-        with gateway(folder, port, settings=SETTINGS) as at:
+        with gateway(folder, port, settings=SETTINGS, is_forked=False) as at:
             worker = processes.of_modules(processes.family(at.process.pid), ["services.worker"])
             mix = Mix(at, CALLERS, random.Random(5))
             for _ in range(POINTS):

@@ -37,7 +37,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(params=["folder", "s3"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gateway]:
     request.getfixturevalue(request.param)
-    with gateway(tmp_path, NOBODY) as one:
+    with gateway(tmp_path, NOBODY, is_forked=False) as one:
         yield one
 
 

@@ -188,6 +188,6 @@ async def test_the_command_shows_what_was_spent(tmp_path: Path) -> None:
     }
     total = sum(spenders.costs.values())
     arguments = [command("gateway"), "usage", "--by", "model", "--csv"]
-    with Running(arguments, environ=environ, folder=tmp_path) as process:
+    with Running(arguments, environ=environ, folder=tmp_path, is_forked=True) as process:
         shown = process.wait_for(r"^priced,,3,0,.*,(\S+)$")[1]
     assert Decimal(shown) == Decimal(decimal_dollars(total)) > 0

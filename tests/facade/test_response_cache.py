@@ -308,7 +308,7 @@ async def at_once(cache: Cached, number: int, **fields: Any) -> list[asyncio.Tas
 
 
 async def test_equal_requests_share_an_answer_under_way(tmp_path):
-    async with cached(tmp_path) as cache:
+    async with cached(tmp_path, clock=ManualClock()) as cache:
         cache.upstream.gate.clear()
         *asking, later = await at_once(cache, 4)
         cache.upstream.gate.set()

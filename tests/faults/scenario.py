@@ -4,7 +4,7 @@ import asyncio
 import io
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -32,7 +32,14 @@ OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": 
 _CASES = 1500 if is_soak() else 450
 # Silence is skipped, but the gateway's own timers in it are not.
 STREAM_IDLE_S = 30
-_DISK_INTERVAL_S = 600
+# What is done every few seconds, and is no part of these tests, would be done in skipped time.
+_SELDOM_S = 600
+_SELDOM = (
+    "facade.loop_delay._EVERY_S",
+    "services.accounts.change_watch.EVERY_S",
+    "services.common.disk._INTERVAL_S",
+    "services.inference.provider_states.servicer._WRITE_EVERY_S",
+)
 
 
 class Models(NamedTuple):
@@ -207,7 +214,9 @@ async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
         for one in [_models(provider, number)]
         for name, fallbacks in ((one.auto, [one.names[1]]), (one.alone, []))
     ]
-    with patch("services.common.disk._INTERVAL_S", _DISK_INTERVAL_S):
+    with ExitStack() as stack:
+        for interval in _SELDOM:
+            stack.enter_context(patch(interval, _SELDOM_S))
         async with (
             fault_upstream() as upstream,
             # A connection for each request, so that none is left of one that is over.

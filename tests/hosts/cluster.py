@@ -56,7 +56,7 @@ class Host:
     def launch(self) -> None:
         """Start the gateway; it does not answer yet."""
         arguments = [command("gateway"), "up", "--workers", str(self.workers)]
-        self.process = Running(arguments, environ=self.environ, folder=self.folder)
+        self.process = Running(arguments, environ=self.environ, folder=self.folder, is_forked=True)
 
     def wait(self) -> None:
         """Wait until the gateway answers."""
@@ -115,8 +115,9 @@ class Administrator:
 
     async def key(self, user: str, **limits: int) -> str:
         """Return a new key of a user, with these limits."""
+        if not (await self.call("GET", f"users?name={user}"))["data"]:
+            await self.call("POST", "users", {"name": user, "plan": "enterprise"})
         made = await self.call("POST", "keys", {"user": user})
-        await self.call("PATCH", f"users/{made['user_id']}", {"plan": "enterprise"})
         if limits:
             await self.call("PUT", f"keys/{made['id']}/limits", limits)
         key: str = made["key"]

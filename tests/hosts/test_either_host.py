@@ -148,16 +148,19 @@ async def test_requests_under_way_are_counted_over_both_hosts(
     cluster: Cluster, http: aiohttp.ClientSession
 ) -> None:
     one, other = await both(cluster, http, "parallel", concurrent_requests=2)
-    held = [
-        asyncio.create_task(user.chat("Hello", model="sandbox/stall", fallback="disabled"))
-        for user in (one, other)
-    ]
+    held = [asyncio.create_task(hold(user)) for user in (one, other)]
     for user in (one, other):
         await until(partial(has_status, user, 429), within_s=20)
     for task in held:
         task.cancel()
     for user in (one, other):
         await until(partial(has_status, user, 200), within_s=20)
+
+
+async def hold(user: User) -> None:
+    """Ask for what never comes, again while others have all places."""
+    while (await user.chat("Hello", model="sandbox/stall", fallback="disabled")).status == 429:
+        pass
 
 
 async def has_status(user: User, status: int) -> bool:

@@ -23,13 +23,15 @@ async def test_a_killed_host_costs_a_caller_one_request_at_most(
 @pytest.mark.soak
 async def test_twenty_killed_hosts_lose_nothing(cluster: Cluster, admin: Administrator) -> None:
     for number in range(20):
-        await kill_under_load(cluster, admin, cluster.hosts[number % 2])
+        await kill_under_load(cluster, admin, cluster.hosts[number % 2], f"ada-{number}")
 
 
-async def kill_under_load(cluster: Cluster, admin: Administrator, host: Host) -> None:
+async def kill_under_load(
+    cluster: Cluster, admin: Administrator, host: Host, name: str = "ada"
+) -> None:
     """Kill a host while callers write; check what they saw and have, and start it again."""
     ending = asyncio.Event()
-    user = await admin.user("ada")
+    user = await admin.user(name)
     callers = [await Caller.open(f"caller {number}", user) for number in range(CALLERS)]
     running = [asyncio.create_task(caller.run(ending)) for caller in callers]
 

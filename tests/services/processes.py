@@ -1,12 +1,13 @@
 """Real processes that serve, and that tests kill."""
 
-import asyncio
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from tests.forked import AsyncForkedProcess, fork
 
 _SETTINGS = """\
 [discovery]
@@ -17,7 +18,7 @@ enabled = false
 @asynccontextmanager
 async def serving(
     folder: Path, services: Sequence[str], name: str = "s", settings: str = ""
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+) -> AsyncIterator[tuple[AsyncForkedProcess, str]]:
     """Run services on the data of a folder; yield the process and its address.
 
     Args:
@@ -31,15 +32,12 @@ async def serving(
     address = f"unix:{folder}/{name}"
     log = folder / f"{name}.log"
     with log.open("wb") as told:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "services", *services, "--listen", address),
-            env={**os.environ, "GATEWAY_CONFIG": str(path), "GATEWAY_DATA_DIR": str(folder)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=told,
+        process = await fork(
+            *(sys.executable, "-m", "services", *services, "--listen", address),
+            environ={**os.environ, "GATEWAY_CONFIG": str(path), "GATEWAY_DATA_DIR": str(folder)},
+            stderr=told.fileno(),
         )
     try:
-        assert process.stdout is not None
         assert await process.stdout.readline() == b"READY\n", log.read_text()
         yield process, address
     finally:

@@ -9,15 +9,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
-from pydantic import TypeAdapter
+from msgspec.json import encode
+from pydantic import TypeAdapter, ValidationError
 
 from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
-from facade.dialects.anthropic.source import SourcedMessagesBody, plain_settings, source_of
+from facade.dialects.anthropic.source import UnreadMessagesBody, plain_settings, source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.paths import Origins
+from facade.dialects.sources import Source, UnreadBody, fields_of
 from facade.dialects.validation import check, exact_json, read_quickly, validate
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
@@ -25,12 +27,13 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
-_SOURCED: TypeAdapter[MessagesBody] = TypeAdapter(SourcedMessagesBody)
+_UNREAD: TypeAdapter[MessagesBody] = TypeAdapter(UnreadMessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
 _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 
 # What all steps of a chain share, so that no step can set it otherwise.
 _SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
+_CONVERSATION = ("messages", "system", "tools")
 # With more the service checks how many there are.
 _FEW_BETAS = 100
 _STRATEGIES = {
@@ -72,11 +75,13 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    value = exact_json(body)
-    source = source_of(value) if lazily and isinstance(value, dict) else None
-    checked = validate(_MESSAGES if source is None else _SOURCED, value, body)
+    found = _read_source(body, betas) if lazily else None
+    if found is None:
+        checked, source = validate(_MESSAGES, exact_json(body), body), None
+    else:
+        checked, source = found
     size = len(body)
-    del body, value  # the last of their megabytes, unless the caller keeps them
+    del body  # the last of its megabytes, unless the caller keeps them
     origins = Origins()
     request, lazy = _translated(checked, betas, coding, source, size, origins)
     return ParsedRequest(request, lazy, bool(checked.stream), origins)
@@ -98,14 +103,11 @@ def _translated(
     body: CountTokensBody,
     betas: Sequence[str],
     coding: bool,
-    source: tuple[Mapping[str, object], bool] | None,
+    source: Source | None,
     size: int,
     origins: Origins,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
-    """Return the request; the lazy one too where its body, of `size` bytes, is plain.
-
-    `source` is what `source_of` returns.
-    """
+    """Return the request; the lazy one too where its body, of `size` bytes, has a `source`."""
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
@@ -120,32 +122,29 @@ def _translated(
     )
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = settings = None
-    if (
-        source is None
-        or len(betas) > _FEW_BETAS
-        or body.thinking_block_strategy not in (None, "preserve")
-        or body.use_built_in_tools
-        or not is_plain(body)
-    ):
+    if source is None:
         _add_conversation(request, body, "", origins)
     else:
-        fields, only_maker = source
-        names -= {"tools"}
-        settings = plain_settings(body)
-        add = partial(_complete, body, origins)
-        if settings is not None:
+        unread = UnreadBody(body, source.parts)
+        fields: Mapping[str, object] = source.fields
+        settings = plain_settings(body, has_tools="tools" in fields)
+        if settings is None:
+            if "tool_choice" in names:
+                unread.read()
+            add = partial(_complete, unread, origins)
+        else:
             fields = {**fields, **settings}
-            add = partial(_complete_with_settings, body, names, origins)
+            add = partial(_complete_with_settings, unread, names, origins)
             request.max_tokens = settings["max_tokens"]
         lazy = LazyRequest(
             request,
             fields,
             add,
             size=size,
-            only_maker=only_maker,
+            only_maker=source.only_maker,
             is_whole=settings is not None,
-            read_plain=partial(plain_request, body, settings),
-            read_beginning=partial(beginning, body),
+            read_plain=lambda: plain_request(unread.read(), settings),
+            read_beginning=lambda: beginning(unread.read()),
         )
     if settings is None:
         set_settings(request, body, names, "")
@@ -168,22 +167,49 @@ def _add_conversation(
     add_messages(request.messages, body.messages, f"{prefix}messages", origins)
 
 
-def _complete(body: CountTokensBody, origins: Origins, request: pb.GenerateRequest) -> None:
+def _read_source(body: bytes, betas: Sequence[str]) -> tuple[MessagesBody, Source] | None:
+    """Return a body without its conversation, and the conversation, if it goes on as it is.
+
+    None also for an invalid body.
+    """
+    fields = fields_of(body)
+    if fields is None:
+        return None
+    conversation = {name: fields.pop(name) for name in _CONVERSATION if name in fields}
+    try:
+        checked = _UNREAD.validate_json(encode(fields))
+    except ValidationError:
+        return None
+    if (
+        len(betas) > _FEW_BETAS
+        or checked.thinking_block_strategy not in (None, "preserve")
+        or checked.use_built_in_tools
+        or not is_plain(checked)
+    ):
+        return None
+    source = source_of(conversation)
+    return None if source is None else (checked, source)
+
+
+def _complete(
+    unread: UnreadBody[CountTokensBody], origins: Origins, request: pb.GenerateRequest
+) -> None:
     """Add what a request that was read lazily lacks."""
+    body = unread.read()
     _add_conversation(request, body, "", origins)
     if body.tools:
         add_tools(request, body.tools, "tools")
 
 
 def _complete_with_settings(
-    body: CountTokensBody,
+    unread: UnreadBody[CountTokensBody],
     names: AbstractSet[str],
     origins: Origins,
     request: pb.GenerateRequest,
 ) -> None:
     """Add what a request lacks of which all fields may go on as they are."""
-    set_settings(request, body, names, "")
-    _complete(body, origins, request)
+    set_settings(request, unread.read(), names, "")
+    _complete(unread, origins, request)
 
 
 def _step_parameters(

@@ -9,29 +9,34 @@ types, so it needs no other validation.
 """
 
 import binascii
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import SkipValidation
+import orjson
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
+from msgspec.json import Decoder, encode
 
 from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import (
     MAX_TOOL_NAME,
     CountTokensBody,
-    Messages,
     MessagesBody,
-    System,
-    Tool,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
+from facade.dialects.sources import (
+    NULL,
+    Filled,
+    Source,
+    is_filled,
+    is_text,
+    rewritten,
+    text_of,
+    tools_reader,
+)
 
-_MESSAGE = frozenset({"role", "content"})
 # Of the prompt's cache.
 _MARK = "cache_control"
-_TEXT = frozenset({"type", "text", _MARK})
-_THINKING = frozenset({"type", "thinking", "signature"})
-_CALL = frozenset({"type", "id", "name", "input", _MARK})
-_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
+_USUAL_MARK = {"type": "ephemeral"}
 
 # Beside the conversation, the fields that mean one thing to every server of the dialect, and
 # that are right wherever their types are.
@@ -41,15 +46,67 @@ _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _AUTO = {"type": "auto"}
 
 
-class SourcedMessagesBody(MessagesBody):
-    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+class UnreadMessagesBody(MessagesBody):
+    """A body without its conversation, which is looked at apart."""
 
-    messages: SkipValidation[Messages]
-    system: SkipValidation[System | None] = None
-    tools: SkipValidation[list[Tool] | None] = None
+    messages: Any = None
+    system: Any = None
+    tools: Any = None
 
 
-def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
+class _Marked(Struct, forbid_unknown_fields=True, gc=False):
+    # Unknown members of a mark go on if they are texts.
+    cache_control: dict[str, str] | UnsetType = UNSET
+
+
+class _Text(_Marked, kw_only=True):
+    text: Raw
+
+
+class _Part(_Text, kw_only=True):
+    type: Literal["text"]
+
+
+class _TextBlock(_Text, tag_field="type", tag="text", kw_only=True):
+    pass
+
+
+class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    thinking: Raw
+    signature: Filled
+
+
+class _Call(_Marked, tag_field="type", tag="tool_use", kw_only=True):
+    id: Filled
+    name: Filled
+    input: Raw
+
+
+class _Result(_Marked, tag_field="type", tag="tool_result", kw_only=True):
+    tool_use_id: Filled
+    content: Raw | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+
+
+_OfUser = _TextBlock | _Result
+_OfAssistant = _TextBlock | _Call | _Thinking
+_Blocks = Meta(min_length=1, max_length=MAX_BLOCKS)
+
+
+class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: Filled | Annotated[list[_OfUser], _Blocks]
+
+
+class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+    content: Filled | Annotated[list[_OfAssistant], _Blocks]
+
+
+_Message = _User | _Assistant
+_MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_MESSAGES)])
+_PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
+
+
+def plain_settings(body: CountTokensBody, *, has_tools: bool) -> dict[str, Any] | None:
     """Return the fields beside a conversation, if they may go on as they are.
 
     None where some are checked, renamed or left out.
@@ -62,154 +119,143 @@ def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
         for name in body.model_fields_set
         if name not in _BESIDE and (value := held[name]) is not None
     }
-    if "tool_choice" in settings and not (settings["tool_choice"] == _AUTO and body.tools):
+    if "tool_choice" in settings and not (settings["tool_choice"] == _AUTO and has_tools):
         return None
     return settings if "max_tokens" in settings else None
 
 
-def source_of(body: Mapping[str, Any]) -> tuple[Mapping[str, object], bool] | None:
-    """Return the fields of a conversation, and whether only Anthropic itself takes them so.
-
-    None where it has to be validated and translated.
+def source_of(fields: Mapping[str, Raw]) -> Source | None:
+    """Return the conversation of a body; None where it has to be validated and translated.
 
     Args:
-        body: JSON that has not been validated.
+        fields: of the body, with values that have not been validated.
     """
-    messages, system, tools = body.get("messages"), body.get("system"), body.get("tools")
-    if not (_are_plain(messages) and _is_plain_system(system) and _are_plain_tools(tools)):
+    given = fields.get("messages", NULL)
+    try:
+        messages = _MESSAGES.decode(given)
+        thinks = _settle(messages)
+        system = _plain_system(fields.get("system", NULL))
+    except (DecodeError, RecursionError):
         return None
-    fields: dict[str, object] = {"messages": messages}
-    if system:
-        fields["system"] = system
-    if tools:
-        fields["tools"] = tools
-    return fields, _has_billing(system) or _thinks(messages)
+    tools = _plain_tools(fields.get("tools", NULL))
+    if thinks is None or system is None or tools is None:
+        return None
+    sent = {"messages": orjson.Fragment(encode(messages))}
+    parts = {"messages": bytes(given)}
+    written, has_billing = system
+    for name, json in (("system", written), ("tools", tools)):
+        if json:
+            sent[name] = orjson.Fragment(json)
+            parts[name] = json
+    return Source(sent, parts, has_billing or thinks)
 
 
-def _has_billing(system: Any) -> bool:
-    if not system:
-        return False
-    return starts_with_billing(system if isinstance(system, str) else system[0]["text"])
+def _settle(messages: Sequence[_Message]) -> bool | None:
+    """Write each block as it is sent; return whether there is thinking.
 
-
-def _is_plain_system(system: Any) -> bool:
-    return system is None or isinstance(system, str) or system == [] or _are_texts(system)
-
-
-def _are_plain(messages: Any) -> bool:
-    """Return whether each message is plain, and user and assistant alternate, the user last."""
-    if not isinstance(messages, list) or len(messages) > MAX_MESSAGES:
-        return False
-    expected, other = "user", "assistant"
-    for message in messages:
-        if not (
-            isinstance(message, dict)
-            and message.get("role") == expected
-            and message.keys() == _MESSAGE
-            and (content := message["content"])
+    None unless each message is plain, and user and assistant alternate, the user first and last.
+    """
+    thinks = False
+    for index, message in enumerate(messages):
+        if isinstance(message, _Assistant):
+            if index % 2 == 0:
+                return None
+            found = False if isinstance(message.content, str) else _settle_calls(message.content)
+            if found is None:
+                return None
+            thinks = thinks or found
+        elif index % 2 or not (
+            isinstance(message.content, str) or _settle_results(message.content)
         ):
-            return False
-        expected, other = other, expected
-        if isinstance(content, str):
-            continue
-        if not isinstance(content, list) or len(content) > MAX_BLOCKS:
-            return False
-        if expected == "assistant":
-            if not _are_of_user(content):
-                return False
-            continue
-        for block in content:
-            if not (isinstance(block, dict) and _is_of_assistant(block)):
-                return False
-    return other == "user"
+            return None
+    return thinks if len(messages) % 2 else None
 
 
-def _are_of_user(blocks: list[Any]) -> bool:
-    """Return whether blocks are results and texts, in this order."""
+def _settle_results(blocks: Sequence[_OfUser]) -> bool:
+    """Write a user's blocks as they are sent; return whether they are results and then texts."""
     has_text = False
     for block in blocks:
-        if not isinstance(block, dict):
-            return False
-        if block.get("type") == "tool_result":
-            if has_text or not _is_result(block):
-                return False
-        elif _is_text(block):
+        if isinstance(block, _TextBlock):
             has_text = True
-        else:
+            if not _is_plain_text(block):
+                return False
+        elif has_text or not _settle_result(block):
             return False
     return True
 
 
-def _is_of_assistant(block: Mapping[str, Any]) -> bool:
-    kind = block.get("type")
-    if kind == "tool_use":
-        return (
-            block.keys() <= _CALL
-            and _is_filled(block.get("id"))
-            and _is_filled(block.get("name"))
-            and isinstance(block.get("input"), dict)
-            and _has_plain_mark(block)
-        )
-    if kind == "thinking":
-        return (
-            block.keys() == _THINKING
-            and isinstance(block["thinking"], str)
-            and _is_signature(block["signature"])
-        )
-    return _is_text(block)
+def _settle_result(block: _Result) -> bool:
+    content = block.content
+    if content is not UNSET and not is_text(content):
+        parts = _parts(content)
+        if not parts:
+            return False
+        block.content = Raw(encode(parts))
+    return _has_plain_mark(block)
 
 
-def _is_text(block: Mapping[str, Any]) -> bool:
-    return (
-        block.get("type") == "text"
-        and _is_filled(block.get("text"))
-        and block.keys() <= _TEXT
-        and _has_plain_mark(block)
-    )
+def _settle_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
+    """Write an assistant's blocks as they are sent; return whether there is thinking.
 
-
-def _are_texts(blocks: Any) -> bool:
-    """Return whether blocks, of which there are some, are nothing but text."""
-    if not (isinstance(blocks, list) and 0 < len(blocks) <= MAX_BLOCKS):
-        return False
+    None where a block is not plain.
+    """
+    thinks = False
     for block in blocks:
-        if not (isinstance(block, dict) and _is_text(block)):
-            return False
-    return True
+        if isinstance(block, _TextBlock):
+            if not _is_plain_text(block):
+                return None
+        elif isinstance(block, _Call):
+            written = rewritten(block.input)
+            if written is None or not _has_plain_mark(block):
+                return None
+            block.input = written
+        elif is_text(block.thinking) and _is_signature(block.signature):
+            thinks = True
+        else:
+            return None
+    return thinks
 
 
-def _is_result(block: Mapping[str, Any]) -> bool:
-    content = block.get("content", "")
-    return (
-        (isinstance(content, str) or _are_texts(content))
-        and block.keys() <= _RESULT
-        and _is_filled(block.get("tool_use_id"))
-        and isinstance(block.get("is_error", False), bool)
-        and _has_plain_mark(block)
-    )
+def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
+    """Return JSON of the system prompt, b"" for none, and whether it says whom to bill.
+
+    None where it is not plain.
+    """
+    if given == NULL:
+        return b"", False
+    if is_text(given):
+        text = text_of(given)
+        return bytes(given) if text else b"", starts_with_billing(text)
+    parts = _parts(given)
+    if not parts:
+        return None if parts is None else (b"", False)
+    return encode(parts), starts_with_billing(text_of(parts[0].text))
 
 
-def _has_plain_mark(block: Mapping[str, Any]) -> bool:
+def _parts(content: Raw) -> list[_Part] | None:
+    """Return parts that are nothing but text, none empty, else None."""
+    parts = _PARTS.decode(content)
+    return parts if all(map(_is_plain_text, parts)) else None
+
+
+def _is_plain_text(text: _Text) -> bool:
+    return is_filled(text.text) and _has_plain_mark(text)
+
+
+def _has_plain_mark(block: _Marked) -> bool:
     """Return whether a mark of the prompt's cache says something, if there is one."""
-    if _MARK not in block:
-        return True
-    mark = block[_MARK]
-    return isinstance(mark, dict) and isinstance(mark.get("type"), str)
+    return block.cache_control is UNSET or "type" in block.cache_control
 
 
-def _is_signature(signature: Any) -> bool:
+def _is_signature(signature: str) -> bool:
     try:
-        return _is_filled(signature) and bool(
-            binascii.a2b_base64(signature.encode(), strict_mode=True)
-        )
+        return bool(binascii.a2b_base64(signature.encode(), strict_mode=True))
     except ValueError:
         return False
 
 
 def _are_plain_tools(tools: Any) -> bool:
     """Return whether no tool says anything that would be left out: empty words and nulls are."""
-    if tools is None:
-        return True
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
         return False
     names = set()
@@ -223,23 +269,19 @@ def _are_plain_tools(tools: Any) -> bool:
             and _is_filled(tool.get("description", "none"))
             and isinstance(tool.get("strict", True), bool)
             and "type" not in tool
-            and _has_plain_mark(tool)
+            and _is_plain_mark(tool.get(_MARK, _USUAL_MARK))
         ):
             return False
         names.add(name)
     return len(names) == len(tools)
 
 
+def _is_plain_mark(mark: Any) -> bool:
+    return isinstance(mark, dict) and isinstance(mark.get("type"), str)
+
+
 def _is_filled(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and text != ""
 
 
-def _thinks(messages: Any) -> bool:
-    # They alternate, the user's first.
-    for message in messages[1::2]:
-        content = message["content"]
-        if not isinstance(content, str):
-            for block in content:
-                if block["type"] == "thinking":
-                    return True
-    return False
+_plain_tools = tools_reader(_are_plain_tools)

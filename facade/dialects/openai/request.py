@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter
+from msgspec.json import encode
+from pydantic import TypeAdapter, ValidationError
 
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
-from facade.dialects.openai.source import SourcedChatRequest, plain_settings, source_of
+from facade.dialects.openai.source import UnreadChatRequest, plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -23,6 +24,7 @@ from facade.dialects.openai.types import (
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.paths import Origins
+from facade.dialects.sources import Source, UnreadBody, fields_of
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -31,7 +33,7 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
-_SOURCED: TypeAdapter[ChatRequest] = TypeAdapter(SourcedChatRequest)
+_UNREAD: TypeAdapter[ChatRequest] = TypeAdapter(UnreadChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would pass as unknown ones, and what to do instead.
@@ -43,6 +45,7 @@ _REFUSED = {
 }
 # What a fallback step cannot set, since it is decided once for the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
+_CONVERSATION = ("messages", "tools")
 _TOKEN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 # Fields of one name and one meaning on both sides.
@@ -91,26 +94,31 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    value = exact_json(body)
-    source = source_of(value) if lazily and isinstance(value, dict) else None
-    wire = validate(_REQUEST if source is None else _SOURCED, value, body)
+    found = _read_source(body) if lazily else None
+    if found is None:
+        wire, source = validate(_REQUEST, exact_json(body), body), None
+    else:
+        wire, source = found
     size = len(body)
-    del body, value  # the last of their megabytes, unless the caller keeps them
+    del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
     origins = Origins()
     lazy = None
-    if source is None or not is_plain(wire) or wire.web_search_options is not None:
+    if source is None:
         request = _parameters(wire, "")
         request.model = wire.model
         add_messages(request, wire.messages, "messages", origins)
     else:
-        fields, only_maker = source
-        settings = plain_settings(wire)
+        unread = UnreadBody(wire, source.parts)
+        fields: Mapping[str, object] = source.fields
+        settings = plain_settings(wire, has_tools="tools" in fields)
         if settings is None:
+            if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
+                unread.read()
             request = _parameters(wire, "", with_tools=False)
-            add = partial(_complete, wire, origins)
+            add = partial(_complete, unread, origins)
         else:
             fields = {**fields, **settings}
             request = GenerateRequest(
@@ -118,17 +126,17 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
                 n=wire.n,
                 max_tokens=wire.max_tokens or wire.max_completion_tokens,
             )
-            add = partial(_complete_with_settings, wire, origins)
+            add = partial(_complete_with_settings, unread, origins)
         request.model = wire.model
         lazy = LazyRequest(
             request,
             fields,
             add,
             size=size,
-            only_maker=only_maker,
+            only_maker=source.only_maker,
             is_whole=settings is not None,
-            read_plain=partial(plain_request, wire, settings),
-            read_beginning=partial(beginning, wire),
+            read_plain=lambda: plain_request(unread.read(), settings),
+            read_beginning=lambda: beginning(unread.read()),
         )
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     options = {
@@ -140,17 +148,39 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     return ParsedRequest(request, lazy, stream, origins, include_usage)
 
 
-def _complete(wire: ChatRequest, origins: Origins, request: GenerateRequest) -> None:
+def _read_source(body: bytes) -> tuple[ChatRequest, Source] | None:
+    """Return a body without its conversation, and the conversation, if it goes on as it is.
+
+    None also for an invalid body.
+    """
+    fields = fields_of(body)
+    if fields is None:
+        return None
+    conversation = {name: fields.pop(name) for name in _CONVERSATION if name in fields}
+    try:
+        wire = _UNREAD.validate_json(encode(fields))
+    except ValidationError:
+        return None
+    if not is_plain(wire) or wire.web_search_options is not None:
+        return None
+    source = source_of(conversation)
+    return None if source is None else (wire, source)
+
+
+def _complete(unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest) -> None:
     """Add what a request that was read lazily lacks."""
+    wire = unread.read()
     add_messages(request, wire.messages, "messages", origins)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
 
 
-def _complete_with_settings(wire: ChatRequest, origins: Origins, request: GenerateRequest) -> None:
+def _complete_with_settings(
+    unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest
+) -> None:
     """Add what a request lacks of which all fields may go on as they are."""
-    request.MergeFrom(_parameters(wire, "", with_tools=False))
-    _complete(wire, origins, request)
+    request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
+    _complete(unread, origins, request)
 
 
 def _step_parameters(

@@ -8,10 +8,12 @@ A conversation is looked at before it has been validated: one that goes as it is
 types, so it needs no other validation.
 """
 
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import SkipValidation
+import orjson
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
+from msgspec.json import Decoder, encode
 
 from facade.dialects.extensions import (
     EXTENSION_FIELDS,
@@ -21,14 +23,17 @@ from facade.dialects.extensions import (
     MAX_TOOLS,
 )
 from facade.dialects.openai.tools import is_name
-from facade.dialects.openai.types import ChatRequest, Messages, Tool
+from facade.dialects.openai.types import ChatRequest
+from facade.dialects.sources import (
+    NULL,
+    Filled,
+    Source,
+    is_filled,
+    is_text,
+    text_of,
+    tools_reader,
+)
 
-_SPOKEN = frozenset({"role", "content"})
-_ASSISTANTS = _SPOKEN | {"tool_calls"}
-_RESULT = _SPOKEN | {"tool_call_id"}
-_TEXT = frozenset({"type", "text"})
-_CALL = frozenset({"id", "type", "function"})
-_CALLED = frozenset({"name", "arguments"})
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 
@@ -45,14 +50,70 @@ _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _USAGE = frozenset({"include_usage"})
 
 
-class SourcedChatRequest(ChatRequest):
-    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+class UnreadChatRequest(ChatRequest):
+    """A body without its conversation, which is looked at apart."""
 
-    messages: SkipValidation[Messages]
-    tools: SkipValidation[list[Tool] | None] = None
+    messages: Any = None
+    tools: Any = None
 
 
-def plain_settings(wire: ChatRequest) -> dict[str, object] | None:
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["text"]
+    text: Raw
+
+
+class _Spoken(Struct, tag_field="role", forbid_unknown_fields=True, gc=False):
+    content: Raw
+
+
+class _User(_Spoken, tag="user"):
+    pass
+
+
+class _System(_Spoken, tag="system"):
+    pass
+
+
+class _Result(_Spoken, tag="tool"):
+    tool_call_id: Filled
+
+
+class _Called(Struct, forbid_unknown_fields=True, gc=False):
+    name: Filled
+    arguments: Raw
+
+
+class _Call(Struct, forbid_unknown_fields=True, gc=False):
+    id: Filled
+    type: Literal["function"]
+    function: _Called
+
+
+class _Assistant(
+    Struct,
+    tag_field="role",
+    tag="assistant",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    content: Raw | UnsetType = UNSET
+    tool_calls: Annotated[list[_Call], Meta(max_length=MAX_TOOL_CALLS)] | None = None
+    # What answers have beside: nulls say nothing.
+    refusal: None = None
+    annotations: None = None
+    audio: None = None
+    function_call: None = None
+    name: None = None
+    reasoning_content: None = None
+
+
+_Message = _User | _System | _Result | _Assistant
+_MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_MESSAGES)])
+_PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
+
+
+def plain_settings(wire: ChatRequest, *, has_tools: bool) -> dict[str, object] | None:
     """Return the fields beside a conversation, if they may go on as they are.
 
     Those of the stream are not among them. None where some are checked, renamed or left out.
@@ -67,136 +128,102 @@ def plain_settings(wire: ChatRequest) -> dict[str, object] | None:
     }
     if "max_tokens" in settings and "max_completion_tokens" in settings:
         return None
-    if "tool_choice" in settings and not (settings["tool_choice"] == "auto" and wire.tools):
+    if "tool_choice" in settings and not (settings["tool_choice"] == "auto" and has_tools):
         return None
     options = wire.stream_options
     return settings if options is None or options.keys() <= _USAGE else None
 
 
-def source_of(body: Mapping[str, Any]) -> tuple[Mapping[str, object], bool] | None:
-    """Return the fields of a conversation, and whether only OpenAI itself takes them so.
-
-    None where it has to be validated and translated.
+def source_of(fields: Mapping[str, Raw]) -> Source | None:
+    """Return the conversation of a body; None where it has to be validated and translated.
 
     Args:
-        body: JSON that has not been validated.
+        fields: of the body, with values that have not been validated.
     """
-    messages = _messages(body.get("messages"))
-    if messages is None:
+    given = fields.get("messages", NULL)
+    try:
+        messages = _MESSAGES.decode(given)
+        if isinstance(messages[-1], _Assistant):
+            return None  # one that is gone on with
+        only_maker = _settle(messages)
+    except (DecodeError, RecursionError):
         return None
-    fields: dict[str, object] = {"messages": messages}
-    tools = body.get("tools")
+    if only_maker is None:
+        return None
+    sent = {"messages": orjson.Fragment(encode(messages))}
+    parts = {"messages": bytes(given)}
+    tools = _plain_tools(fields.get("tools", NULL))
+    if tools is None:
+        return None
     if tools:
-        if not _are_plain_tools(tools):
-            return None
-        fields["tools"] = tools
-    elif tools not in (None, []):
-        return None
-    return fields, any(isinstance(one["content"], list) for one in messages)
+        sent["tools"] = orjson.Fragment(tools)
+        parts["tools"] = tools
+    return Source(sent, parts, only_maker)
 
 
-def _messages(given: Any) -> list[Mapping[str, Any]] | None:
-    if not isinstance(given, list) or not 0 < len(given) <= MAX_MESSAGES:
-        return None
-    messages: list[Mapping[str, Any]] = []
-    follows_calls = False
-    role = None
-    for message in given:
-        if not isinstance(message, dict):
-            return None
-        role = message.get("role")
-        if role == "assistant":
-            plain = _of_assistant(message)
-            follows_calls = plain is not None and "tool_calls" in plain
-        elif role == "tool":
-            plain = _result(message) if follows_calls else None
-        elif role == "user" or role == "system":
-            plain = _spoken(message)
-            follows_calls = False
+def _settle(messages: Sequence[_Message]) -> bool | None:
+    """Write each content as it is sent; return whether some content is a list.
+
+    None where a message is not plain.
+    """
+    follows_calls = has_lists = False
+    for message in messages:
+        if isinstance(message, _Assistant):
+            follows_calls = bool(message.tool_calls)
+            if not _settle_assistant(message):
+                return None
+            continue
+        if isinstance(message, _Result):
+            if not follows_calls:
+                return None
+            if is_text(message.content):
+                continue
         else:
-            plain = None  # among them a role of OpenAI's own
-        if plain is None:
+            follows_calls = False
+            if is_filled(message.content):
+                continue
+        parts = _parts(message.content)
+        if not parts:
             return None
-        messages.append(plain)
-    return None if role == "assistant" else messages  # one that is gone on with
-
-
-def _spoken(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    content = message.get("content")
-    if not content or message.keys() != _SPOKEN:
-        return None
-    if isinstance(content, str):
-        return message
-    texts = _texts(content)
-    if texts is None:
-        return None
-    return {**message, "content": texts[0]} if len(texts) == 1 else message
-
-
-def _result(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    if message.keys() != _RESULT or not _is_filled(message["tool_call_id"]):
-        return None
-    content = message["content"]
-    if isinstance(content, str):
-        return message
-    texts = _texts(content)
-    return {**message, "content": texts[0]} if texts is not None and len(texts) == 1 else None
-
-
-def _of_assistant(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    if not message.keys() <= _ASSISTANTS and any(
-        value is not None for name, value in message.items() if name not in _ASSISTANTS
-    ):
-        return None
-    content, calls = message.get("content"), message.get("tool_calls")
-    if content is not None and not isinstance(content, str):
-        texts = _texts(content)
-        if texts is None:
+        if len(parts) == 1:
+            message.content = parts[0].text
+        elif isinstance(message, _Result):
             return None
-        content = "".join(texts)
-    plain: dict[str, Any] = {"role": "assistant", "content": content or None}
-    if calls:
-        if not _are_plain_calls(calls):
-            return None
-        plain["tool_calls"] = calls
-    elif not content or calls not in (None, []):
-        return None
-    return plain
+        else:
+            message.content = Raw(encode(parts))
+            has_lists = True
+    return has_lists
 
 
-def _are_plain_calls(calls: Any) -> bool:
-    if not isinstance(calls, list) or len(calls) > MAX_TOOL_CALLS:
-        return False
-    for call in calls:
-        if not (
-            isinstance(call, dict)
-            and call.keys() == _CALL
-            and call["type"] == "function"
-            and _is_filled(call["id"])
-            and isinstance(function := call["function"], dict)
-            and function.keys() == _CALLED
-            and _is_filled(function["name"])
-            and _is_filled(function["arguments"])
-        ):
+def _settle_assistant(message: _Assistant) -> bool:
+    """Write the content of an assistant's message as it is sent; return whether it is plain."""
+    content = message.content
+    if content is UNSET or content == NULL:
+        texts = NULL
+    elif is_text(content):
+        texts = content if is_filled(content) else NULL
+    else:
+        parts = _parts(content)
+        if parts is None:
+            return False
+        if len(parts) == 1:
+            texts = parts[0].text
+        else:
+            texts = Raw(encode("".join(text_of(part.text) for part in parts))) if parts else NULL
+    message.content = texts
+    if not message.tool_calls:
+        message.tool_calls = None
+        return texts is not NULL
+    for call in message.tool_calls:
+        if not is_filled(call.function.arguments):
             return False
     return True
 
 
-def _texts(parts: Any) -> list[str] | None:
-    """Return the texts of parts that are nothing but text, none empty, else None."""
-    if not isinstance(parts, list) or len(parts) > MAX_BLOCKS:
-        return None
-    texts: list[str] = []
-    for part in parts:
-        if not (
-            isinstance(part, dict)
-            and part.keys() == _TEXT
-            and part["type"] == "text"
-            and _is_filled(part["text"])
-        ):
-            return None
-        texts.append(part["text"])
-    return texts
+def _parts(content: Raw) -> list[_Part] | None:
+    """Return parts that are nothing but text, none empty, else None."""
+    parts = _PARTS.decode(content)
+    return parts if all(is_filled(part.text) for part in parts) else None
 
 
 def _are_plain_tools(tools: Any) -> bool:
@@ -224,3 +251,6 @@ def _are_plain_tools(tools: Any) -> bool:
 
 def _is_filled(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and text != ""
+
+
+_plain_tools = tools_reader(_are_plain_tools)

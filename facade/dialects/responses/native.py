@@ -8,7 +8,7 @@ import re
 
 import orjson
 
-from facade.dialects.responses.state import OF_STATE, Echo
+from facade.dialects.responses.state import Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
@@ -16,8 +16,8 @@ _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
 _HEAD = re.compile(rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),')
 # Between the lines of a server-sent event, and after each.
 _DATA, _BLANK = b"\ndata: ", b"\n\n"
-# Members that the gateway writes itself.
-_OF_GATEWAY = frozenset({"id", *OF_STATE})
+# Before a response object that is the last member of an event.
+_RESPONSE = b'"response":'
 # Inside of a string the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
 # Found in a sixth of the time that they take as bytes.
@@ -28,8 +28,6 @@ _BEGINNINGS = (*_CREATIONS, b"response.in_progress")
 _ENDS = (b"response.completed", b"response.incomplete", b"response.failed")
 _WITH_RESPONSE = frozenset((*_BEGINNINGS, *_ENDS))
 _ITEM_DONE = b"response.output_item.done"
-# Fields of events with a response object, as OpenAI writes them.
-_PLAIN = {"type", "sequence_number", "response"}
 
 
 def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
@@ -41,7 +39,7 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
         echo: the state.
     """
     members = body[1:-1] or b'"object":"response"'
-    return b'{"id":"%b",%b,%b}' % (response_id.encode(), members, echo.state)
+    return b"".join((b'{"id":"', response_id.encode(), b'",', members, b",", echo.state, b"}"))
 
 
 class NativeEvents:
@@ -62,8 +60,6 @@ class NativeEvents:
         """
         self._is_queued = is_queued
         self._end: tuple[bytes, bytes] | None = None
-        # Members of the last event with a response object, and what was written for them.
-        self._begun = b"", b""
         self._writer = writer
         self._id = response_id
         self._echo = echo
@@ -71,16 +67,19 @@ class NativeEvents:
         self.response = b""
 
     def write(self, event: bytes) -> None:
-        """Write an event of the provider's, a JSON object."""
+        """Write an event of the provider's, a JSON object.
+
+        A response object is its last member, and has nothing that the gateway writes itself.
+        """
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
-        match = _TYPE.match(event)
-        kind = match[1] if match else str(orjson.loads(event).get("type")).encode()
+        head = _HEAD.match(event) or _TYPE.match(event)
+        kind = head[1] if head else str(orjson.loads(event).get("type")).encode()
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
-            event = self._with_response(kind, event)
+            event = self._with_response(kind, event, head.end() if head else 0)
         elif kind == _ITEM_DONE:
             self._items.append(event)
         if kind in _ENDS:
@@ -89,7 +88,7 @@ class NativeEvents:
             self._write(kind, event)
 
     def write_run(self, text: bytes, count: int, number: int) -> None:
-        """Write deltas of the provider's that come as server-sent events.
+        """Write events of the provider's that come as server-sent events.
 
         Args:
             text: of the events.
@@ -118,23 +117,20 @@ class NativeEvents:
         """Return the items that are complete, as JSON."""
         return [orjson.dumps(orjson.loads(event)["item"]) for event in self._items]
 
-    def _with_response(self, kind: bytes, event: bytes) -> bytes:
-        head = _HEAD.match(event)
-        members = event[head.end() :] if head else b""
-        if members and kind not in _ENDS and members == self._begun[0]:
-            # An answer in progress is as it was when it was created.
-            return b"%b%b" % (event[: head.end()] if head else b"", self._begun[1])
-        fields = orjson.loads(event)
-        rest = dict(fields["response"])
-        for name in _OF_GATEWAY:
-            rest.pop(name, None)
-        response = pass_on_response(orjson.dumps(rest), self._id, self._echo)
+    def _with_response(self, kind: bytes, event: bytes, at: int) -> bytes:
+        """Return an event with the gateway's response object; `at` is the end of its head."""
+        if event.startswith(_RESPONSE, at):
+            begin = at + len(_RESPONSE)
+            response = pass_on_response(event[begin:-1], self._id, self._echo)
+            written = b"%b%b}" % (event[:begin], response)
+        else:
+            fields = orjson.loads(event)
+            response = orjson.dumps(fields["response"])
+            response = pass_on_response(response, self._id, self._echo)
+            written = orjson.dumps({**fields, "response": orjson.Fragment(response)})
         if kind in _ENDS:
             self.response = response
-        if head is None or fields.keys() != _PLAIN:
-            return orjson.dumps({**fields, "response": orjson.Fragment(response)})
-        self._begun = members, b'"response":%b}' % response
-        return event[: head.end()] + self._begun[1]
+        return written
 
 
 def _numbered(event: bytes, number: int) -> bytes:

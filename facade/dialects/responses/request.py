@@ -12,7 +12,6 @@ from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.paths import Origins
-from facade.dialects.responses.item_types import Item
 from facade.dialects.responses.items import (
     add_input,
     add_instructions,
@@ -20,7 +19,11 @@ from facade.dialects.responses.items import (
 )
 from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
-from facade.dialects.responses.source import plain_settings, source_of
+from facade.dialects.responses.source import (
+    SourcedResponseRequest,
+    plain_settings,
+    source_of,
+)
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -36,7 +39,7 @@ from facade.dialects.responses.types import (
     StepParameters,
 )
 from facade.dialects.steps import check_step, given_fields, keep_difference
-from facade.dialects.validation import check, read_quickly, write_json
+from facade.dialects.validation import check, exact_json, validate, write_json
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import ids
@@ -44,6 +47,7 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
+_SOURCED: TypeAdapter[ResponseRequest] = TypeAdapter(SourcedResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
@@ -90,16 +94,18 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire, is_exact = read_quickly(_REQUEST, body)
+    value = exact_json(body)
+    fields = source_of(value) if lazily and isinstance(value, dict) else None
+    wire = validate(_REQUEST if fields is None else _SOURCED, value, body)
+    dump = _dump if value is None else orjson.dumps
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body, value  # the last of their megabytes, unless the caller keeps them
     stream = wire.stream or False
     _check(wire, stream)
     origins = Origins()
-    state = _state(wire, new_id, orjson.dumps if is_exact else _dump)
-    fields = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    state = _state(wire, new_id, dump)
     lazy = None
-    if fields is None:
+    if fields is None or not is_plain(wire):
         _ = state.echo.json  # of a large body, of which nothing is to be held
         request = _parameters(wire, "")
         request.model = wire.model
@@ -196,12 +202,11 @@ def _state(
     # Attributes of the wire type are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
-    given = held["input"] or ()
-    if isinstance(given, str):
-        part = {"type": "input_text", "text": given}
-        said = {"type": "message", "role": "user", "content": [part]}
-        given = [cast("Item", said)] if store else ()
-    items = cast("Sequence[dict[str, Any]]", given)
+    name = conversation_name(wire)
+    items: Any = held["input"] or ()
+    if isinstance(items, str):
+        part = {"type": "input_text", "text": items}
+        items = [{"type": "message", "role": "user", "content": [part]}] if store else ()
     references = [
         Reference(index, item["id"], f"input[{index}]")
         for index, item in enumerate(items)
@@ -214,11 +219,11 @@ def _state(
         store=store,
         background=held["background"] or False,
         previous_response_id=held["previous_response_id"],
-        conversation=conversation_name(wire),
+        conversation=name,
         input_items=written,
         references=references,
         instructions=held["instructions"],
-        echo=echo_of(wire, dump),
+        echo=echo_of(wire, name, dump),
     )
 
 

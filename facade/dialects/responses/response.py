@@ -42,16 +42,21 @@ def render_response(
         completed: Unix seconds; `created` when absent.
     """
     choice = response.choices[0]
-    refused = any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
+    text = _only_text(choice)
+    refused = not text and any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
     reason = incomplete_reason(choice.finish.reason, refused)
+    if text:
+        items = [_spoken(text, response_id, INCOMPLETE if reason else COMPLETED)]
+    else:
+        items = _items(choice, response_id, echo, reason)
     return response_object(
         response_id,
         created,
         echo,
         model=response.model,
-        output=[orjson.dumps(item) for item in _items(choice, response_id, echo, reason)],
+        output=map(orjson.dumps, items),
         usage=response.usage,
-        extra=response.extra,
+        extra=response.extra if response.HasField("extra") else None,
         reason=reason,
         completed=created if completed is None else completed,
     )
@@ -143,7 +148,7 @@ def usage_object(usage: Usage) -> Json:
     """Return the usage; cache reads and writes count as input tokens."""
     cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     read = usage.input_tokens + cached + written
-    further = own_fields(usage.extra)
+    further = own_fields(usage.extra) if usage.HasField("extra") else {}
     if usage.helpers:
         further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
@@ -161,6 +166,21 @@ def usage_object(usage: Usage) -> Json:
         },
         "total_tokens": read + usage.output_tokens,
     }
+
+
+def _only_text(choice: Choice) -> str:
+    """Return the text of an answer that is nothing else, as nearly all are; else ""."""
+    blocks = choice.blocks
+    if len(blocks) != 1 or choice.logprobs or choice.HasField("extra"):
+        return ""
+    block = blocks[0]
+    return "" if block.HasField("extra") or block.citations else block.text
+
+
+def _spoken(text: str, response_id: str, status: str) -> Json:
+    """Return the message of an answer that is one text."""
+    given_id = output.item_id("msg", response_id, 0)
+    return output.message({}, given_id, status, [output.text_part({}, text, [])])
 
 
 def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Json]:

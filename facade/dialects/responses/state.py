@@ -42,9 +42,8 @@ _REPEATED: Mapping[str, object] = {
 _DEFAULTS = orjson.dumps(_REPEATED)[1:-1]
 # Sets of fields that requests give, as programs give the same few.
 _COMBINATIONS = 256
-# In a native provider's response, the fields that are the gateway's.
-OF_STATE = ("background", "conversation", "previous_response_id", "store")
-# Those of a response that belongs to none before it, by whether it is stored.
+# Members of a native provider's response that are the gateway's, of one that belongs to none before
+# it, by whether it is stored.
 _STATES = [
     b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
     for store in (b"false", b"true")
@@ -167,23 +166,30 @@ class ResponseState:
         return cls(**given)
 
 
-def echo_of(wire: ResponseRequest, dump: Callable[[object], bytes]) -> Echo:
-    """Return what the response to a request repeats; `dump` serializes its values.
+def echo_of(
+    wire: ResponseRequest, conversation: str | None, dump: Callable[[object], bytes]
+) -> Echo:
+    """Return what the response to a request repeats.
 
     Most of it is only read when the gateway writes the response itself.
+
+    Args:
+        wire: the request.
+        conversation: the name of the conversation that it belongs to.
+        dump: serializes values.
     """
     include = wire.__dict__["include"] or ()
     return Echo(
         partial(_repeated, wire, dump),
-        _state(wire),
+        _state(wire, conversation),
         logprobs=LOGPROBS in include,
         sources=SOURCES in include,
     )
 
 
-def _state(wire: ResponseRequest) -> bytes:
-    """Return the members about stored responses."""
-    held, name = wire.__dict__, conversation_name(wire)
+def _state(wire: ResponseRequest, name: str | None) -> bytes:
+    """Return the members about stored responses; `name` is that of the conversation."""
+    held = wire.__dict__
     background, before = held["background"] or False, held["previous_response_id"]
     store = held["store"] is not False
     if name is None and before is None and not background:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from itertools import chain
 from types import TracebackType
 from typing import Any, Self
 
@@ -127,7 +126,9 @@ class InProcessChannel(grpc.aio.Channel):
         if size > exchange.max_message_bytes:
             exchange.refuse(size)
             return exchange
-        size = sum(map(len, chain.from_iterable(entries))) + _ENTRY_COST * len(entries)
+        size = 0
+        for name, value in entries:
+            size += len(name) + len(value) + _ENTRY_COST
         if size > MAX_METADATA:
             exchange.leave(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, f"metadata has more than {MAX_METADATA} bytes"

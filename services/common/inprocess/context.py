@@ -118,7 +118,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def invocation_metadata(self) -> Any:
         """Return the metadata of the call."""
-        return tuple(Entry(key, value) for key, value in self._exchange.metadata)
+        return tuple(Entry(key, value) for key, value in self._exchange.invocation_metadata)
 
     def set_code(self, code: grpc.StatusCode) -> None:
         """Set the status code."""

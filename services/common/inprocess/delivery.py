@@ -1,5 +1,6 @@
 """Delivery of a response stream to a receiver."""
 
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 import grpc
@@ -15,8 +16,8 @@ class ReadableCall(Protocol):
         """Return the next message, `grpc.aio.EOF` at the end."""
 
 
-async def deliver(call: ReadableCall, receiver: Receiver) -> None:
-    """Pass every message of a call to a receiver; return at the end of the call.
+def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
+    """Pass every message of a call to a receiver, until the end of the call, when awaited.
 
     An in-process call passes each one on as the servicer sends it, in the servicer's task. That
     saves a switch of tasks and a turn of the event loop for each message.
@@ -27,8 +28,11 @@ async def deliver(call: ReadableCall, receiver: Receiver) -> None:
         Exception: as the receiver.
     """
     if isinstance(call, UnaryStreamCall):
-        await call.deliver(receiver)
-        return
+        return call.deliver(receiver)
+    return _read_all(call, receiver)
+
+
+async def _read_all(call: ReadableCall, receiver: Receiver) -> None:
     while (message := await call.read()) is not grpc.aio.EOF:
         if receiver.receive(message):
             await receiver.drain()

@@ -20,11 +20,12 @@ class Exchange(Changing):
     """A call on its way.
 
     It ends with a status: the servicer's, once the caller has taken the messages before it,
-    or one of the caller's side, when it is cancelled or out of time.
+    or one of the caller's side, when it is cancelled or out of time. To interceptors it is the
+    `grpc.HandlerCallDetails`, with `method` and `invocation_metadata`.
 
     Attributes:
         method: `/package.Service/Method`.
-        metadata: what came with the call.
+        invocation_metadata: what came with the call.
         max_message_bytes: bytes of a message, either way.
         deadline: when it ends at the latest, by the loop's clock, or None.
         request: the one request of a call that has one, until it is read.
@@ -85,7 +86,7 @@ class Exchange(Changing):
         self._registry = registry
         registry.add(self)
         self.method = method
-        self.metadata = metadata
+        self.invocation_metadata = metadata
         self.max_message_bytes = max_message_bytes
         self.request = request
         self.requests = Pipe(loop) if streams_requests else None

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from services.common.inprocess.context import CallContext, Handler, OverError
-from services.common.inprocess.exchange import Exchange, Metadata
+from services.common.inprocess.exchange import Exchange
 
 log = logging.getLogger(__name__)
 
@@ -18,16 +18,8 @@ _OK = grpc.StatusCode.OK
 _NOT_SERVING = "the server is not running"
 
 
-class CallDetails(grpc.HandlerCallDetails):
-    """The call details passed to an interceptor."""
-
-    def __init__(self, method: str, invocation_metadata: Metadata) -> None:
-        self.method = method
-        self.invocation_metadata = invocation_metadata
-
-
 # Returns the handler of a call, or None, by way of the interceptors.
-Find = Callable[[CallDetails], Awaitable[Handler | None]]
+Find = Callable[[Exchange], Awaitable[Handler | None]]
 
 
 class InProcessServer:
@@ -101,7 +93,7 @@ class InProcessServer:
         if self._calls:
             await self._emptied
 
-    async def _find(self, details: CallDetails) -> Handler | None:
+    async def _find(self, details: Exchange) -> Handler | None:
         handler = self._methods.get(details.method)
         if handler is not None:
             return handler
@@ -201,9 +193,7 @@ class ServedCall(CallContext):
     async def _run(self) -> None:
         exchange = self._exchange
         try:
-            handler = self.handler = await self._server.find(
-                CallDetails(exchange.method, exchange.metadata)
-            )
+            handler = self.handler = await self._server.find(exchange)
             if handler is None:
                 exchange.answer(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
                 return
@@ -214,7 +204,10 @@ class ServedCall(CallContext):
                     exchange.answer(grpc.StatusCode.INTERNAL, "the caller sent no request", ())
                     return
             if handler.response_streaming:
-                await self._stream((handler.unary_stream or handler.stream_stream)(request, self))
+                responses = (handler.unary_stream or handler.stream_stream)(request, self)
+                if isinstance(responses, AsyncIterator):
+                    responses = self._stream(responses)
+                await responses
             else:
                 response = await (handler.unary_unary or handler.stream_unary)(request, self)
                 if self._code is None or self._code is _OK:
@@ -226,11 +219,8 @@ class ServedCall(CallContext):
         except (Exception, asyncio.CancelledError) as error:
             self._fail(error)
 
-    async def _stream(self, responses: Any) -> None:
+    async def _stream(self, responses: AsyncIterator[Any]) -> None:
         """Send the responses that a servicer yields."""
-        if not isinstance(responses, AsyncIterator):
-            await responses
-            return
         try:
             async for response in responses:
                 await self.write(response)

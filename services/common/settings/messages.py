@@ -1,7 +1,6 @@
 """Messages about wrong settings, with the key that was probably meant."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -14,6 +13,9 @@ def words(item: ErrorDetails, model: type[BaseModel]) -> str:
         return str(item["ctx"]["error"])
     if item["type"] != "extra_forbidden":
         return item["msg"]
+    # Imported on demand: most settings have no mistakes.
+    from difflib import get_close_matches
+
     *path, name = item["loc"]
     close = get_close_matches(str(name), _keys_at(path, model), n=1)
     return "there is no such key" + (f"; did you mean {close[0]}?" if close else "")

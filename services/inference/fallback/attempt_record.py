@@ -2,8 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
@@ -45,8 +44,6 @@ class Attempted(Protocol):
 class AttemptRecord:
     """One attempt, from its beginning to its one outcome.
 
-    In a `with` block around what may fail it notes the failure.
-
     Attributes:
         step: whose model is asked.
         asked: the attempt, once it is made.
@@ -74,17 +71,8 @@ class AttemptRecord:
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
         self.duration_ms = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            return
+    def ended_by(self, error: BaseException) -> None:
+        """Note what an exception that ends the attempt says of it."""
         if isinstance(error, UpstreamError) or is_out_of_time(error):
             self.failed(error)
         elif isinstance(error, GatewayError):

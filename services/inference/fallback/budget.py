@@ -1,5 +1,7 @@
 """The time and the retries that a fallback chain has in all."""
 
+import asyncio
+
 from services.inference.fallback.plan import Plan
 
 
@@ -12,10 +14,10 @@ class RetryBudget:
 
     __slots__ = ("_retries", "deadline")
 
-    def __init__(self, plan: Plan, now: float) -> None:
-        """Return the whole budget of a plan that begins at `now`, by the loop's clock."""
-        self.deadline = None if plan.timeout_s is None else now + plan.timeout_s
-        self._retries = plan.max_retries
+    def __init__(self, deadline: float | None, retries: int | None) -> None:
+        """Return a budget with a deadline and so many retries; None is no limit."""
+        self.deadline = deadline
+        self._retries = retries
 
     @property
     def allows_retry(self) -> bool:
@@ -26,3 +28,15 @@ class RetryBudget:
         """Use a retry."""
         if self._retries is not None:
             self._retries -= 1
+
+
+# Nothing of it is ever used up.
+_UNLIMITED = RetryBudget(None, None)
+
+
+def budget_of(plan: Plan, loop: asyncio.AbstractEventLoop) -> RetryBudget:
+    """Return the whole budget of a plan that begins now; those without limits share one."""
+    if plan.timeout_s is None and plan.max_retries is None:
+        return _UNLIMITED
+    deadline = None if plan.timeout_s is None else loop.time() + plan.timeout_s
+    return RetryBudget(deadline, plan.max_retries)

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
+from services.common.far_timers import FarTimer, FarTimers
+
 
 class Closable(Protocol):
     """What has to be closed if nobody wants it."""
@@ -67,6 +69,7 @@ class Hedge(Generic[T]):
     """One race.
 
     Args:
+        timers: those of the running event loop.
         after_s: how long the first may be silent.
         start: asks the second, and calls what it is given when that speaks; None when
             nobody may be asked now.
@@ -78,17 +81,19 @@ class Hedge(Generic[T]):
 
     def __init__(
         self,
+        timers: FarTimers,
         after_s: float,
         start: Callable[[OnFirstContent], Coroutine[Any, Any, T] | None],
         spoken: OnFirstContent,
     ) -> None:
         self.decided = False
+        self._timers = timers
         self._after_s = after_s
         self._start = start
         self._tell = spoken
         self._told = False
         self._wait = _Wait()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: FarTimer | None = None
         self._rival: asyncio.Task[T] | None = None
         self._dropped: asyncio.Task[T] | None = None
 
@@ -101,7 +106,8 @@ class Hedge(Generic[T]):
         `ends` says that the failure ends it all. Whoever is not wanted is cancelled and
         gone when this returns.
         """
-        self._timer = asyncio.get_running_loop().call_later(self._after_s, self._start_rival)
+        rival_at = self._timers.loop.time() + self._after_s
+        self._timer = self._timers.call_at(rival_at, self._start_rival)
         try:
             try:
                 return await self._wait.on(first(self._first_speaks))

@@ -143,7 +143,8 @@ class Plan(NamedTuple):
         Silence means nothing of a model that thinks, and asking another would be paid twice.
         """
         return (
-            self.hedge_after_s > 0
+            len(self.steps) > 1
+            and self.hedge_after_s > 0
             and self.after(index) < len(self.steps)
             and not self.steps[index].target.thinks
         )
@@ -181,7 +182,8 @@ class Plans:
             _asks_to_think(request),
             request.n <= 1,
         )
-        _check_max_tokens(request, plan.steps[0].target)
+        if plan.steps[0].target.max_output_tokens:
+            _check_max_tokens(request, plan.steps[0].target)
         return plan
 
     def _usual(self, model: str, is_alone: bool, asks_to_think: bool, recovers: bool) -> Plan:

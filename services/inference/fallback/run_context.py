@@ -1,15 +1,15 @@
 """`RunContext`: the state that the steps of one fallback run share."""
 
-import asyncio
 from collections.abc import Callable
 
 from gateway.errors.v1.errors_pb2 import Attempt
 from services.common.errors import GatewayError
+from services.common.far_timers import FarTimers
 from services.common.telemetry.trace_context import current_trace
 from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.budget import RetryBudget
+from services.inference.fallback.budget import RetryBudget, budget_of
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.policy import Uniform
 from services.inference.stream.delivered import DeliveredPrefix
@@ -22,7 +22,7 @@ class RunContext:
     """What the steps of one run share.
 
     Attributes:
-        loop: the running event loop.
+        timers: those of the running event loop.
         parent: the trace that all attempts are part of, where they are recorded.
         plan: what may be tried.
         attempts: makes the attempts.
@@ -38,13 +38,13 @@ class RunContext:
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "log", "loop", "on_end", "parent"),
-        *("plan", "records", "retries", "tried", "uniform", "whole"),
+        *("attempts", "budget", "delivered", "log", "on_end", "parent"),
+        *("plan", "records", "retries", "timers", "tried", "uniform", "whole"),
     )
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        timers: FarTimers,
         plan: Plan,
         attempts: AttemptFactory,
         log: AttemptLog,
@@ -55,14 +55,14 @@ class RunContext:
         budget: RetryBudget | None = None,
     ) -> None:
         """Begin a run; without a `budget` it has the plan's."""
-        self.loop = loop
+        self.timers = timers
         self.parent = None if log.spans is None else current_trace.get()
         self.plan = plan
         self.attempts = attempts
         self.log = log
         self.uniform = uniform
         self.whole = whole
-        self.budget = budget or RetryBudget(plan, loop.time())
+        self.budget = budget or budget_of(plan, timers.loop)
         self.records: list[AttemptRecord] = []
         self.delivered: DeliveredPrefix | None = None
         self.retries: dict[object, int] = {}

@@ -121,7 +121,7 @@ class FallbackRunner:
             runner = StepRunner(context, 0, direct)
         else:
             # Without a runner, which most requests do not need.
-            began = context.loop.time()
+            began = context.timers.loop.time()
             deadline = context.deadline(step, began)
             record = context.begin(step)
             try:
@@ -200,8 +200,9 @@ class FallbackRunner:
         return runner.index + 1
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
-        start_rival = partial(self._start_rival, self._context.plan.after(runner.index))
-        return Hedge(self._context.plan.hedge_after_s, start_rival, on_first_content)
+        context = self._context
+        start_rival = partial(self._start_rival, context.plan.after(runner.index))
+        return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
         self, index: int, on_first_content: OnFirstContent

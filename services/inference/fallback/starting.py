@@ -40,37 +40,37 @@ async def start_attempt(
     batches: Batches | None = None
     record.asked = attempt
     try:
-        with record:
-            try:
-                with Deadline(context.loop, deadline):
-                    if attempt.stream:
-                        batches = attempt.batches()
-                        head = await _read_head(
-                            attempt, batches, record, on_first_content, whole=context.whole
-                        )
-                        if not head:
-                            raise cut_off(provider)
-                        if context.whole:
-                            await batches.aclose()
-                    else:
-                        batch = await attempt.whole()
-                        if not has_content(batch):
-                            raise cut_off(provider)
-                        record.started()
-                        on_first_content()
-                        record.served()
-                        head = [batch]
-            except TimeoutError:
-                raise _late(context, provider, deadline) from None
-            except UpstreamError as error:
-                attempt.add_head(error)
-                if isinstance(record, DeploymentRecord):
-                    record.set_headers(attempt.answer_headers)
-                raise
+        try:
+            with Deadline(context.timers, deadline):
+                if attempt.stream:
+                    batches = attempt.batches()
+                    head = await _read_head(
+                        attempt, batches, record, on_first_content, whole=context.whole
+                    )
+                    if not head:
+                        raise cut_off(provider)
+                    if context.whole:
+                        await batches.aclose()
+                else:
+                    batch = attempt.passed(await attempt.whole())
+                    if not has_content(batch):
+                        raise cut_off(provider)
+                    record.started()
+                    on_first_content()
+                    record.served()
+                    head = [batch]
+        except TimeoutError:
+            raise _late(context, provider, deadline) from None
+        except UpstreamError as error:
+            attempt.add_head(error)
             if isinstance(record, DeploymentRecord):
-                record.answers(attempt.answer_headers)
-            _describe(context, index, attempt, head[0])
-    except BaseException:
+                record.set_headers(attempt.answer_headers)
+            raise
+        if isinstance(record, DeploymentRecord):
+            record.answers(attempt.answer_headers)
+        _describe(context, index, attempt, head[0])
+    except BaseException as error:
+        record.ended_by(error)
         if batches is not None:
             await batches.aclose()
         raise
@@ -137,8 +137,10 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         answer = getattr(first, kind)
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
-        attempt.describe(answer.route, step.step_id, context.attempts_made())
-        if len(context.records) > 1:
+        if len(context.records) == 1:
+            attempt.describe(answer.route, step.step_id, 1)
+        else:
+            attempt.describe(answer.route, step.step_id, context.attempts_made())
             answer.route.failed_attempts.extend(context.failed_attempts())
 
 

@@ -64,7 +64,7 @@ class StepRunner:
         self.step = context.plan.steps[index]
         self.is_hedged = context.plan.hedges(index)
         self._context = context
-        self._began = context.loop.time() if began is None else began
+        self._began = context.timers.loop.time() if began is None else began
         self._direct = direct
         self._failure = failure
         stream = not context.whole or self.is_hedged
@@ -111,7 +111,7 @@ class StepRunner:
         deadline = context.deadline(step, self._began)
         try:
             try:
-                with Deadline(context.loop, deadline):
+                with Deadline(context.timers, deadline):
                     await context.attempts.adapt(step)
             except TimeoutError:
                 if deadline == context.budget.deadline:
@@ -134,7 +134,7 @@ class StepRunner:
         delay = self.step.retries.delay(retries, context.uniform)
         index, asked = self._retried(error)
         delay = max(delay, asked)
-        if context.loop.time() + delay > self._latest_retry():
+        if context.timers.loop.time() + delay > self._latest_retry():
             return False
         context.retries[self._retry_key] = retries + 1
         context.budget.take_retry()
@@ -189,8 +189,11 @@ class StepRunner:
         record = context.begin(self.step)
         attempt, self._direct = self._direct, None
         if attempt is None:
-            with record:
+            try:
                 attempt = await offload(self._make_attempt)
+            except BaseException as error:
+                record.ended_by(error)
+                raise
         else:
             self._options.refused_fields = attempt.refused_fields
         deadline = context.deadline(self.step, self._began)
@@ -275,4 +278,6 @@ class StepRunner:
         # Whoever said nothing about fallback does not wait long, and less where the next
         # model would be asked meanwhile.
         hedge_at = self._began + plan.hedge_after_s
-        return min(latest, hedge_at if self.is_hedged else context.loop.time() + LONGEST_DELAY_S)
+        return min(
+            latest, hedge_at if self.is_hedged else context.timers.loop.time() + LONGEST_DELAY_S
+        )

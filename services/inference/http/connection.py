@@ -97,6 +97,16 @@ class Response:
                 return b""
             self._unpacked = unpacker.feed(piece)
 
+    async def whole(self) -> bytes | None:
+        """Return the rest of the body once all of it has been received; None if it is compressed.
+
+        Raises:
+            CutOffError: the connection closed before the end of the body.
+            NotHttpError: the response is not valid HTTP.
+            TooLargeError: the response exceeds the client's limit.
+        """
+        return await self._connection.whole() if self._unpacker is None else None
+
     def break_off(self) -> None:
         """Stop reading; a pending `read` fails as if the connection had closed."""
         self._connection.close()
@@ -154,6 +164,8 @@ class Connection(asyncio.BufferedProtocol):
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
         self._size = 0
         self._is_paused = False
+        # Whether the body is read in one piece, at its end.
+        self._is_collected = False
 
     async def request(self, data: bytes, body: bytes) -> Response:
         """Send a head and a body; return the response with its body unread.
@@ -164,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = True
         self._lines.clear()
         self._received = self._without_body = self._size = 0
-        self._has_head = self._is_complete = self._is_paused = False
+        self._has_head = self._is_complete = self._is_paused = self._is_collected = False
         self._pieces.clear()
         if len(body) <= _SENT_AT_ONCE:
             self._transport.write(data + body)
@@ -228,6 +240,21 @@ class Connection(asyncio.BufferedProtocol):
         """Return the rest of the body; see `Response.rest`."""
         if not self._is_complete or self._is_paused:
             return None
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return data
+
+    async def whole(self) -> bytes:
+        """Return the rest of the body once it is complete; see `Response.whole`."""
+        self._is_collected = True
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+        while not self._is_complete:
+            if self._failure is not None:
+                raise copy(self._failure)
+            self._waiter = self._loop.create_future()
+            await self._waiter
         data = b"".join(self._pieces)
         self._pieces.clear()
         return data
@@ -316,6 +343,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(NotHttpError())
         # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
+        if self._is_collected:
+            if self._is_complete:
+                self._wake()
+            return
         if self._size > self._most and not self._is_paused and not self._is_complete:
             self._is_paused = True
             self._transport.pause_reading()

@@ -130,7 +130,8 @@ class Call:
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
-        self.refused_fields = all_refused(self.target.refuses, self.refused_fields)
+        if self.target.refuses or self.refused_fields:
+            self.refused_fields = all_refused(self.target.refuses, self.refused_fields)
 
     @property
     def prefills(self) -> bool:

@@ -12,7 +12,7 @@ text of an event, was tested to return this string, by replacing it with another
 import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -43,6 +43,8 @@ _LETTERS = re.compile(STRING, re.VERBOSE)
 # Several strings, joined by a separator that occurs in none of them.
 _BREAK = b"\n"
 _MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (STRING, STRING), re.VERBOSE)
+# Characters that stand for themselves in a string, and the separator.
+_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\')) + _BREAK
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
 # The first numbers as JSON.
@@ -101,9 +103,15 @@ class DeltaTemplates:
         if self._example is not None:
             example, self._example = self._example, None
             self._look_at(*example, text, at)
-        if not self._head or not text.startswith(self._start(), at):
+        if not self._head:
             return [], at
-        pieces, at = self._one_by_one(text, at) if self._end else self._at_once(text, at)
+        start = self._start()
+        if not text.startswith(start, at):
+            return [], at
+        if self._end or len(text) - at < _FEW * (len(start) + len(self._tail)):
+            pieces, at = self._one_by_one(text, at, start)
+        else:
+            pieces, at = self._at_once(text, at, start)
         if pieces:
             self._unfit = 0
         return pieces, at
@@ -114,11 +122,9 @@ class DeltaTemplates:
             return b"%b%d%b" % (self._head, self.number, self._rest)
         return self._head
 
-    def _at_once(self, text: bytes, at: int) -> tuple[list[bytes], int]:
+    def _at_once(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
         """Match events from `at` on by splitting them at the bytes between their texts."""
         tail = self._tail
-        if len(text) - at < _FEW * (len(self._start()) + len(tail)):
-            return self._one_by_one(text, at)
         # To read lines takes a sixth of the time of splitting at blank lines.
         stream = BytesIO(text)
         stream.seek(at)
@@ -139,25 +145,18 @@ class DeltaTemplates:
                 number = self.number + len(pieces)
                 after = begin + len(b"%d" % number)
                 alike = texts[len(pieces) : 10 ** (after - begin) - self.number]
-                pieces += [line[after:end] for line in alike]
-            numbers = self._numbers(len(pieces))
-            between = zip(numbers, repeat(self._rest), pieces, repeat(tail + self._head))
-            inside = b"".join(chain.from_iterable(between))
-            known = self._head + inside.removesuffix(self._head)
+                pieces += map(itemgetter(slice(after, end)), alike)
+            parts = [b"", self._rest, b"", tail + self._head] * len(pieces)
+            parts[0::4], parts[2::4] = self._numbers(len(pieces)), pieces
+            known = self._head + b"".join(parts).removesuffix(self._head)
         else:
-            pieces = [line[begin:end] for line in texts]
+            pieces = [*map(itemgetter(slice(begin, end)), texts)]
             known = b"%b%b%b" % (self._head, (tail + self._head).join(pieces), tail)
-        letters = _BREAK.join(pieces)
-        if (
-            text.startswith(known, at)
-            and _MANY_LETTERS.fullmatch(letters)
-            # A separator within a string would not be a valid string.
-            and letters.count(_BREAK) == len(pieces) - 1
-        ):
+        if text.startswith(known, at) and _are_strings(pieces):
             self.number += len(pieces)
             return pieces, at + len(known)
         # Another event is among them.
-        return self._one_by_one(text, at)
+        return self._one_by_one(text, at, start)
 
     def _numbers(self, count: int) -> Sequence[bytes]:
         """Return so many numbers from the next one on."""
@@ -166,11 +165,11 @@ class DeltaTemplates:
             return _NUMBERS[self.number : stop]
         return [b"%d" % number for number in range(self.number, stop)]
 
-    def _one_by_one(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Match events from `at` on one by one."""
+    def _one_by_one(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
+        """Match events from `at` on one by one; the first begins with `start`."""
         tail, end = self._tail, self._end
         pieces: list[bytes] = []
-        while text.startswith(start := self._start(), at):
+        while text.startswith(start, at):
             begin = at + len(start)
             letters = _LETTERS.match(text, begin)
             if letters is None:
@@ -185,8 +184,10 @@ class DeltaTemplates:
                     break
                 after += len(end)
             pieces.append(text[begin:stop])
-            self.number += 1
             at = after
+            if self._counter:
+                self.number += 1
+                start = self._start()
         return pieces, at
 
     def _look_at(self, event: bytes, said: str, text: bytes, at: int) -> None:
@@ -233,11 +234,26 @@ class DeltaTemplates:
 
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
     """Return one delta event of a kind, such as `text`, from consecutive pieces."""
-    event = Event(choice=choice, block=block)
+    event = Event()
+    # Nearly all are the first, and keyword arguments take as long as all the rest.
+    if choice:
+        event.choice = choice
+    if block:
+        event.block = block
     setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
     if len(pieces) > 1:
         event.pieces.extend(pieces)
     return event
+
+
+def _are_strings(pieces: Sequence[bytes]) -> bool:
+    """Return whether there are pieces, each the non-empty inside of a JSON string."""
+    letters = _BREAK.join(pieces)
+    # Pieces are parts of lines, so that nothing but the separators is a line break.
+    if not letters.translate(None, _PLAIN):
+        return letters != b"" and all(pieces)
+    # A separator within a string would not be a valid string.
+    return _MANY_LETTERS.fullmatch(letters) is not None and letters.count(_BREAK) == len(pieces) - 1
 
 
 def _after_padding(text: bytes, at: int) -> int:

@@ -1,5 +1,6 @@
 """Response reader with an idle timeout."""
 
+from services.common.far_timers import FarTimers
 from services.common.idle import IdleTimer
 from services.inference import http
 
@@ -11,11 +12,11 @@ class IdleTimeoutReader:
         patience_s: the idle timeout in seconds.
     """
 
-    def __init__(self, response: http.Response, patience_s: float) -> None:
+    def __init__(self, response: http.Response, patience_s: float, timers: FarTimers) -> None:
         """Create a reader of a response with an idle timeout in seconds."""
         self.patience_s = patience_s
         self._response = response
-        self._timer = IdleTimer(patience_s, self._expire)
+        self._timer = IdleTimer(timers, patience_s, self._expire)
         self._waits = self._is_over = False
 
     async def read(self) -> bytes:

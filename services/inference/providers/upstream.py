@@ -18,6 +18,7 @@ from yarl import URL
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.far_timers import FarTimers
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.telemetry.trace_context import attempt_trace, current_trace
@@ -97,6 +98,7 @@ class Upstream:
         self._client = client
         self._live = live
         self._now = now
+        self._timers = FarTimers()
         self._target = lru_cache(_TARGETS)(self._target_of)
 
     async def post(
@@ -146,8 +148,11 @@ class Upstream:
         response: http.Response | None = None
         try:
             response = await self._send(path, body, headers, content_type)
-            await self._check_head(response, on_headers)
+            if not _is_accepted(response, on_headers):
+                raise await self._refusal(response)
             whole = response.rest()
+            if whole is None:
+                whole = await response.whole()
             return await self._read(response) if whole is None else whole
         except TRANSLATED as error:
             raise self._failure(error) from error
@@ -193,7 +198,8 @@ class Upstream:
         idle: IdleTimeoutReader | None = None
         try:
             response = await self._send(path, body, headers)
-            await self._check_head(response, on_headers)
+            if not _is_accepted(response, on_headers):
+                raise await self._refusal(response)
             self._check_event_stream(response)
             cutter = SseSplitter(self.limits.max_sse_line_bytes)
             chunk = await response.read()
@@ -223,12 +229,6 @@ class Upstream:
         if last:
             yield last
 
-    async def _check_head(self, response: http.Response, on_headers: OnHeaders | None) -> None:
-        if on_headers is not None:
-            on_headers(response.headers)
-        if not 200 <= response.status < 300:
-            raise await self._refusal(response)
-
     def _watch(
         self, response: http.Response, idle: IdleTimeoutReader | None, reader: Reader
     ) -> IdleTimeoutReader | None:
@@ -242,7 +242,7 @@ class Upstream:
             if idle.patience_s == patience_s:
                 return idle
             idle.stop()
-        return IdleTimeoutReader(response, patience_s)
+        return IdleTimeoutReader(response, patience_s, self._timers)
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""
@@ -340,6 +340,13 @@ class Upstream:
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the error for one of `TRANSLATED`."""
         return connection_failure(self.name, error, self.limits, self._secrets)
+
+
+def _is_accepted(response: http.Response, on_headers: OnHeaders | None) -> bool:
+    """Call `on_headers`; return whether the status is 2xx."""
+    if on_headers is not None:
+        on_headers(response.headers)
+    return 200 <= response.status < 300
 
 
 def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:

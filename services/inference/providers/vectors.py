@@ -9,7 +9,8 @@ import binascii
 import re
 import struct
 from collections.abc import Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -23,12 +24,25 @@ from services.inference.providers.request_fields import RequestFields
 MAX_LENGTH: Final = 1 << 13
 
 _NUMBERS = b"+-.0123456789Ee, \t\r\n"
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-# Between the name of a member and its value.
-_COLON = re.compile(rb"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}")
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_PADDINGS = (b"", b"=", b"==")
+# The name of a member, up to its value. Within strings of JSON there is a backslash before the
+# second quotation mark.
+_MEMBER = r'"{name}"[ \t\r\n]{{0,8}}:[ \t\r\n]{{0,8}}'
 
-# A vector as JSON: a list of numbers, or a string with the base64 of its 32-bit floats.
-Vector = bytes
+
+class Vector(NamedTuple):
+    """A vector in the JSON of an answer.
+
+    Attributes:
+        text: its JSON, a list of numbers or a string; a part of the answer, which is not copied.
+        length: how many numbers it has; 0 for what is no vector.
+        is_base64: whether it is a string, with the base64 of 32-bit floats.
+    """
+
+    text: memoryview
+    length: int
+    is_base64: bool
 
 
 def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) -> None:
@@ -61,38 +75,28 @@ class VectorTexts:
         They have only the characters of numbers and commas, or of base64; whether these form
         numbers is not checked.
         """
-        self._answer = answer
-        self._places: list[tuple[int, int]] = []
+        self._vectors: list[Vector] = []
         pieces: list[bytes] = []
         written = 0
-        # Within strings of JSON there is a backslash before the second quotation mark.
-        key = b'"%b"' % name.encode()
-        at = answer.find(key)
-        while at >= 0:
-            at += len(key)
-            if colon := _COLON.match(answer, at):
-                begin = colon.end()
-                end = _end_of_vector(answer, begin)
-                if end:
-                    pieces += (answer[written:begin], b"[%d]" % len(self._places))
-                    self._places.append((begin, end))
-                    written = at = end
-            at = answer.find(key, at)
+        view = memoryview(answer)
+        member = _member(name)
+        found = member.search(answer)
+        while found:
+            at = begin = found.end()
+            if vector := _vector_at(answer, view, begin):
+                pieces += (answer[written:begin], b"[%d]" % len(self._vectors))
+                self._vectors.append(vector)
+                written = at = begin + len(vector.text)
+            found = member.search(answer, at)
         pieces.append(answer[written:])
         self.outline = b"".join(pieces)
 
-    def text_at(self, value: object) -> Vector | None:
+    def vector_of(self, value: object) -> Vector | None:
         """Return the vector that a value of the outline stands for, or None."""
         match value:
-            case [int(number)] if 0 <= number < len(self._places):
-                begin, end = self._places[number]
-                return self._answer[begin:end]
+            case [int(number)] if 0 <= number < len(self._vectors):
+                return self._vectors[number]
         return None
-
-
-def is_base64(vector: Vector) -> bool:
-    """Return whether a vector is a string with base64, and no list of numbers."""
-    return vector.startswith(b'"')
 
 
 def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[Vector]:
@@ -101,7 +105,7 @@ def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[V
     Raises:
         UpstreamError: they have not, one is missing, or no vector.
     """
-    lengths = {_length(vector) for vector in vectors}
+    lengths = {0 if vector is None else vector.length for vector in vectors}
     if len(lengths) != 1 or not 0 < lengths.pop() <= MAX_LENGTH:
         raise broken_answer(provider, "answered vectors that are none, or of several lengths")
     return [vector for vector in vectors if vector is not None]
@@ -113,10 +117,10 @@ def packed(vector: Vector, provider: str) -> bytes:
     Raises:
         UpstreamError: it holds something that is no such number.
     """
-    if is_base64(vector):
-        return binascii.a2b_base64(vector[1:-1])
+    if vector.is_base64:
+        return binascii.a2b_base64(vector.text[1:-1])
     try:
-        return packed_floats.pack(orjson.loads(vector))
+        return packed_floats.pack(orjson.loads(vector.text))
     except (orjson.JSONDecodeError, OverflowError, struct.error) as error:
         raise broken_answer(provider, "answered vectors of something else than numbers") from error
 
@@ -127,8 +131,8 @@ def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
     Raises:
         UpstreamError: as of `packed`.
     """
-    if is_base64(vector) is base64:
-        return orjson.Fragment(vector)
+    if vector.is_base64 is base64:
+        return orjson.Fragment(bytes(vector.text))
     numbers = packed(vector, provider)
     if base64:
         return orjson.Fragment(b'"%b"' % binascii.b2a_base64(numbers, newline=False))
@@ -140,30 +144,30 @@ def no_answer(count: int, provider: str) -> UpstreamError:
     return broken_answer(provider, f"did not answer {count} vectors")
 
 
-def _end_of_vector(text: bytes, begin: int) -> int:
-    """Return where a vector ends that may begin at a place of JSON; 0 if there is none."""
+@lru_cache
+def _member(name: str) -> re.Pattern[bytes]:
+    return re.compile(_MEMBER.format(name=name).encode())
+
+
+def _vector_at(answer: bytes, view: memoryview, begin: int) -> Vector | None:
+    """Return the vector that begins at a place of JSON, if there is one."""
     # What follows the vector, or is in its way; no longer stretch is looked at twice.
-    quote = text.find(b'"', begin + 1)
-    if text.startswith(b'"', begin):
-        return (
-            quote + 1 if quote >= 0 and not text[begin + 1 : quote].translate(None, _BASE64) else 0
-        )
-    if not text.startswith(b"[", begin):
-        return 0
-    end = text.find(b"]", begin, quote if quote >= 0 else len(text))
-    return end + 1 if end >= 0 and not text[begin + 1 : end].translate(None, _NUMBERS) else 0
-
-
-def _length(vector: Vector | None) -> int:
-    """Return how many numbers a vector has; 0 for what is none."""
-    if vector is None:
-        return 0
-    if not is_base64(vector):
-        return vector.count(b",") + 1 if vector.strip(b"[] \t\r\n") else 0
-    text = vector[1:-1]
-    digits = text.rstrip(b"=")
-    padding = len(text) - len(digits)
-    if len(text) % 4 or padding > 2 or b"=" in digits:
-        return 0
-    size = len(text) // 4 * 3 - padding
-    return 0 if size % packed_floats.WIDTH else size // packed_floats.WIDTH
+    quote = answer.find(b'"', begin + 1)
+    if answer.startswith(b'"', begin):
+        padding = answer[begin + 1 : quote].translate(None, _BASE64)
+        if quote < 0 or padding not in _PADDINGS:
+            return None
+        size = quote - begin - 1
+        is_whole = size % 4 == 0 and answer.endswith(padding, begin + 1, quote)
+        length, rest = divmod(size // 4 * 3 - len(padding), packed_floats.WIDTH)
+        return Vector(view[begin : quote + 1], length if is_whole and not rest else 0, True)
+    if not answer.startswith(b"[", begin):
+        return None
+    end = answer.find(b"]", begin, quote if quote >= 0 else len(answer))
+    if end < 0:
+        return None
+    numbers = answer[begin + 1 : end]
+    if numbers.translate(None, _NUMBERS):
+        return None
+    length = numbers.count(b",") + 1 if numbers.strip(b" \t\r\n") else 0
+    return Vector(view[begin : end + 1], length, False)

@@ -91,7 +91,9 @@ class DeliveredPrefix:
         elif kind == "signature":
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
-            keep(self.blocks[-1].pieces, getattr(event, kind))
+            # Texts beside the provider's own events belong to no block.
+            if self.blocks:
+                keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind in ("opaque", "citation"):
             self._is_known = False
         elif kind == "further":

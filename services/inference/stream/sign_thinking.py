@@ -10,9 +10,9 @@ from services.inference.thinking import Signer
 
 
 def _begins_thinking(event: Event) -> bool:
-    return event.HasField("block_start") and (
-        event.block_start.HasField("thinking") or event.block_start.HasField("redacted_thinking")
-    )
+    """Return whether an event that starts a block starts one of thinking."""
+    block = event.block_start
+    return block.HasField("thinking") or block.HasField("redacted_thinking")
 
 
 class _Thought:
@@ -43,8 +43,13 @@ class ThinkingSigner:
 
     def feed(self, batch: Batch) -> Batch:
         """Return the events with a `signature` before the end of each thinking block."""
-        if not self._open and not any(map(_begins_thinking, batch)):
-            return batch
+        if not self._open:
+            # Nearly all batches, and this runs for each of their events.
+            for event in batch:
+                if event.HasField("block_start") and _begins_thinking(event):
+                    break
+            else:
+                return batch
         changed: list[Event] | None = None
         for position, event in enumerate(batch):
             others = self._follow(event)

@@ -20,6 +20,7 @@ from services.common.texts import elide_middle
 from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
+from services.memory.archive.signature_cache import SignatureCache
 from services.memory.archive.snippets import cut_to_budget
 
 LIMIT = 16
@@ -33,6 +34,8 @@ _MAX_TERMS = 512
 _LONG = 100_000
 # The bonus of the newest turn over the first where the question asks for the newest.
 _RECENCY = 3.0
+# Of quantized vectors that a process keeps: those of 600,000 turns by a model of 384 dimensions.
+_CACHED_BYTES = 32 << 20
 
 
 def excerpt(question: str) -> str:
@@ -78,13 +81,14 @@ class Archive:
     def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._signatures = SignatureCache(_CACHED_BYTES)
 
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
         """Return the first archived turns after one that have no vector of a model yet."""
         async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id)
+            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
             return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)
 
     async def search(
@@ -112,7 +116,7 @@ class Archive:
         question = excerpt(question)
         terms = self._terms(question)
         async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id)
+            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
             scores: dict[int, float] = {}
             if terms:
                 scores = await lookup.score_by_terms(

@@ -7,7 +7,7 @@ nearest few hundred by the cosine similarity of their whole vectors.
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ def quantize(turn: int, packed: bytes) -> bytes:
     return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
 
 
+def count(blocks: Sequence[bytes], dimensions: int) -> int:
+    """Return how many vectors blocks have."""
+    return sum(map(len, blocks)) // (_TURN.size + _words(dimensions) * 8)
+
+
 def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
     """Return the sign bits of turns before `first_turn`."""
     size = _TURN.size + _words(dimensions) * 8
@@ -41,7 +46,7 @@ def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
 
 
 def nearest_by_hamming(
-    blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
+    blocks: Sequence[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
     """Return the turns with the least Hamming distance to a vector, unordered.
 
@@ -53,20 +58,29 @@ def nearest_by_hamming(
     """
     import numpy as np
 
-    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + _words(len(values)))
-    turns = records[:, 0]
-    asked = np.frombuffer(quantize(0, pack(values)), np.int64)
-    differing = np.zeros(len(records), np.int32)
-    # One word of 64 bits of all turns at a time: sums over short rows take longer.
-    for place in range(1, len(asked)):
-        differing += np.bitwise_count(records[:, place] ^ asked[place])
+    if not blocks:
+        return []
+    # Unsigned: of a negative number numpy counts the bits of its absolute value.
+    asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
+    size = len(asked)
+    # Whole blocks at a time, as records are too short for numpy.
+    repeated = np.tile(asked, BLOCK)
+    # The first word of a record is the turn.
+    is_summed = (np.arange(size) > 0).astype(np.float32)
+    numbers, distances = [], []
+    for block in blocks:
+        words = np.frombuffer(block, np.uint64)
+        differing = np.bitwise_count(words ^ repeated[: len(words)]).reshape(-1, size)
+        numbers.append(words[::size].astype(np.int64))
+        distances.append((differing @ is_summed).astype(np.uint16))
+    turns, distance = np.concatenate(numbers), np.concatenate(distances)
     found = turns < before_turn
-    turns, differing = turns[found], differing[found]
+    turns, distance = turns[found], distance[found]
     if len(turns) > most:
         # The turn breaks ties, so that the order of rows in the database does not matter.
-        near = differing <= np.partition(differing, most)[most]
-        turns, differing = turns[near], differing[near]
-        turns = turns[np.lexsort((-turns, differing))[:most]]
+        near = distance <= np.partition(distance, most)[most]
+        turns, distance = turns[near], distance[near]
+        turns = turns[np.lexsort((-turns, distance))[:most]]
     return [int(turn) for turn in turns]
 
 

@@ -113,7 +113,7 @@ def _bigrams(run: str, at: int) -> tuple[str, ...]:
     return (*pair, run[at]) if _IDEOGRAPH.match(run[at]) else pair
 
 
-# The same words occur over and over, and stemming one takes 20 µs.
+# The same words occur over and over.
 @lru_cache(_REMEMBERED_WORDS)
 def _terms(word: str) -> tuple[str, ...]:
     folded = unicodedata.normalize("NFKC", word).casefold()
@@ -131,8 +131,9 @@ def _stem(word: str) -> list[str]:
 
 @lru_cache
 def _stemmer(algorithm: str) -> _Stemmer:
-    # The import loads stemmers of thirty languages, 3 MB.
-    import snowballstemmer
+    # Imported on demand: it takes 3 MB, and a process may never search.
+    import Stemmer
 
-    stemmer: _Stemmer = snowballstemmer.stemmer(algorithm)
+    # Without a cache of its own, beside the one here.
+    stemmer: _Stemmer = Stemmer.Stemmer(algorithm, 0)
     return stemmer

@@ -51,10 +51,10 @@ def main() -> None:
     ways = {way: one.as_json() for way, one in found.items()}
     _print_quality(ways, made, "tuned on" if chosen.tuning else "reported")
     print(f"\n* with vectors of {chosen_embedder.name}\n")
-    if chosen.sizes == []:
-        return
-    timed = asyncio.run(latency.measure(chosen.database_url, chosen.sizes or latency.SIZES))
-    _print_latency(timed)
+    timed = []
+    if chosen.sizes != []:
+        timed = asyncio.run(latency.measure(chosen.database_url, chosen.sizes or latency.SIZES))
+        _print_latency(timed)
     if chosen.json:
         figures = {"quality": ways, "latency": [asdict(one) for one in timed]}
         chosen.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")

@@ -7,6 +7,7 @@ company, and nothing about language: its figures test that fusing vectors does n
 """
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Protocol
 from zlib import crc32
@@ -63,7 +64,9 @@ class EmbeddedModel:
     name = "embedded/multilingual-e5-small"
 
     def __init__(self, texts: Sequence[str]) -> None:
-        # The package is an extra.
+        # More threads than cores that are idle wait for each other, and take ten times as long.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        # The package is an extra, and reads the variable when it is imported.
         from services.inference.conversion import vectors
 
         self._vectors = vectors.vectors

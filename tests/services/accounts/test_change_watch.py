@@ -120,6 +120,15 @@ async def test_what_is_known_stays_so_without_changes(
     assert await callers(made.key) is known
 
 
+async def test_a_new_key_in_use_stays_known(
+    watch: ChangeWatch, callers: CachingAuthenticator, keys: KeyAdministration
+) -> None:
+    made = await keys.create(NewKey("ada"))
+    known = await callers(made.key)
+    await watch.check()
+    assert await callers(made.key) is known
+
+
 async def test_a_revoked_admin_key_ends(
     watch: ChangeWatch, admins: AdminAuthenticator, engine: AsyncEngine, clock: ManualClock
 ) -> None:

@@ -18,6 +18,7 @@ from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.clock import Clock
+from tests.forked import AsyncForkedProcess
 from tests.services.articles.editor_services import paragraph, stored_and_replayed
 from tests.services.processes import serving
 from tests.waiting import until
@@ -48,14 +49,14 @@ class AcknowledgedEdits:
 
 def editor_process(
     folder: Path, name: str
-) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
+) -> AbstractAsyncContextManager[tuple[AsyncForkedProcess, str]]:
     """Run the services on the folder's data; yield the process and its address."""
     return serving(folder, ("accounts", "articles", "files"), name)
 
 
 async def work_until_killed(
     address: str,
-    process: asyncio.subprocess.Process,
+    process: AsyncForkedProcess,
     key: str,
     known: list[AcknowledgedEdits],
     chance: random.Random,

@@ -61,6 +61,18 @@ def test_a_bearer_key_is_taken_whatever_the_case_of_its_scheme() -> None:
         assert bearer_key(header) == KEYS[0]
 
 
+def test_a_key_has_letters_digits_dashes_and_underscores_alone() -> None:
+    for rest in ("a" * 43, "A9-_" * 10 + "zZ0", "-" * 43, "_" * 43):
+        assert is_key(f"gw-{rest}")
+        assert bearer_key(f"Bearer gw-{rest}") == f"gw-{rest}"
+    wrong = ("ü", "²", "٣", " ", "\n", ".", "/", "+", "=", "\0")
+    for rest in ("", "a" * 42, "a" * 44, *("a" * 42 + last for last in wrong)):
+        assert not is_key(f"gw-{rest}")
+        with pytest.raises(GatewayError):
+            bearer_key(f"Bearer gw-{rest}")
+    assert not is_key("GW-" + "a" * 43)
+
+
 def test_a_malformed_bearer_key_is_refused_but_not_repeated() -> None:
     for header in (
         "",

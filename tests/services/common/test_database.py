@@ -37,6 +37,7 @@ from services.files import repository as files
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
 from tests.databases import PostgreSQL
+from tests.forked import fork
 
 TABLES = {
     accounts.teams,
@@ -168,19 +169,13 @@ async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
 
 async def test_processes_migrate_once_and_share_secrets(empty_storage: Storage) -> None:
     processes = [
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            _MIGRATE,
-            str(empty_storage.data_dir),
-            empty_storage.database_url,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+        await fork(
+            *(sys.executable, "-c", _MIGRATE),
+            *(str(empty_storage.data_dir), empty_storage.database_url),
         )
         for _ in range(3)
     ]
     for process in processes:
-        assert process.stdout is not None
         assert await process.stdout.readline() == b"waiting\n"
     outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
     assert [process.returncode for process in processes] == [0] * 3

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.common.deadline import Deadline
+from services.common.far_timers import FarTimers
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 Bound = Callable[[float], AbstractAsyncContextManager[Any]]
@@ -15,7 +16,7 @@ Bound = Callable[[float], AbstractAsyncContextManager[Any]]
 
 @asynccontextmanager
 async def ours(when: float):
-    with Deadline(asyncio.get_running_loop(), when):
+    with Deadline(FarTimers(), when):
         yield
 
 

@@ -25,6 +25,7 @@ from services.common.channels import call_metadata, open_channel
 from services.common.database import reading
 from services.files.blobs import FOLDER
 from services.files.repository import files, usage
+from tests.forked import AsyncForkedProcess
 from tests.services.processes import serving
 from tests.waiting import until
 
@@ -61,14 +62,14 @@ class AcknowledgedFiles:
 
 def file_store_process(
     folder: Path,
-) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
+) -> AbstractAsyncContextManager[tuple[AsyncForkedProcess, str]]:
     """Run the services on the folder's data; give the process and its address."""
     return serving(folder, ("accounts", "files"), settings=_SETTINGS)
 
 
 async def work_until_killed(
     address: str,
-    process: asyncio.subprocess.Process,
+    process: AsyncForkedProcess,
     key: str,
     known: AcknowledgedFiles,
     chance: random.Random,

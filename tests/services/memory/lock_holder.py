@@ -14,6 +14,7 @@ from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository
+from tests.forked import AsyncForkedProcess, fork
 from tests.services.memory.builders import turn
 
 OWNER = "ada"
@@ -23,19 +24,15 @@ NAME = "diary"
 SHORT_LEASE_S = 3.0
 LONG_LEASE_S = 60.0
 
-_ROOT = Path(__file__).parents[3]
-
 
 @asynccontextmanager
 async def lock_holder_process(
     storage: Storage, name: str, lease_s: float, *todo: object
-) -> AsyncIterator[asyncio.subprocess.Process]:
+) -> AsyncIterator[AsyncForkedProcess]:
     """Start such a process; it is killed at the end, if it is still there."""
-    process = await asyncio.create_subprocess_exec(
+    process = await fork(
         *(sys.executable, "-m", "tests.services.memory.lock_holder"),
         *(str(storage.data_dir), storage.database_url, name, *map(str, (lease_s, *todo))),
-        cwd=_ROOT,
-        stdout=asyncio.subprocess.PIPE,
     )
     try:
         yield process

@@ -20,6 +20,7 @@ from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from services.memory.jobs.windows import Windows
+from tests.forked import AsyncForkedProcess
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import text_of
 from tests.services.memory.conversations import model, user
@@ -104,7 +105,7 @@ async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random
 
 async def _until_killed(
     address: str,
-    process: asyncio.subprocess.Process,
+    process: AsyncForkedProcess,
     key: str,
     known: list[AcknowledgedTurns],
     chance: random.Random,

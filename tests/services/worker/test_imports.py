@@ -3,9 +3,9 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector alembic anthropic facade.openapi "
-    "grpc_reflection.v1alpha.reflection services.inference.providers.openai "
-    "http.server openai "
+    "aiohttp.client aiohttp.connector alembic anthropic difflib facade.openapi "
+    "google.protobuf.text_format grpc_reflection.v1alpha.reflection http.server openai "
+    "services.inference.providers.openai "
     "prometheus_client.exposition sqlalchemy.orm sqlalchemy.dialects.postgresql typer".split()
 )
 

@@ -1746,16 +1746,17 @@ class Event(_message.Message):
     native: _builtins.bytes
     """Optional, only where the request says `takes_passthrough`. The event of the provider's stream
     that this one was read from, as the provider wrote it: one JSON object, UTF-8, in the
-    request's dialect. With `native_count`, server-sent events instead.
-    Of several events read from one, the first has it. An event without a name
-    here is `unknown`, and has it too. A writer of that dialect writes it in place of the events
-    until the next that has one; where an event of a stream has it, each of the provider's has.
-    It is removed from the whole stream when anything in it may be changed.
+    request's dialect. With `native_count`, server-sent events instead. A response object in it is
+    its last member, and has none of the fields that `GenerateResponse.passthrough` leaves out.
+    Of several events read from one, the first has it. Where an event of a stream has it, each of
+    the provider's has, and a writer of that dialect writes these alone. Such a stream has no
+    blocks: after `start` come deltas of texts, `opaque` for other parts of the answer, `unknown`
+    for what is none, `usage` and `finish`.
     """
     native_count: _builtins.int
-    """Optional, only with `native` of a delta. How many events it has, in order, as the stream sends
-    them: each is a line with its type and one with its JSON. They have one type, and sequence
-    numbers in a row.
+    """Optional, only with `native`. How many events it has, in order, as the stream sends them: each
+    is a line with its type and one with its JSON. They have sequence numbers in a row, and neither
+    whole output items nor response objects. The deltas among them are joined in this event.
     """
     native_number: _builtins.int
     """Required with `native_count`. Sequence number of the first of them."""

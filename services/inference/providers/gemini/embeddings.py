@@ -45,7 +45,7 @@ def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[byte
     if len(items) != count:
         raise no_answer(count, upstream.name)
     found = [
-        texts.text_at(item.get("values")) if isinstance(item, dict) else None for item in items
+        texts.vector_of(item.get("values")) if isinstance(item, dict) else None for item in items
     ]
     vectors = [packed(one, upstream.name) for one in check_lengths(found, upstream.name)]
     match parsed.get("usageMetadata"):

@@ -21,7 +21,6 @@ from services.inference.providers.vectors import (
     VectorTexts,
     check_lengths,
     in_json,
-    is_base64,
     no_answer,
     packed,
 )
@@ -74,7 +73,7 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
     items, is_ordered = _in_order(parsed.get("data"), count)
     if items is None:
         raise no_answer(count, provider)
-    found = [texts.text_at(item.get("embedding")) for item in items]
+    found = [texts.vector_of(item.get("embedding")) for item in items]
     vectors = check_lengths(found, provider)
     usage = _usage(parsed.get("usage"))
     response = EmbedResponse(estimated=usage is None)
@@ -84,7 +83,7 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
         response.vectors.extend(packed(vector, provider) for vector in vectors)
         return response
     base64 = inputs.encoding == EmbedRequest.ENCODING_BASE64
-    is_as_asked = all(is_base64(vector) is base64 for vector in vectors)
+    is_as_asked = all(vector.is_base64 is base64 for vector in vectors)
     if is_as_asked and is_ordered and usage is not None and parsed.get("object") == "list":
         response.passthrough = answer
     else:

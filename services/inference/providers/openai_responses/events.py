@@ -1,38 +1,36 @@
 """OpenAI's responses, streamed or whole, as canonical events. Pure.
 
 A whole answer goes through the same reader as a stream: its items are read as items that have
-just ended. Where the caller takes them, the events of a stream carry the provider's own
-(`Event.native`).
+just ended. Streams for callers of the same dialect are read by `native_events`.
 """
 
 from functools import partial
-from typing import Any
-
-import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
-from services.common.errors import UpstreamError
 from services.common.ids import IdGenerator
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
+from services.inference.providers.openai_responses.event_types import (
+    DELTAS,
+    DONE,
+    ENDS,
+    MALFORMED,
+    OVER,
+    SILENT,
+    failure_of,
+    said_by,
+)
 from services.inference.providers.openai_responses.output import finish_of, opaque
-from services.inference.providers.openai_responses.output_items import DELTAS, HANDLERS, OutputItems
+from services.inference.providers.openai_responses.output_items import HANDLERS, OutputItems
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
 
-DONE = b"[DONE]"
-# How a response can be that is an answer.
-_OVER = ("completed", "incomplete")
-_ENDS = frozenset(f"response.{status}" for status in _OVER)
-_FAILED = "response.failed"
-# Events that say nothing but that the answer is coming.
-_SILENT = frozenset({"response.created", "response.in_progress", "response.queued"})
 # Fields of a response object that have canonical names, or that repeat the request, whose fields
 # the gateway repeats itself.
 _NAMED = frozenset(
@@ -43,21 +41,13 @@ _NAMED = frozenset(
         *("prompt", "prompt_cache_key"),
     }
 )
-# An event that is there as the provider's own alone.
-_NATIVE = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
-# A server-sent event, as OpenAI writes it.
-SSE = b"event: %b\ndata: %b\n\n"
-# Fields of a response object that say which one it is, and what is kept of it.
-_OF_GATEWAY = frozenset({"id", "background", "conversation", "previous_response_id", "store"})
-# What reading a value raises that has another type than it has to have, at whatever depth.
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class StreamReader:
     """Reads one answer.
 
     Args:
-        call: what was asked; it says whether the provider's own events go out too.
+        call: what was asked.
         upstream: makes failures of what the provider says.
         new_id: makes the id of an answer that the provider gave none.
 
@@ -74,9 +64,8 @@ class StreamReader:
         self._new_id = new_id
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._items = OutputItems(self._bounds)
-        self._is_native = call.takes_passthrough
         self._started = False
-        self._frames = DeltaTemplates(_said, "obfuscation", "sequence_number")
+        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
         self._said = 0, "text"  # block and kind of the last delta
         self._told: Json = {}  # of the response's fields without a canonical name
 
@@ -96,7 +85,7 @@ class StreamReader:
             began = at
             pieces, at = frames.repeats(text, at)
             if pieces:
-                out.append(self._more(pieces, text[began:at]))
+                out.append(self._more(pieces))
                 continue
             sent, at = read_event(text, at)
             if sent is not None:
@@ -104,7 +93,7 @@ class StreamReader:
                 known = len(out)
                 kind = self._take(sent, out)
                 if len(out) > known and kind in DELTAS:
-                    self._learn(text[began:at], kind, sent.data, out[-1])
+                    self._learn(text[began:at], out[-1])
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -124,11 +113,11 @@ class StreamReader:
         try:
             if not isinstance(response.get("output"), list):
                 raise self._broken("answered without an output")
-            if response.get("status", _OVER[0]) not in _OVER:
+            if response.get("status", OVER[0]) not in OVER:
                 raise self._broken("answered a response that is not over")
             self._start(response, out)
             self._finish(response, out)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             raise self._broken("answered something malformed") from error
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> str:
@@ -143,70 +132,44 @@ class StreamReader:
                 raise self._broken("streamed something that is no JSON object", data)
             kind = str(event.get("type", name))
             self._read(event, kind, data, out)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
-        if self._is_native:
-            self._set_native(data, already, out)
         if not self.has_content:
             self.has_content = any(map(is_content, out[already:]))
         return kind
 
-    @staticmethod
-    def _set_native(data: bytes, already: int, out: list[Event]) -> None:
-        """Set the provider's own event on the first of those that were read from it."""
-        if len(out) == already:
-            out.append(Event(unknown=_NATIVE))
-        out[already].native = data
-
-    def _learn(self, text: bytes, kind: str, data: bytes, event: Event) -> None:
-        """Learn to recognise events that differ from one in their text and number alone.
-
-        The provider's own go out as their text, which has to be as others are written then.
-        """
+    def _learn(self, text: bytes, event: Event) -> None:
+        """Learn to recognise events that differ from one in their text and number alone."""
         said = event.text or event.input or event.thinking or event.refusal
-        if said and not event.logprobs and text == SSE % (kind.encode(), data):
+        if said and not event.logprobs:
             self._said = event.block, event.WhichOneof("kind") or "text"
             self._frames.learn(text, said)
 
-    def _more(self, pieces: list[bytes], text: bytes) -> Event:
+    def _more(self, pieces: list[bytes]) -> Event:
         """Return the event of server-sent events that go on with what the last one said."""
         block, kind = self._said
-        count = len(pieces)
-        if self._is_native or kind == "refusal":
+        if kind == "refusal":
             pieces = [b"".join(pieces)]
-        event = delta_of(0, block, kind, pieces)
-        if self._is_native:
-            event.native, event.native_count = text, count
-            event.native_number = self._frames.number - count
-        return event
+        return delta_of(0, block, kind, pieces)
 
     def _read(self, event: Json, kind: str, data: bytes, out: list[Event]) -> None:
         handler = HANDLERS.get(kind)
         if handler is not None and self._started:
             handler(self._items, event, out)
             return
-        if kind == "error" or (event.get("error") and "response" not in event):
-            raise self._upstream.in_band(data)
-        if kind == _FAILED:
-            raise self._failure(event["response"], data)
+        if failure := failure_of(kind, event, data, self._upstream):
+            raise failure
         if not self._started:
             self._start(event.get("response") or {}, out)
         if handler is not None:
             handler(self._items, event, out)
-        elif kind in _ENDS:
+        elif kind in ENDS:
             self._finish({"status": kind.partition(".")[2], **event["response"]}, out)
-        elif kind not in _SILENT and not self._is_native:
+        elif kind not in SILENT:
             unknown = dump({**event, "type": kind})
             if not self.has_content:
                 self._bounds.part()  # it waits for content
             out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=unknown)))
-
-    def _failure(self, response: Json, data: bytes) -> UpstreamError:
-        """Return the failure that a response stands for."""
-        error = response.get("error")
-        if not error:
-            return self._broken("ended its answer as failed", data)
-        return self._upstream.in_band(dump({"error": error}))
 
     def _start(self, response: Json, out: list[Event]) -> None:
         self._started = True
@@ -220,8 +183,6 @@ class StreamReader:
 
     def _changed(self, response: Json) -> Json:
         """Return the response's fields without a canonical name that say something new."""
-        if self._is_native:
-            return {}
         told = self._told
         changed = {
             name: value
@@ -252,15 +213,6 @@ class StreamReader:
         self.ended = True
 
 
-def _said(event: Any) -> str | None:
-    """Return the text that an event adds, if it does nothing else; see `delta_templates.Said`."""
-    match event:
-        case {"type": str(kind), "delta": str(text)} if kind in DELTAS:
-            is_flat = not any(value and isinstance(value, dict | list) for value in event.values())
-            return text if is_flat else None
-    return None
-
-
 def events_from_whole(
     response: Json, call: Call, upstream: Failures, new_id: IdGenerator
 ) -> list[Event]:
@@ -269,34 +221,3 @@ def events_from_whole(
     out: list[Event] = []
     reader.read_whole(response, out)
     return out
-
-
-def passthrough(response: Json) -> Event | None:
-    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
-
-    The fields that the gateway writes itself are left out.
-
-    Args:
-        response: the answer, not an error.
-    """
-    output, usage = response.get("output"), response.get("usage")
-    if not (
-        response.get("object") == "response"
-        and response.get("status") in _OVER
-        and isinstance(response.get("id"), str)
-        and isinstance(response.get("model"), str)
-        and isinstance(usage, dict)
-        and isinstance(output, list)
-        and all([isinstance(item, dict) and isinstance(item.get("type"), str) for item in output])
-    ):
-        return None
-    event = Event()
-    try:
-        read_usage(usage, event.whole.usage)
-        rest = response.copy()
-        for name in _OF_GATEWAY:
-            rest.pop(name, None)
-        event.whole.passthrough = orjson.dumps(rest)
-    except _MALFORMED:
-        return None
-    return event

@@ -14,18 +14,6 @@ from services.inference.providers.openai_responses.blocks import Blocks, DeltaKi
 from services.inference.providers.openai_responses.output import CALLS, opaque, text_of
 from services.inference.providers.request_fields import Json
 
-# Events that add a text to a block. Of two with one index, the text is all that makes a difference.
-DELTAS = frozenset(
-    {
-        "response.output_text.delta",
-        "response.refusal.delta",
-        "response.reasoning_summary_text.delta",
-        "response.reasoning_text.delta",
-        "response.function_call_arguments.delta",
-        "response.custom_tool_call_input.delta",
-    }
-)
-
 
 class _Item:
     """An item as far as it has come.

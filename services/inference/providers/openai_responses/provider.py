@@ -12,12 +12,9 @@ from services.inference.providers.base import Call
 from services.inference.providers.heads import request_headers
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
-from services.inference.providers.openai_responses.events import (
-    StreamReader,
-    events_from_whole,
-    passthrough,
-)
+from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
 from services.inference.providers.openai_responses.fields import STATEFUL, names_state
+from services.inference.providers.openai_responses.native_events import NativeReader, passthrough
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
     VERBOSITY,
@@ -110,10 +107,11 @@ class ResponsesProvider(OpenAIProvider):
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""
+        reader = NativeReader if call.takes_passthrough else StreamReader
         return self._upstream.stream(
             _PATH,
             partial(build_request, call, self._server),
-            reader=StreamReader(call, self._upstream, self._new_id),
+            reader=reader(call, self._upstream, self._new_id),
             headers=request_headers(call, self.dialect),
             on_headers=call.set_answer_headers,
         )

@@ -1,12 +1,17 @@
 """Conversations that go to a provider of the dialect as they came."""
 
+from base64 import b64decode
 from typing import Any
 
+import orjson
 import pytest
+from google.protobuf.json_format import MessageToDict
 
 from facade.dialects.responses import parse_request
+from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
 from tests.facade.dialects.responses.bodies import FUNCTION, body, request
+from tests.services.inference.providers.changes import GONE, Path, changed, spread
 
 SAID = {
     "type": "message",
@@ -15,7 +20,7 @@ SAID = {
     "status": "completed",
     "content": [{"type": "output_text", "text": "a", "annotations": []}],
 }
-THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAB"}
+THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB", "id": "rs_1"}
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "b"}
 USER = {"role": "user", "content": [{"type": "input_text", "text": "c"}]}
@@ -81,3 +86,57 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
 )
 def test_others_are_translated(fields: dict[str, Any]) -> None:
     assert lazy(**fields) is None
+
+
+PLAIN = {
+    "model": "m",
+    "instructions": "i",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "c"}]},
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "s"}],
+            "content": [],
+            "encrypted_content": "gAAAAB",
+        },
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+        CALL,
+        OUTPUT,
+        {"type": "custom_tool_call", "call_id": "d", "name": "n", "input": ""},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": "e"},
+    ],
+    "tools": [
+        {**FUNCTION, "description": "d", "strict": True},
+        {"type": "custom", "name": "n"},
+        {"type": "mcp"},
+    ],
+}
+OTHERS = (GONE, None, True, -1, 0.5, "", "x", "assistant", [], [1], [{}], {}, {"type": "message"})
+
+
+def parsed(given: dict[str, Any], *, lazily: bool) -> Any:
+    """Return the canonical request, or why a body is refused."""
+    try:
+        found = parse_request(orjson.dumps(given), lazily=lazily)
+    except GatewayError as error:
+        return error.message
+    request = found.request if found.lazy is None else found.lazy.complete()
+    return in_order(MessageToDict(request)), found.stream
+
+
+def in_order(value: Any) -> Any:
+    """Return fields without a name as values: the order of their members says nothing."""
+    if isinstance(value, dict):
+        return {
+            name: orjson.loads(b64decode(one)) if name == "json" else in_order(one)
+            for name, one in value.items()
+        }
+    return [in_order(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("place", spread(PLAIN), ids=str)
+def test_a_look_accepts_what_validation_does(place: Path) -> None:
+    assert parse_request(orjson.dumps(PLAIN), lazily=True).lazy is not None
+    for value in OTHERS:
+        given = changed(PLAIN, {place: value})
+        assert parsed(given, lazily=True) == parsed(given, lazily=False)

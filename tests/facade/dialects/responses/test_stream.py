@@ -216,7 +216,7 @@ def test_a_stream_says_what_the_whole_answer_says(
 
 
 NATIVE = [
-    {"type": "response.created", "response": {"id": "r", "store": False}, "sequence_number": 0},
+    {"type": "response.created", "sequence_number": 0, "response": {"model": "m"}},
     {"type": "response.newest", "x": 'a "sequence_number":7', "sequence_number": 5},
     {
         "sequence_number": 6,
@@ -224,7 +224,7 @@ NATIVE = [
         "item": {"id": "i", "type": "x", "schema": {"sequence_number": 1}},
         "output_index": 0,
     },
-    {"type": "response.completed", "response": {"id": "r", "usage": {}}, "sequence_number": 9},
+    {"type": "response.completed", "sequence_number": 9, "x": 1, "response": {"usage": {}}},
 ]
 
 

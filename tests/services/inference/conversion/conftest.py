@@ -1,4 +1,4 @@
-"""A pool of one worker for a whole module: its libraries are imported once."""
+"""A pool of one worker for all modules: its libraries and models are loaded once."""
 
 import pytest_asyncio
 from prometheus_client import CollectorRegistry
@@ -7,7 +7,7 @@ from services.common.settings import Limits
 from services.inference.conversion.pool import ConversionPool, PooledConverter
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def converter():
     pool = ConversionPool(Limits(max_parallel_conversions=1), CollectorRegistry())
     yield PooledConverter(pool, lambda: "someone")

@@ -13,7 +13,7 @@ from services.inference.conversion import sound
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SECONDS, RATE = 4, 10
 COLOURS = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255))

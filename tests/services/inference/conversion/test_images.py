@@ -10,7 +10,7 @@ from services.common.errors import GatewayError
 from services.inference.conversion.parts import Source
 from tests.services.inference.conversion import papers
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def facts(converter, image: Image.Image, format: str = "PNG", **options):

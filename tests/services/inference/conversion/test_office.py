@@ -17,7 +17,7 @@ from services.inference.conversion.parts import Ocr, Source
 from tests.services.inference.conversion import office, papers
 from tests.services.inference.conversion.office import paragraph, run
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RED = papers.packed(Image.new("RGB", (40, 40), "red"), "PNG")
 

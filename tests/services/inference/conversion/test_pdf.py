@@ -12,7 +12,7 @@ from services.inference.conversion.parts import Ocr, Source
 from services.inference.conversion.pool import ConversionPool, PooledConverter
 from tests.services.inference.conversion import papers
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 EVERYTHING = " ".join((papers.TITLE, papers.LEFT, *sum(papers.TABLE, ()), papers.RIGHT))
 ROWS = [" ".join(row) for row in papers.TABLE]

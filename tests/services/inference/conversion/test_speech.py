@@ -13,7 +13,7 @@ from services.common.errors import GatewayError
 from services.inference.conversion.parts import Source
 from tests.services.inference.conversion import papers
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # A recording that comes with the engine: Dickens, read aloud.
 RECORDING = Path(moonshine_voice.get_assets_path()) / "two_cities.wav"

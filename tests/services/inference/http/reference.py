@@ -30,6 +30,9 @@ class ReferenceResponse:
     def rest(self) -> None:
         """It is read piece by piece."""
 
+    async def whole(self) -> None:
+        """It is read piece by piece."""
+
     def break_off(self) -> None:
         self._response.close()
 

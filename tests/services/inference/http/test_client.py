@@ -334,6 +334,47 @@ async def test_a_paused_answer_is_read_as_it_arrives() -> None:
     response.close()
 
 
+async def test_a_whole_answer_is_read_without_pauses() -> None:
+    released = asyncio.Event()
+    sink = _Sink()
+    connection = ClientConnection(1 << 10, lambda: 60, lambda _: released.set(), print)
+    connection.connection_made(sink)
+    asking = asyncio.ensure_future(connection.request(b"", b""))
+    await asyncio.sleep(0)
+    _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: 90\r\n\r\n" + b"a" * 20)
+    _feed(connection, b"a" * 20)
+    assert sink.is_paused
+    response = await asking
+    reading = asyncio.ensure_future(response.whole())
+    await asyncio.sleep(0)
+    assert not sink.is_paused
+    _feed(connection, b"b" * 50)
+    assert not sink.is_paused
+    assert await reading == b"a" * 40 + b"b" * 50
+    response.close()
+    assert released.is_set()
+
+
+@pytest.mark.parametrize(
+    ("length", "sent", "error"),
+    [(90, 50, http.CutOffError), (5_000, 1_100, http.TooLargeError)],
+)
+async def test_a_whole_answer_that_is_cut_or_too_large_fails(
+    length: int, sent: int, error: type[Exception]
+) -> None:
+    connection = ClientConnection(1 << 10, lambda: 1 << 16, print, print)
+    connection.connection_made(_Sink())
+    asking = asyncio.ensure_future(connection.request(b"", b""))
+    await asyncio.sleep(0)
+    _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % length)
+    reading = asyncio.ensure_future((await asking).whole())
+    await asyncio.sleep(0)
+    _feed(connection, b"a" * sent)
+    connection.connection_lost(None)
+    with pytest.raises(error):
+        await reading
+
+
 def _feed(connection: ClientConnection, data: bytes) -> None:
     """Have a connection read data."""
     connection.get_buffer(-1)[: len(data)] = data

@@ -44,6 +44,9 @@ class _Response:
     def rest(self) -> None:
         """It comes piece by piece."""
 
+    async def whole(self) -> None:
+        """It comes piece by piece."""
+
     def break_off(self) -> None:
         """Nothing waits."""
 

@@ -175,10 +175,12 @@ def test_lists_are_set_aside_and_found_again(
     found = VectorTexts(answer, "embedding")
     outline = orjson.loads(found.outline)
     assert (outline["t"], outline["n"]) == (value["t"], [1])
-    aside = [found.text_at(item["embedding"]) for item in outline["data"]]
-    assert [orjson.loads(one or b"") for one in aside] == lists
+    aside = [found.vector_of(item["embedding"]) for item in outline["data"]]
+    assert [one and orjson.loads(one.text) for one in aside] == lists
+    assert [one and one.length for one in aside] == [*map(len, lists)]
     for one, numbers in zip(aside, lists, strict=True):
-        assert unpack(vectors.packed(one or b"", "p")).tolist() == unpack(pack(numbers)).tolist()
+        assert one is not None
+        assert unpack(vectors.packed(one, "p")).tolist() == unpack(pack(numbers)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -189,16 +191,19 @@ async def test_what_is_no_base64_of_floats_is_a_failure(here: ScriptedUpstream, 
         await asked(here, answer_of(text, text), encoding=BASE64)
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=20))
+@given(
+    st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
+)
 def test_the_length_is_known_without_decoding(numbers: list[float]) -> None:
     text = b'"%b"' % base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers))
     whole = orjson.dumps({"embedding": orjson.Fragment(text)})
     found = VectorTexts(whole, "embedding")
-    vector = found.text_at(orjson.loads(found.outline)["embedding"])
-    assert vector == text
-    as_list = vectors.in_json(text, "p", base64=False)
-    assert vectors.check_lengths([vector, orjson.dumps(as_list)], "p")
-    assert unpack(vectors.packed(text, "p")).tolist() == numbers
+    vector = found.vector_of(orjson.loads(found.outline)["embedding"])
+    assert vector == (text, len(numbers), True)
+    as_list = orjson.dumps({"embedding": vectors.in_json(vector, "p", base64=False)})
+    other = VectorTexts(as_list, "embedding").vector_of([0])
+    assert vectors.check_lengths([vector, other], "p")
+    assert unpack(vectors.packed(vector, "p")).tolist() == numbers
 
 
 async def test_another_order_is_put_right(here: ScriptedUpstream) -> None:

@@ -45,6 +45,18 @@ def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
     assert nearest_by_hamming(signed, asked, before_turn=77, most=50).count(77) == 0
 
 
+def test_distances_of_many_dimensions_are_exact() -> None:
+    held = vectors(60, 1000)
+    signed = [quantize(turn, pack(values)) for turn, values in held.items()]
+    asked = vectors(61, 1000)[61]
+
+    def distance(turn: int) -> int:
+        return sum((a > 0) != (b > 0) for a, b in zip(held[turn], asked, strict=True))
+
+    found = nearest_by_hamming([b"".join(signed[:20]), *signed[20:]], asked, before_turn=99, most=9)
+    assert found == sorted(held, key=lambda turn: (distance(turn), -turn))[:9]
+
+
 def test_all_are_kept_where_they_are_few() -> None:
     held = vectors(20, 5)
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]

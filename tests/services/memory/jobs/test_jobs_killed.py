@@ -9,6 +9,7 @@ from pathlib import Path
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from services.memory.jobs.windows import Windows
+from tests.forked import AsyncForkedProcess, fork
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (
     LEASE_S,
@@ -48,18 +49,13 @@ asyncio.run(main())
 """
 
 
-async def work(folder: Path, how: str, later_s: float) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-c", _WORK, str(folder), how, str(later_s)),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
+async def work(folder: Path, how: str, later_s: float) -> AsyncForkedProcess:
+    process = await fork(sys.executable, "-c", _WORK, str(folder), how, str(later_s))
     assert await process.stdout.readline() == b"working\n"
     return process
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
+async def kill(process: AsyncForkedProcess) -> None:
     process.send_signal(signal.SIGKILL)
     await process.communicate()
 
@@ -72,7 +68,6 @@ async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path)
         record = await worker.fill(10)
         await worker.put(record)
         process = await work(tmp_path, "hang", 0)
-        assert process.stdout is not None
         assert await process.stdout.readline() == b"asked\n"
         await kill(process)
         assert await jobs_left(engine) == [("summary", 1, 5)]

@@ -128,7 +128,6 @@ async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent
             async with lock_holder_process(
                 storage, f"p{place}.{life}", SHORT_LEASE_S, "on"
             ) as process:
-                assert process.stdout is not None
                 # Any moment of a write is a moment to die.
                 for _ in range(dice.randint(1, 12)):
                     told.append((await process.stdout.readline()).decode().strip())

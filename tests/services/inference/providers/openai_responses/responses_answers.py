@@ -12,6 +12,7 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
+from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.openai_responses.responses_calls import Json, call_of
 
@@ -198,6 +199,20 @@ def reader_of(limits: Limits | None = None, **fields: Any) -> StreamReader:
     return StreamReader(call_of(**fields), Provider(limits), lambda kind: f"{kind}new")
 
 
+def native_reader_of(limits: Limits | None = None) -> NativeReader:
+    call = call_of(takes_passthrough=True)
+    return NativeReader(call, Provider(limits), lambda kind: f"{kind}new")
+
+
+def handed_on(event: Json) -> Json:
+    """Return an event as a caller of the dialect is handed it, less what the gateway writes."""
+    if "response" not in event:
+        return event
+    own = ("id", "background", "conversation", "previous_response_id", "store")
+    rest = {name: value for name, value in event["response"].items() if name not in own}
+    return {**event, "response": rest}
+
+
 def read(*events: Json | bytes, **fields: Any) -> list[Event]:
     """Return the events of a whole stream, after the accumulator has agreed to their order."""
     reader = reader_of(**fields)
@@ -235,8 +250,12 @@ def fields_in(json: bytes) -> Json:
     return found
 
 
-def failure_of(*events: Json | bytes, **fields: Any) -> UpstreamError:
-    reader = reader_of(**fields)
+def said_in(events: Iterable[Event]) -> list[str]:
+    """Return the texts of deltas."""
+    return [event.text or event.refusal or event.thinking or event.input for event in events]
+
+
+def failure_of(reader: StreamReader | NativeReader, *events: Json | bytes) -> UpstreamError:
     with pytest.raises(UpstreamError) as raised:
         reader.feed(data(*events), [])
         reader.end([])

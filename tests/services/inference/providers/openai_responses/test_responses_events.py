@@ -13,11 +13,8 @@ from pydantic import TypeAdapter
 from gateway.conversation.v1.conversation_pb2 import FinishReason
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.settings import Limits
-from services.inference.providers.openai_responses.events import (
-    StreamReader,
-    events_from_whole,
-    passthrough,
-)
+from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
+from services.inference.providers.openai_responses.native_events import passthrough
 from services.inference.providers.sse import SseSplitter
 from tests.services.inference.providers.openai_responses.responses_answers import (
     USAGE,
@@ -31,8 +28,10 @@ from tests.services.inference.providers.openai_responses.responses_answers impor
     failure_of,
     fields_in,
     function_call,
+    handed_on,
     kinds_of,
     message,
+    native_reader_of,
     natives,
     read,
     reader_of,
@@ -40,6 +39,7 @@ from tests.services.inference.providers.openai_responses.responses_answers impor
     reasoning,
     refusal,
     response,
+    said_in,
     search,
     streamed,
     text,
@@ -243,10 +243,17 @@ def test_interleaved_items_add_up_to_the_whole_answer(found: list[Json], seed: i
 @given(items(), st.integers(0, 1 << 16))
 def test_the_providers_events_are_all_there_in_order(found: list[Json], seed: int) -> None:
     events = events_of(response(*found), interleaved(found, seed))
-    out = read(*events, takes_passthrough=True)
-    assert [fields_in(event) for event in natives(out)] == events
-    assert out[0].native
-    assert answer(out).choices == whole(*found).choices
+    reader = native_reader_of()
+    out: list[Event] = []
+    reader.feed(data(*events), out)
+    reader.end([])
+    assert [fields_in(event) for event in natives(out)] == [*map(handed_on, events)]
+    assert out[0].HasField("start") and out[0].native
+    deltas = [event["delta"] for event in events if event["type"].endswith(".delta")]
+    assert "".join(said_in(out)) == "".join(deltas)
+    expected = whole(*found)
+    assert out[-2].usage == expected.usage
+    assert [out[-1].finish.reason] == [one.finish.reason for one in expected.choices]
 
 
 def test_a_stream_may_be_split_at_every_byte() -> None:
@@ -266,12 +273,12 @@ def test_native_events_may_be_split_at_every_byte() -> None:
     events = events_of(response(message(text("aé😀 b c d" * 3))))
     sent = data(*events)
     for at in range(1, len(sent)):
-        reader, splitter = reader_of(takes_passthrough=True), SseSplitter(1 << 20)
+        reader, splitter = native_reader_of(), SseSplitter(1 << 20)
         out: list[Event] = []
         for chunk in (sent[:at], sent[at:]):
             if ready := splitter.feed(chunk):
                 reader.feed(ready, out)
-        assert [*map(orjson.loads, natives(out))] == events
+        assert [*map(orjson.loads, natives(out))] == [*map(handed_on, events)]
 
 
 def test_a_whole_answer_is_passed_through_as_it_came() -> None:
@@ -321,8 +328,66 @@ def test_a_whole_answer_is_passed_through_as_it_came() -> None:
 )  # fmt: skip
 def test_failures(events: list[Any], reason: str) -> None:
     created = events_of(response())[0]
-    error = failure_of(*(created if one == "created" else one for one in events))
-    assert reason_of(error) == reason
+    given = [created if one == "created" else one for one in events]
+    assert reason_of(failure_of(reader_of(), *given)) == reason
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([], "UPSTREAM_CONNECTION"),
+        (["created", b"[DONE]"], "UPSTREAM_CONNECTION"),
+        (["created", b"nothing"], "UPSTREAM_ERROR"),
+        (["created", b"[1]"], "UPSTREAM_ERROR"),
+        (["created", {"type": "response.output_item.done", "output_index": 0}], "UPSTREAM_ERROR"),
+        (["created", {"type": "response.output_item.added", "item": 1}], "UPSTREAM_ERROR"),
+        (["created", {"type": "response.output_text.delta", "delta": 1}], "UPSTREAM_ERROR"),
+        (["created", {"type": "response.completed", "response": None}], "UPSTREAM_ERROR"),
+        ([{"type": "error", "code": "rate_limit_exceeded"}], "UPSTREAM_RATE_LIMITED"),
+        (["created", {"type": "response.failed", "response": {}}], "UPSTREAM_ERROR"),
+        (
+            ["created", b'{"type":"response.output_text.delta","sequence_number":1,"delta":"a}'],
+            "UPSTREAM_ERROR",
+        ),
+    ],
+)
+def test_failures_of_native_streams(events: list[Any], reason: str) -> None:
+    created = events_of(response())[0]
+    given = [created if one == "created" else one for one in events]
+    assert reason_of(failure_of(native_reader_of(), *given)) == reason
+
+
+def test_announcements_are_no_content() -> None:
+    found = [message(text("Hi")), function_call()]
+    contents = []
+    reader = native_reader_of()
+    for event in events_of(response(*found)):
+        reader.feed(data(event), [])
+        contents.append((event["type"].removeprefix("response."), reader.has_content))
+    assert contents[:5] == [
+        ("created", False),
+        ("in_progress", False),
+        ("output_item.added", False),
+        ("content_part.added", False),
+        ("output_text.delta", True),
+    ]
+    reader = native_reader_of()
+    for event in events_of(response(function_call()))[:3]:
+        reader.feed(data(event), [])
+    assert reader.has_content
+
+
+@pytest.mark.parametrize("padding", ["", " "])
+def test_events_of_other_forms_come_one_by_one(padding: str) -> None:
+    events = events_of(response(message(text("Hi"))))
+    reader = native_reader_of()
+    out: list[Event] = []
+    for event in events:
+        written = orjson.dumps({**event, "sequence_number": None, "further": padding})
+        reader.feed(b"data:" + written + b"\n\n", out)
+    assert reader.ended
+    assert not any(event.native_count for event in out)
+    assert len(natives(out)) == len(events)
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "cancelled", "failed"])

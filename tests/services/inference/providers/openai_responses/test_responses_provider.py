@@ -23,6 +23,7 @@ from tests.services.inference.providers.openai_responses.responses_answers impor
     data,
     events_of,
     function_call,
+    handed_on,
     message,
     natives,
     reasoning,
@@ -120,7 +121,7 @@ async def test_events_go_as_they_are_where_that_is_taken(here: ScriptedUpstream)
     plays_answer(here, True)
     events = await events_from(provider(here), call_of(stream=True, takes_passthrough=True))
     sent = [orjson.loads(event) for event in natives(events)]
-    assert sent == events_of(ANSWER)
+    assert sent == [*map(handed_on, events_of(ANSWER))]
     assert not any(e.native for e in await events_from(provider(here), call_of(stream=True)))
 
 
