@@ -21,7 +21,8 @@ class Running:
     """A process whose output is read as it comes.
 
     Use as a context: at its end the process is told to stop, and killed when it
-    takes longer than `stop_within_s`. A command of the gateway may be forked by the fork server.
+    takes longer than `stop_within_s`. A command of the gateway may be forked by the fork server;
+    one on certain processors, as where it is measured, is executed.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Running:
         all_environ = {**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})}
         read_end, write_end = os.pipe()
         self._stdout = open(read_end, errors="replace")
-        start = self._fork if is_forked else self._execute
+        start = self._fork if is_forked and not cpus else self._execute
         try:
             self._process = start(folder, all_environ, write_end)
         finally:
