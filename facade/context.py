@@ -25,6 +25,7 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
 from services.common.far_timers import FarTimers
+from services.common.passed_answer import PassedRoute, TokenCounts
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -101,8 +102,8 @@ class AnswerSummary(NamedTuple):
     output_tokens: int
 
     @classmethod
-    def of(cls, route: RouteInfo, usage: Usage) -> Self:
-        """Create it from both messages; tokens of a provider's cache count as input tokens."""
+    def of(cls, route: RouteInfo | PassedRoute, usage: Usage | TokenCounts) -> Self:
+        """Create it from both; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(route.model, route.provider, read, usage.output_tokens)

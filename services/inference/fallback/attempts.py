@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt, Batches
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.circuit_breaker import ModelKey
@@ -81,9 +82,10 @@ class StartedAnswer:
         record: of the attempt.
         head: the batches that have come.
         batches: those that are still to come; None where the answer came whole.
+        passed: the whole answer in place of batches, where it goes to the caller as it is.
     """
 
-    __slots__ = ("attempt", "batches", "head", "index", "record")
+    __slots__ = ("attempt", "batches", "head", "index", "passed", "record")
 
     def __init__(
         self,
@@ -92,12 +94,14 @@ class StartedAnswer:
         record: AttemptRecord,
         head: list[Batch],
         batches: Batches | None = None,
+        passed: PassedAnswer | None = None,
     ) -> None:
         self.index = index
         self.attempt = attempt
         self.record = record
         self.head = head
         self.batches = batches
+        self.passed = passed
 
     async def close(self) -> None:
         """End the answer at the provider, if it has not ended."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
+from services.common.passed_answer import PassedAnswer
 from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Batches
 from services.inference.fallback.attempts import (
@@ -48,13 +49,20 @@ class FallbackRunner:
         return self._context.budget
 
     async def whole(self) -> list[Batch]:
-        """Return all batches of the answer.
+        """Return all batches of an answer that is read here; see `answer`."""
+        answer = await self.answer()
+        assert not isinstance(answer, PassedAnswer), "the request takes no passthrough"
+        return answer
+
+    async def answer(self) -> list[Batch] | PassedAnswer:
+        """Return all batches of a whole answer, or it as it goes to the caller.
 
         Raises:
             GatewayError: no step answered; `attempts` holds what was tried.
         """
         try:
-            return (await self._start()).head
+            started = await self._start()
+            return started.passed or started.head
         finally:
             self._context.on_end(self._context)
 

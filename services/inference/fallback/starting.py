@@ -3,6 +3,7 @@
 from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
+from services.common.passed_answer import PassedAnswer, PassedRoute
 from services.inference.attempt import Attempt, Batches
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
@@ -38,6 +39,8 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
+    passed: PassedAnswer | None = None
+    head: list[Batch] = []
     record.asked = attempt
     try:
         try:
@@ -52,13 +55,17 @@ async def start_attempt(
                     if context.whole:
                         await batches.aclose()
                 else:
-                    batch = attempt.passed(await attempt.whole())
-                    if not has_content(batch):
-                        raise cut_off(provider)
+                    answer = await attempt.whole()
+                    if isinstance(answer, PassedAnswer):
+                        passed, attempt.usage = answer, answer.usage
+                    else:
+                        batch = attempt.passed(answer)
+                        if not has_content(batch):
+                            raise cut_off(provider)
+                        head = [batch]
                     record.started()
                     on_first_content()
                     record.served()
-                    head = [batch]
         except TimeoutError:
             raise _late(context, provider, deadline) from None
         except UpstreamError as error:
@@ -68,13 +75,16 @@ async def start_attempt(
             raise
         if isinstance(record, DeploymentRecord):
             record.answers(attempt.answer_headers)
-        _describe(context, index, attempt, head[0])
+        if passed is None:
+            _describe(context, index, attempt, head[0])
+        else:
+            passed.route = _passed_route(context, index, attempt)
     except BaseException as error:
         record.ended_by(error)
         if batches is not None:
             await batches.aclose()
         raise
-    return StartedAnswer(index, attempt, record, head, batches)
+    return StartedAnswer(index, attempt, record, head, batches, passed)
 
 
 async def _read_head(
@@ -142,6 +152,16 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         else:
             attempt.describe(answer.route, step.step_id, context.attempts_made())
             answer.route.failed_attempts.extend(context.failed_attempts())
+
+
+def _passed_route(context: RunContext, index: int, attempt: Attempt) -> PassedRoute:
+    """Return what serves an answer that goes to the caller as it is."""
+    step_id = context.plan.steps[index].step_id
+    if len(context.records) == 1:
+        return attempt.passed_route(step_id, 1)
+    route = attempt.passed_route(step_id, context.attempts_made())
+    route.failed_attempts = context.failed_attempts()
+    return route
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

@@ -7,6 +7,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
@@ -17,7 +18,7 @@ from services.inference.providers.openai.events import (
     events_from_whole,
 )
 from services.inference.providers.openai.fields import Server
-from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
+from services.inference.providers.openai.passthrough import passed_answer, passthrough, whole_of_texts
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.upstream import Upstream
@@ -72,19 +73,25 @@ class OpenAIProvider:
             return False
         return not refused_fields or not changes_messages(refused_fields)
 
-    async def whole(self, call: Call) -> list[Event]:
+    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
+        n = call.request.n or 1
+        # A value takes a byte at least: longer answers may hold too many.
+        if call.takes_passthrough and len(answer) <= self._upstream.limits.max_answer_values:
+            passed = passed_answer(answer, n)
+            if passed is not None:
+                return passed
         parsed = self._upstream.json_object(answer)
         event = None
         if call.takes_passthrough:
-            event = passthrough(answer, parsed, call.request.n or 1)
+            event = passthrough(answer, parsed, n)
         elif call.takes_whole:
-            event = whole_of_texts(parsed, call.request.n or 1)
+            event = whole_of_texts(parsed, n)
         if event is not None:
             return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
