@@ -128,6 +128,7 @@ class Connection(asyncio.BufferedProtocol):
     Attributes:
         is_usable: whether a request may be sent.
         idle_since: time of release, set by the pool.
+        has_settled: whether nothing came after a response while it was idle, set by the pool.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.is_usable = True
         self.idle_since = 0.0
+        self.has_settled = False
         self._max_answer = max_answer_bytes
         self._read_size = read_size
         self._most = _READ_MOST  # last value of `read_size`
