@@ -77,22 +77,23 @@ class PassedAnswer:
 
     Attributes:
         passthrough: the JSON.
-        usage: its token counts.
+        usage: its token counts; the message where something in it is billed apart.
         route: what served it, once that is known.
     """
 
     __slots__ = ("passthrough", "route", "usage")
 
-    def __init__(self, passthrough: bytes, usage: TokenCounts) -> None:
+    def __init__(self, passthrough: bytes, usage: TokenCounts | Usage) -> None:
         self.passthrough = passthrough
         self.usage = usage
         self.route = _NO_ROUTE
 
     def response(self) -> GenerateResponse:
         """Return it as a message."""
+        usage = self.usage
         return GenerateResponse(
             passthrough=self.passthrough,
-            usage=Usage(**self.usage._asdict()),
+            usage=usage if isinstance(usage, Usage) else Usage(**usage._asdict()),
             route=self.route.message(),
         )
 

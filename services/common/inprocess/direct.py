@@ -90,9 +90,7 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
     return call
 
 
-def _error(
-    code: grpc.StatusCode, details: str, trailing: Metadata = ()
-) -> grpc.aio.AioRpcError:
+def _error(code: grpc.StatusCode, details: str, trailing: Metadata = ()) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(
         code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details, details
     )

@@ -59,10 +59,7 @@ async def start_attempt(
                     if isinstance(answer, PassedAnswer):
                         passed, attempt.usage = answer, answer.usage
                     else:
-                        batch = attempt.passed(answer)
-                        if not has_content(batch):
-                            raise cut_off(provider)
-                        head = [batch]
+                        head = [_content(attempt.passed(answer), provider)]
                     record.started()
                     on_first_content()
                     record.served()
@@ -75,10 +72,7 @@ async def start_attempt(
             raise
         if isinstance(record, DeploymentRecord):
             record.answers(attempt.answer_headers)
-        if passed is None:
-            _describe(context, index, attempt, head[0])
-        else:
-            passed.route = _passed_route(context, index, attempt)
+        _describe(context, index, attempt, passed or head[0])
     except BaseException as error:
         record.ended_by(error)
         if batches is not None:
@@ -138,9 +132,25 @@ def _add_announcement(batch: Batch, head: list[Batch]) -> None:
         head.append(batch)
 
 
-def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -> None:
-    """Write into the beginning of an answer what serves it."""
-    first = batch[0]
+def _content(batch: Batch, provider: str) -> Batch:
+    """Return a whole answer.
+
+    Raises:
+        UpstreamError: it has no content.
+    """
+    if not has_content(batch):
+        raise cut_off(provider)
+    return batch
+
+
+def _describe(
+    context: RunContext, index: int, attempt: Attempt, begun: Batch | PassedAnswer
+) -> None:
+    """Write into an answer, or the beginning of one, what serves it."""
+    if isinstance(begun, PassedAnswer):
+        begun.route = _passed_route(context, index, attempt)
+        return
+    first = begun[0]
     kind = first.WhichOneof("kind")
     if kind == "start" or kind == "whole":
         step = context.plan.steps[index]

@@ -130,8 +130,8 @@ def _counts(told: _Usage) -> TokenCounts | None:
     return None
 
 
-def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
-    """Return a whole answer as one event, or None if it must be translated.
+def passthrough(body: bytes, answer: Json, n: int) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, or None if it must be translated.
 
     Args:
         body: the unparsed response.
@@ -148,8 +148,7 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
             set_unnamed(event.whole.usage, told)
         except ValueError:
             return None
-    event.whole.passthrough = body
-    return event
+    return PassedAnswer(body, event.whole.usage)
 
 
 def whole_of_texts(answer: Json, n: int) -> Event | None:

@@ -18,7 +18,11 @@ from services.inference.providers.openai.events import (
     events_from_whole,
 )
 from services.inference.providers.openai.fields import Server
-from services.inference.providers.openai.passthrough import passed_answer, passthrough, whole_of_texts
+from services.inference.providers.openai.passthrough import (
+    passed_answer,
+    passthrough,
+    whole_of_texts,
+)
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.upstream import Upstream
@@ -87,13 +91,14 @@ class OpenAIProvider:
             if passed is not None:
                 return passed
         parsed = self._upstream.json_object(answer)
-        event = None
         if call.takes_passthrough:
-            event = passthrough(answer, parsed, n)
+            passed = passthrough(answer, parsed, n)
+            if passed is not None:
+                return passed
         elif call.takes_whole:
             event = whole_of_texts(parsed, n)
-        if event is not None:
-            return [event]
+            if event is not None:
+                return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
