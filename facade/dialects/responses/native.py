@@ -20,6 +20,8 @@ _DATA, _BLANK = b"\ndata: ", b"\n\n"
 _RESPONSE = b'"response":'
 # Inside of a string the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
+# How a response object begins.
+_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"[^"\\]*"')
 # Found in a sixth of the time that they take as bytes.
 _LF, _CR = b"\n\r"
 # Events with a response object; the last ones end the answer.
@@ -34,12 +36,15 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     """Return a provider's response object with the gateway's id and state.
 
     Args:
-        body: the object without them, as JSON.
+        body: the object as JSON, which says that nothing is kept of it.
         response_id: the gateway's id.
         echo: the state.
     """
-    members = body[1:-1] or b'"object":"response"'
-    return b"".join((b'{"id":"', response_id.encode(), b'",', members, b",", echo.state, b"}"))
+    begin = _ID.match(body)
+    if echo.keeps or begin is None:
+        state = orjson.loads(b"{%b}" % echo.state)
+        return orjson.dumps({**orjson.loads(body), "id": response_id, **state})
+    return b"".join((b'{"id":"', response_id.encode(), b'"', body[begin.end() :]))
 
 
 class NativeEvents:
@@ -69,7 +74,7 @@ class NativeEvents:
     def write(self, event: bytes) -> None:
         """Write an event of the provider's, a JSON object.
 
-        A response object is its last member, and has nothing that the gateway writes itself.
+        A response object is its last member; see `pass_on_response`.
         """
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.

@@ -1,7 +1,7 @@
 """Answers of OpenAI's responses for callers of the same dialect, who get them as they are. Pure.
 
 Of what they say is read what others have to know: how they begin and end, their texts and usage,
-and failures. Response objects alone are written anew, without what the gateway writes in them.
+and failures. Response objects alone may be written anew; see `response_objects`.
 """
 
 import re
@@ -22,7 +22,6 @@ from services.inference.providers.openai_responses.event_types import (
     DONE,
     ENDS,
     MALFORMED,
-    OVER,
     SILENT,
     TextKind,
     failure_of,
@@ -35,13 +34,12 @@ from services.inference.providers.openai_responses.output import (
     text_of,
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
+from services.inference.providers.openai_responses.response_objects import is_unkept, unkept
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 
-# Fields of a response object that say which one it is, and what is kept of it.
-_OF_GATEWAY = ("id", "background", "conversation", "previous_response_id", "store")
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 # Events that announce texts, before any has come.
@@ -54,10 +52,14 @@ _USUAL = re.compile(
 )
 # Types of the events that may come together, those that hold parts of an answer.
 _TOGETHER = {kind.encode(): kind for kind in HANDLERS if kind != _ITEM_DONE}
+# How an event begins whose last member is a response object, as OpenAI writes it.
+_WITH_OBJECT = re.compile(
+    rb'\{"type":"(response\.[a-z_]+)","sequence_number":(0|[1-9]\d{0,14}),"response":'
+)
 # How the creation of a response begins, and the event that repeats its response object.
 _CREATED = b'{"type":"response.created","sequence_number":%d,'
 _IN_PROGRESS = b'{"type":"response.in_progress","sequence_number":%d,'
-_SSE = b"event: response.in_progress\ndata: %b%b\n\n"
+_SSE = b"event: response.in_progress\ndata: %b\n\n"
 # What the provider's own event says is no text.
 _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 
@@ -176,7 +178,7 @@ class NativeReader:
         try:
             if data == DONE:
                 raise failures.cut_off(self._upstream.name)
-            event = self._parsed(data)
+            event = self._with_object(data) or self._parsed(data)
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
@@ -191,7 +193,7 @@ class NativeReader:
                 out.append(self._start(event.get("response") or {}))
             native = data
             if kind in _WITH_RESPONSE:
-                native = self._without_own(kind, event, data)
+                native = self._handed_on(kind, event, data)
                 if kind in ENDS:
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
@@ -202,6 +204,20 @@ class NativeReader:
             out[known].native = native
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
+
+    def _with_object(self, data: bytes) -> Json | None:
+        """Return an event whose last member is a response object, None for any other.
+
+        The object is parsed alone, so that its bytes are what they seem to be.
+        """
+        head = _WITH_OBJECT.match(data)
+        if head is None or not data.endswith(b"}}"):
+            return None
+        response = self._bounds.parse(data[head.end() : -1])
+        if not isinstance(response, dict):
+            return None
+        kind = head[1].decode()
+        return {"type": kind, "sequence_number": int(head[2]), "response": response}
 
     def _parsed(self, data: bytes) -> Json:
         event = self._bounds.parse(data)
@@ -260,19 +276,18 @@ class NativeReader:
             out.append(event)
             self._run = _Run()
 
-    def _without_own(self, kind: str, event: Json, data: bytes) -> bytes:
-        """Return an event with a response object, as its last member, as it is handed on."""
-        others = {name: value for name, value in event.items() if name != "response"}
-        response = _without_fields_of_gateway(event["response"])
-        written = orjson.dumps({"type": kind, **others, "response": response})
-        number = event.get("sequence_number")
-        if type(number) is int:
-            head, next_head = _CREATED % number, _IN_PROGRESS % (number + 1)
-            if data.startswith(head) and written.startswith(head):
-                # An answer in progress is as it was when it was created.
-                self._repeated = _SSE % (next_head, data[len(head) :])
-                self._repeats = next_head + written[len(head) :]
-        return written
+    def _handed_on(self, kind: str, event: Json, data: bytes) -> bytes:
+        """Return an event with a response object, its last member, as it is handed on."""
+        response, number = event["response"], event.get("sequence_number")
+        head = _WITH_OBJECT.match(data)
+        if head is None or not is_unkept(data, response, head.end()):
+            others = {name: value for name, value in event.items() if name != "response"}
+            data = orjson.dumps({"type": kind, **others, "response": unkept(response)})
+        if type(number) is int and data.startswith(begun := _CREATED % number):
+            # An answer in progress is as it was when it was created.
+            self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
+            self._repeated = _SSE % self._repeats
+        return data
 
     def _start(self, response: Json) -> Event:
         self._started = True
@@ -313,41 +328,6 @@ class _Run:
         self.kind: TextKind | Literal[""] = ""
         self.texts: list[str] = []
         self.has_content = False
-
-
-def passthrough(response: Json) -> Event | None:
-    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
-
-    The fields that the gateway writes itself are left out.
-
-    Args:
-        response: the answer, not an error.
-    """
-    output, usage = response.get("output"), response.get("usage")
-    if not (
-        response.get("object") == "response"
-        and response.get("status") in OVER
-        and isinstance(response.get("id"), str)
-        and isinstance(response.get("model"), str)
-        and isinstance(usage, dict)
-        and isinstance(output, list)
-        and all([isinstance(item, dict) and isinstance(item.get("type"), str) for item in output])
-    ):
-        return None
-    event = Event()
-    try:
-        read_usage(usage, event.whole.usage)
-        event.whole.passthrough = orjson.dumps(_without_fields_of_gateway(response))
-    except MALFORMED:
-        return None
-    return event
-
-
-def _without_fields_of_gateway(response: Json) -> Json:
-    rest = {**response}
-    for name in _OF_GATEWAY:
-        rest.pop(name, None)
-    return rest
 
 
 def _has_content(kind: str, event: Json, said: str) -> bool:
