@@ -1,6 +1,6 @@
 """Response objects as they are handed on to callers of the same dialect. Pure.
 
-One begins with its id, and says that nothing is kept of it, as is so of those that the gateway asks
+One begins with an id, and says that nothing is kept of it, as is so of those that the gateway asks
 for: `background` and `store` are false, `previous_response_id` is null, and there is no
 `conversation`. Who hands one on writes the gateway's id, and what the gateway keeps of it.
 """
@@ -17,7 +17,9 @@ from services.inference.providers.openai_responses.event_types import MALFORMED
 from services.inference.providers.openai_responses.usage import read_usage, read_usual_usage
 from services.inference.providers.request_fields import Json
 
-_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"[^"\\]*"')
+# How an object begins, up to its id.
+_BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
+_REPLACED = ("id", "conversation")
 _UNKEPT = {"background": False, "previous_response_id": None, "store": False}
 
 
@@ -64,7 +66,7 @@ def passthrough(answer: bytes) -> Event | None:
             and read.conversation is None
             and read.previous_response_id is None
             and read.store is False
-            and _ID.match(answer)
+            and _begins_with(read.id, answer, 0)
         ):
             whole.passthrough = answer
         else:
@@ -87,11 +89,19 @@ def is_unkept(data: bytes, response: Json, at: int) -> bool:
         and response.get("conversation") is None
         and response.get("previous_response_id", "") is None
         and response.get("store") is False
-        and _ID.match(data, at) is not None
+        and _begins_with(response.get("id"), data, at)
     )
+
+
+def _begins_with(given_id: object, data: bytes, at: int) -> bool:
+    """Return whether the object at a place of a text begins with an id."""
+    beginning = _BEGINNING.match(data, at)
+    if beginning is None or not isinstance(given_id, str):
+        return False
+    return data.startswith(b'%b"' % given_id.encode(), beginning.end())
 
 
 def unkept(response: Json) -> Json:
     """Return a response object as it is handed on."""
-    rest = {name: value for name, value in response.items() if name not in ("id", "conversation")}
-    return {"id": str(response.get("id") or ""), **rest, **_UNKEPT}
+    rest = {name: value for name, value in response.items() if name not in _REPLACED}
+    return {"id": "", **rest, **_UNKEPT}
