@@ -8,7 +8,7 @@ import re
 
 import orjson
 
-from facade.dialects.responses.state import Echo
+from facade.dialects.responses.state import UNKEPT, Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
@@ -42,7 +42,7 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
         echo: the state.
     """
     beginning = _BEGINNING.match(body)
-    if echo.keeps or beginning is None:
+    if beginning is None or echo.state != UNKEPT:
         state = orjson.loads(b"{%b}" % echo.state)
         return orjson.dumps({**orjson.loads(body), "id": response_id, **state})
     rest = body[body.index(_QUOTE, beginning.end()) :]

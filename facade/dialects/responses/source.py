@@ -8,7 +8,7 @@ A conversation is looked at before it has been validated: one that goes as it is
 types, so it needs no other validation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeGuard
 
@@ -155,7 +155,8 @@ def _written(given: bytes) -> bytes:
 def _settle(item: _Item) -> bool:
     """Write an item as it is sent; return whether it is plain."""
     kind = item.type or "message"
-    if _FOREIGN[kind](item) != _NOTHING[kind]:
+    foreign, nothing = _FOREIGN[kind]
+    if foreign(item) != nothing:
         return False
     match kind:
         case "message":
@@ -244,14 +245,14 @@ _OF_TYPES = {
 _OF_ALL = ("type", "id", "status")
 
 
-def _foreign_to(kind: str) -> list[str]:
+def _foreign_to(kind: str) -> tuple[Callable[[_Item], object], object]:
+    """Return a reader of the fields of other types, and what it reads where they are not there."""
     known = {*_OF_ALL, *_OF_TYPES[kind]}
-    return [name for name in _Item.__struct_fields__ if name not in known]
+    read = attrgetter(*[name for name in _Item.__struct_fields__ if name not in known])
+    return read, read(_Item())
 
 
-# The fields of the other types, and their values where they are not there.
-_FOREIGN = {kind: attrgetter(*_foreign_to(kind)) for kind in _OF_TYPES}
-_NOTHING = {kind: foreign(_Item()) for kind, foreign in _FOREIGN.items()}
+_FOREIGN = {kind: _foreign_to(kind) for kind in _OF_TYPES}
 
 
 def _are_plain_tools(tools: Any) -> bool:

@@ -48,6 +48,8 @@ _STATES = [
     b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
     for store in (b"false", b"true")
 ]
+# The members of a response of which nothing is kept.
+UNKEPT = _STATES[False]
 
 
 class Echo:
@@ -85,11 +87,6 @@ class Echo:
 
     def _values(self) -> tuple[bytes, bytes, bool, bool]:
         return self.json, self.state, self.logprobs, self.sources
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the state says that the response is kept, or belongs to others that are."""
-        return self.state != _STATES[False]
 
     @property
     def json(self) -> bytes:
