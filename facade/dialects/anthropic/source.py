@@ -23,16 +23,8 @@ from facade.dialects.anthropic.types import (
     MessagesBody,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
-from facade.dialects.sources import (
-    NULL,
-    Filled,
-    Source,
-    is_filled,
-    is_text,
-    rewritten,
-    text_of,
-    tools_reader,
-)
+from facade.dialects.sources import Filled, Source, rewritten, tools_reader
+from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 # Of the prompt's cache.
 _MARK = "cache_control"

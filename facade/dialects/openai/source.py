@@ -24,15 +24,8 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
-from facade.dialects.sources import (
-    NULL,
-    Filled,
-    Source,
-    is_filled,
-    is_text,
-    text_of,
-    tools_reader,
-)
+from facade.dialects.sources import Filled, Source, tools_reader
+from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})

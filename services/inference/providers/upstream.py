@@ -25,7 +25,7 @@ from services.common.telemetry.trace_context import attempt_trace, current_trace
 from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
-from services.inference.providers.bounds import parse
+from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
@@ -247,6 +247,10 @@ class Upstream:
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""
         return failures.in_band(self.name, body, secrets=self._secrets)
+
+    def check_values(self, body: bytes) -> None:
+        """Check the number of JSON values in a whole answer; see `bounds.check_values`."""
+        check_values(body, self.name, self.limits.max_answer_values)
 
     def json_object(self, body: bytes) -> dict[str, Any]:
         """Read a whole answer.

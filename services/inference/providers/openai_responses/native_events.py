@@ -1,11 +1,10 @@
 """Answers of OpenAI's responses for callers of the same dialect, who get them as they are. Pure.
 
 Of what they say is read what others have to know: how they begin and end, their texts and usage,
-and failures. Response objects alone are written anew, without what the gateway writes in them.
+and failures. Response objects alone may be written anew; see `response_objects`.
 """
 
 import re
-from functools import partial
 from typing import Literal
 
 import orjson
@@ -13,20 +12,14 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
-from services.inference.providers import failures
 from services.inference.providers.base import Call
-from services.inference.providers.bounds import Bounds, name_of
-from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
-    DONE,
     ENDS,
     MALFORMED,
-    OVER,
     SILENT,
     TextKind,
     failure_of,
-    said_by,
 )
 from services.inference.providers.openai_responses.output import (
     CALLS,
@@ -35,68 +28,52 @@ from services.inference.providers.openai_responses.output import (
     text_of,
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
+from services.inference.providers.openai_responses.reader import EventReader
+from services.inference.providers.openai_responses.response_objects import is_unkept, unkept
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.providers.sse import BLANK, ServerSentEvent, read_event
 
-# Fields of a response object that say which one it is, and what is kept of it.
-_OF_GATEWAY = ("id", "background", "conversation", "previous_response_id", "store")
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 # Events that announce texts, before any has come.
 _ANNOUNCEMENTS = frozenset({"response.content_part.added", "response.reasoning_summary_part.added"})
 _SPOKEN = ("message", "reasoning")
-# A server-sent event as OpenAI writes it.
+# How a server-sent event begins as OpenAI writes it; it ends with its second line.
 _USUAL = re.compile(
     rb"event: (response\.[a-z_.]+)\ndata: "
-    rb'(\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),[^\n]*)\n\n'
+    rb'(?=\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),)'
 )
+_LF = b"\n"
 # Types of the events that may come together, those that hold parts of an answer.
 _TOGETHER = {kind.encode(): kind for kind in HANDLERS if kind != _ITEM_DONE}
+# How an event begins whose last member is a response object, as OpenAI writes it.
+_WITH_OBJECT = re.compile(
+    rb'\{"type":"(response\.[a-z_]+)","sequence_number":(0|[1-9]\d{0,14}),"response":'
+)
 # How the creation of a response begins, and the event that repeats its response object.
 _CREATED = b'{"type":"response.created","sequence_number":%d,'
 _IN_PROGRESS = b'{"type":"response.in_progress","sequence_number":%d,'
-_SSE = b"event: response.in_progress\ndata: %b%b\n\n"
+_SSE = b"event: response.in_progress\ndata: %b\n\n"
 # What the provider's own event says is no text.
 _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 
 
-class NativeReader:
+class NativeReader(EventReader):
     """Reads one stream as the provider's own events.
 
     Events with a response object or a whole item come one by one. Others of a read that are written
     as OpenAI writes them come together, with the texts of their deltas.
-
-    Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        new_id: makes the id of an answer that the provider gave none.
-
-    Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        self.ended = self.has_content = False
-        self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
-        self._new_id = new_id
-        self._bounds = Bounds(upstream.name, upstream.limits)
-        self._started = False
-        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
+        super().__init__(call, upstream, new_id)
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
         self._text = b""  # of the read
         # The text of the event that may follow the creation, and that event as it is handed on.
         self._repeated = self._repeats = b""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer is complete; its last event says that."""
-        return self.ended
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Add to `out` the events that the text of server-sent events stands for, if any.
@@ -120,10 +97,12 @@ class NativeReader:
                     continue
                 usual = _USUAL.match(text, at) if self._started else None
                 if usual is not None and (kind := _TOGETHER.get(usual[1])) is not None:
-                    frames.forget()
-                    at = usual.end()
-                    self._take(kind, usual, out)
-                    continue
+                    end = text.index(_LF, usual.end())
+                    if text.startswith(_LF, end + 1):
+                        frames.forget()
+                        at = end + len(BLANK)
+                        self._take(kind, text, usual, at, out)
+                        continue
                 sent, at = read_event(text, at)
                 if sent is not None:
                     frames.forget()
@@ -133,15 +112,6 @@ class NativeReader:
             self._end_run(out)
             self._text = b""
 
-    def end(self, out: list[Event]) -> None:
-        """Handle the end of the stream.
-
-        Raises:
-            UpstreamError: it came too early.
-        """
-        if not self.ended:
-            raise failures.cut_off(self._upstream.name)
-
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
         """Return the end of an event that says what the creation said, 0 if none is at a place."""
         repeated, self._repeated = self._repeated, b""
@@ -150,9 +120,11 @@ class NativeReader:
         out.append(Event(unknown=_OWN, native=self._repeats))
         return at + len(repeated)
 
-    def _take(self, kind: str, usual: re.Match[bytes], out: list[Event]) -> None:
-        """Read an event that may come together with others."""
-        data = usual[2]
+    def _take(
+        self, kind: str, text: bytes, usual: re.Match[bytes], end: int, out: list[Event]
+    ) -> None:
+        """Read an event of a text, up to its end, that may come together with others."""
+        data = text[usual.end() : end - len(BLANK)]
         try:
             event = self._parsed(data)
             said = text_of(event, "delta") if kind in DELTAS else ""
@@ -161,12 +133,13 @@ class NativeReader:
             raise self._broken("streamed a malformed event", data) from error
         self._note(has_content=has_content)
         of_text = DELTAS[kind] if said else ""
-        self._add(usual.start(), usual.end(), int(usual[3]), 1, of_text, out)
+        begin = usual.start()
+        self._add(begin, end, int(usual[2]), 1, of_text, out)
         if of_text:
             self._kind = of_text
             self._run.texts.append(said)
             if not event.get("logprobs"):
-                self._frames.learn(usual[0], said)
+                self._frames.learn(text[begin:end], said)
         elif has_content:
             self._run.has_content = True
 
@@ -174,9 +147,10 @@ class NativeReader:
         """Read an event that comes alone."""
         name, data = sent
         try:
-            if data == DONE:
-                raise failures.cut_off(self._upstream.name)
-            event = self._parsed(data)
+            head = _WITH_OBJECT.match(data)
+            event = None if head is None else self._with_object(data, head)
+            if event is None:
+                event, head = self._parsed(data), None
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
@@ -191,7 +165,7 @@ class NativeReader:
                 out.append(self._start(event.get("response") or {}))
             native = data
             if kind in _WITH_RESPONSE:
-                native = self._without_own(kind, event, data)
+                native = self._handed_on(kind, event, data, head)
                 if kind in ENDS:
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
@@ -203,11 +177,18 @@ class NativeReader:
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
 
-    def _parsed(self, data: bytes) -> Json:
-        event = self._bounds.parse(data)
-        if not isinstance(event, dict):
-            raise self._broken("streamed something that is no JSON object", data)
-        return event
+    def _with_object(self, data: bytes, head: re.Match[bytes]) -> Json | None:
+        """Return an event of which a response object is all that follows a head, if it is one.
+
+        The object is parsed alone, so that its bytes are what they seem to be.
+        """
+        if not data.endswith(b"}}"):
+            return None
+        response = self._bounds.parse(data[head.end() : -1])
+        if not isinstance(response, dict):
+            return None
+        kind = head[1].decode()
+        return {"type": kind, "sequence_number": int(head[2]), "response": response}
 
     def _note(self, *, has_content: bool) -> None:
         """Note whether an event holds some of the answer; before the first one others wait."""
@@ -260,26 +241,19 @@ class NativeReader:
             out.append(event)
             self._run = _Run()
 
-    def _without_own(self, kind: str, event: Json, data: bytes) -> bytes:
-        """Return an event with a response object, as its last member, as it is handed on."""
-        others = {name: value for name, value in event.items() if name != "response"}
-        response = _without_fields_of_gateway(event["response"])
-        written = orjson.dumps({"type": kind, **others, "response": response})
-        number = event.get("sequence_number")
-        if type(number) is int:
-            head, next_head = _CREATED % number, _IN_PROGRESS % (number + 1)
-            if data.startswith(head) and written.startswith(head):
-                # An answer in progress is as it was when it was created.
-                self._repeated = _SSE % (next_head, data[len(head) :])
-                self._repeats = next_head + written[len(head) :]
-        return written
-
-    def _start(self, response: Json) -> Event:
-        self._started = True
-        event = Event()
-        event.start.id = name_of(response.get("id") or self._new_id("resp_"))
-        event.start.model = name_of(response.get("model") or self._call.target.upstream)
-        return event
+    def _handed_on(
+        self, kind: str, event: Json, data: bytes, head: re.Match[bytes] | None
+    ) -> bytes:
+        """Return an event as it is handed on; it ends with a response object after its head."""
+        response, number = event["response"], event.get("sequence_number")
+        if head is None or not is_unkept(data, response, head.end()):
+            others = {name: value for name, value in event.items() if name != "response"}
+            data = orjson.dumps({"type": kind, **others, "response": unkept(response)})
+        if type(number) is int and data.startswith(begun := _CREATED % number):
+            # An answer in progress is as it was when it was created.
+            self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
+            self._repeated = _SSE % self._repeats
+        return data
 
     def _finish(self, response: Json, out: list[Event]) -> None:
         if usage := response.get("usage"):
@@ -313,41 +287,6 @@ class _Run:
         self.kind: TextKind | Literal[""] = ""
         self.texts: list[str] = []
         self.has_content = False
-
-
-def passthrough(response: Json) -> Event | None:
-    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
-
-    The fields that the gateway writes itself are left out.
-
-    Args:
-        response: the answer, not an error.
-    """
-    output, usage = response.get("output"), response.get("usage")
-    if not (
-        response.get("object") == "response"
-        and response.get("status") in OVER
-        and isinstance(response.get("id"), str)
-        and isinstance(response.get("model"), str)
-        and isinstance(usage, dict)
-        and isinstance(output, list)
-        and all([isinstance(item, dict) and isinstance(item.get("type"), str) for item in output])
-    ):
-        return None
-    event = Event()
-    try:
-        read_usage(usage, event.whole.usage)
-        event.whole.passthrough = orjson.dumps(_without_fields_of_gateway(response))
-    except MALFORMED:
-        return None
-    return event
-
-
-def _without_fields_of_gateway(response: Json) -> Json:
-    rest = {**response}
-    for name in _OF_GATEWAY:
-        rest.pop(name, None)
-    return rest
 
 
 def _has_content(kind: str, event: Json, said: str) -> bool:

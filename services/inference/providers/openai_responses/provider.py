@@ -14,12 +14,13 @@ from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
 from services.inference.providers.openai_responses.fields import STATEFUL, names_state
-from services.inference.providers.openai_responses.native_events import NativeReader, passthrough
+from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
     VERBOSITY,
     build_request,
 )
+from services.inference.providers.openai_responses.response_objects import passthrough
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 
@@ -99,10 +100,12 @@ class ResponsesProvider(OpenAIProvider):
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
+        if call.takes_passthrough:
+            self._upstream.check_values(answer)
+            event = passthrough(answer)
+            if event is not None:
+                return [event]
         parsed = self._upstream.json_object(answer)
-        event = passthrough(parsed) if call.takes_passthrough else None
-        if event is not None:
-            return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from services.common.errors import UpstreamError
 from services.inference.providers.openai_responses.events import events_from_whole
-from services.inference.providers.openai_responses.native_events import passthrough
+from services.inference.providers.openai_responses.response_objects import passthrough
 from tests.services.inference.providers.changes import GONE, changed, spread, values
 from tests.services.inference.providers.openai_responses.responses_answers import (
+    UNKEPT,
     Provider,
     answer,
     custom_call,
@@ -69,8 +70,12 @@ def read_whole(given: Json) -> None:
         answer(events_from_whole(given, call_of(), Provider(), str))
     except UpstreamError:
         pass
-    event = passthrough(given)
-    assert event is None or orjson.loads(event.whole.passthrough).keys() == given.keys() - OWN
+    event = passthrough(orjson.dumps(given))
+    if event is not None:
+        passed = orjson.loads(event.whole.passthrough)
+        assert UNKEPT.items() <= passed.items() and passed.get("conversation") is None
+        assert next(iter(passed)) == "id"
+        assert passed.keys() - OWN == given.keys() - OWN
 
 
 def read_stream(events: list[Json], *, native: bool) -> None:
