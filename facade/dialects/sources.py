@@ -23,6 +23,10 @@ Filled = Annotated[str, Meta(min_length=1)]
 # Lists of tools that are kept, as agents send the same with every request, and bytes of each.
 _KEPT_TOOLS: Final = 32
 _KEPT_BYTES: Final = 64 << 10
+# Bodies without their conversations that are kept, as callers send the same settings again and
+# again, and bytes of each.
+_KEPT_SETTINGS: Final = 256
+_KEPT_SETTINGS_BYTES: Final = 512
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
@@ -53,7 +57,7 @@ class SourceReader(Generic[_Wire]):
         """Create a reader.
 
         Args:
-            unread: the type of a body without its conversation.
+            unread: the type of a body without its conversation, whose values never change.
             conversation: the names of the fields of a conversation.
             is_plain: returns whether nothing else in a body needs the conversation.
             source_of: returns the conversation of its fields, which have not been validated; None
@@ -63,6 +67,7 @@ class SourceReader(Generic[_Wire]):
         self._conversation = conversation
         self._is_plain = is_plain
         self._source_of = source_of
+        self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
     def read(self, body: bytes) -> tuple[_Wire, Source, bytes] | None:
         """Return a body without its conversation, the conversation, and JSON of the former.
@@ -74,12 +79,19 @@ class SourceReader(Generic[_Wire]):
             return None
         conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
         rest = encode(fields)
+        is_flat = rest.count(b"{") == 1 and b"[" not in rest
+        is_kept = is_flat and len(rest) <= _KEPT_SETTINGS_BYTES
+        wire = (self._read_kept if is_kept else self._read_settings)(rest)
+        source = None if wire is None else self._source_of(conversation)
+        return None if wire is None or source is None else (wire, source, rest)
+
+    def _read_settings(self, rest: bytes) -> _Wire | None:
+        """Return a body without its conversation; None where it is invalid, or not plain."""
         try:
             wire = self._unread.validate_json(rest)
         except ValidationError:
             return None
-        source = self._source_of(conversation) if self._is_plain(wire) else None
-        return None if source is None else (wire, source, rest)
+        return wire if self._is_plain(wire) else None
 
 
 class UnreadBody(Generic[_Wire]):
@@ -92,11 +104,15 @@ class UnreadBody(Generic[_Wire]):
 
     def read(self, *names: str) -> _Wire:
         """Return the body with the parts of these names, by default the whole of it."""
+        read = {}
         for name in names or tuple(self._parts):
             json = self._parts.pop(name, None)
             if json is not None:
                 # Of a member that is there twice the first value may be a number of any size.
-                setattr(self._wire, name, from_json(json))
+                read[name] = from_json(json)
+        if read:
+            # Other requests may have the same object, with other conversations.
+            self._wire = self._wire.model_copy(update=read)
         return self._wire
 
 

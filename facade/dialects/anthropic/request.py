@@ -127,7 +127,7 @@ def _translated(
         settings = plain_settings(body, has_tools="tools" in fields)
         if settings is None:
             if "tool_choice" in names:
-                unread.read("tools")
+                body = unread.read("tools")
             add = partial(_complete, unread, origins)
         else:
             fields = {**fields, **settings}

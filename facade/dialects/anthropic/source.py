@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
 from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import (
@@ -39,7 +40,9 @@ _AUTO = {"type": "auto"}
 
 
 class UnreadMessagesBody(MessagesBody):
-    """A body without its conversation, which is looked at apart."""
+    """A body without its conversation, which is looked at apart; several requests may have it."""
+
+    model_config = ConfigDict(frozen=True)
 
     messages: Any = None
     system: Any = None

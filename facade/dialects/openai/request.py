@@ -113,7 +113,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         settings = plain_settings(wire, has_tools="tools" in fields)
         if settings is None:
             if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-                unread.read("tools")
+                wire = unread.read("tools")
             request = _parameters(wire, "", with_tools=False)
             add = partial(_complete, unread, origins)
         else:

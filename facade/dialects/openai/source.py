@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
 from facade.dialects.extensions import (
     EXTENSION_FIELDS,
@@ -44,7 +45,9 @@ _USAGE = frozenset({"include_usage"})
 
 
 class UnreadChatRequest(ChatRequest):
-    """A body without its conversation, which is looked at apart."""
+    """A body without its conversation, which is looked at apart; several requests may have it."""
+
+    model_config = ConfigDict(frozen=True)
 
     messages: Any = None
     tools: Any = None

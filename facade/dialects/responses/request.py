@@ -161,7 +161,7 @@ def _lazy(
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            unread.read("tools")
+            wire = unread.read("tools")
         request = _parameters(wire, "", with_tools=False)
         add = partial(_complete, unread, origins)
     else:

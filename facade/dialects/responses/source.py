@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
@@ -41,7 +42,9 @@ _PLAIN = _SETTINGS | _BESIDE | {"stream", "store", "background", "tool_choice"}
 
 
 class UnreadResponseRequest(ResponseRequest):
-    """A body without its conversation, which is looked at apart."""
+    """A body without its conversation, which is looked at apart; several requests may have it."""
+
+    model_config = ConfigDict(frozen=True)
 
     input: Any = None
     tools: Any = None
