@@ -106,8 +106,8 @@ class AnthropicProvider:
         answer = await self._upstream.post_unbounded(
             _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
-        # A value takes a byte at least: longer answers may hold too many.
-        if call.takes_passthrough and len(answer) <= self._upstream.limits.max_answer_values:
+        if call.takes_passthrough:
+            self._upstream.check_values(answer)
             passed = passed_answer(answer)
             if passed is not None:
                 return passed

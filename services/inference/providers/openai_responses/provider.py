@@ -7,6 +7,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import Call
 from services.inference.providers.heads import request_headers
@@ -93,7 +94,7 @@ class ResponsesProvider(OpenAIProvider):
             return False
         return "tools" not in fields or not names_state(lazy.json_of("tools"))
 
-    async def whole(self, call: Call) -> list[Event]:
+    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
@@ -102,9 +103,9 @@ class ResponsesProvider(OpenAIProvider):
         )
         if call.takes_passthrough:
             self._upstream.check_values(answer)
-            event = passthrough(answer)
-            if event is not None:
-                return [event]
+            passed = passthrough(answer)
+            if passed is not None:
+                return passed
         parsed = self._upstream.json_object(answer)
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 

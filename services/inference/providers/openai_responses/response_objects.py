@@ -12,9 +12,10 @@ import orjson
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.conversation.v1.conversation_pb2 import Usage
+from services.common.passed_answer import PassedAnswer, TokenCounts
 from services.inference.providers.openai_responses.event_types import MALFORMED
-from services.inference.providers.openai_responses.usage import read_usage, read_usual_usage
+from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.request_fields import Json
 
 # How an object begins, up to its id.
@@ -46,34 +47,32 @@ class _Answer(Struct, gc=False):
 _ANSWER = Decoder(_Answer)
 
 
-def passthrough(answer: bytes) -> Event | None:
-    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
+def passthrough(answer: bytes) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, or None if it is not as OpenAI writes it.
 
     Args:
         answer: JSON.
     """
-    event = Event()
-    whole = event.whole
     try:
         if not answer.isascii():
             answer.decode()  # texts that are not built are not checked to be UTF-8
         read = _ANSWER.decode(answer)
-        usage = bytes(read.usage)
-        if not read_usual_usage(usage, whole.usage):
-            read_usage(orjson.loads(usage), whole.usage)
-        if (
+        report = bytes(read.usage)
+        usage: TokenCounts | Usage | None = usual_counts(report)
+        if usage is None:
+            usage = Usage()
+            read_usage(orjson.loads(report), usage)
+        if not (
             read.background is False
             and read.conversation is None
             and read.previous_response_id is None
             and read.store is False
             and _begins_with(read.id, answer, 0)
         ):
-            whole.passthrough = answer
-        else:
-            whole.passthrough = orjson.dumps(unkept(orjson.loads(answer)))
+            answer = orjson.dumps(unkept(orjson.loads(answer)))
     except (DecodeError, RecursionError, *MALFORMED):
         return None
-    return event
+    return PassedAnswer(answer, usage)
 
 
 def is_unkept(data: bytes, response: Json, at: int) -> bool:

@@ -288,9 +288,9 @@ def test_native_events_may_be_split_at_every_byte() -> None:
 def test_a_whole_answer_is_passed_through_as_it_came(space: int | None) -> None:
     given = response(reasoning("a"), message(text("Häi")), search(), usage=USAGE | {"newest": 1})
     sent = json.dumps(given, indent=space, ensure_ascii=False).encode()
-    event = passthrough(sent)
-    assert event is not None and event.whole.passthrough == sent
-    assert event.whole.usage == whole(message(), usage=given["usage"]).usage
+    passed = passthrough(sent)
+    assert passed is not None and passed.passthrough == sent
+    assert passed.response().usage == whole(message(), usage=given["usage"]).usage
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ KEPT: Sequence[Json] = (
 @pytest.mark.parametrize("kept", KEPT)
 def test_what_a_provider_keeps_is_its_own_affair(kept: Json) -> None:
     given = {**response(message(text("Hi"))), **kept}
-    event = passthrough(orjson.dumps(given))
-    assert event is not None
-    assert orjson.loads(event.whole.passthrough) == as_unkept(given)
+    passed = passthrough(orjson.dumps(given))
+    assert passed is not None
+    assert orjson.loads(passed.passthrough) == as_unkept(given)
     sent = [
         {**one, "response": {**one["response"], **kept}}
         for one in events_of(given)

@@ -70,12 +70,12 @@ def read_whole(given: Json) -> None:
         answer(events_from_whole(given, call_of(), Provider(), str))
     except UpstreamError:
         pass
-    event = passthrough(orjson.dumps(given))
-    if event is not None:
-        passed = orjson.loads(event.whole.passthrough)
-        assert UNKEPT.items() <= passed.items() and passed.get("conversation") is None
-        assert next(iter(passed)) == "id"
-        assert passed.keys() - OWN == given.keys() - OWN
+    passed = passthrough(orjson.dumps(given))
+    if passed is not None:
+        told = orjson.loads(passed.passthrough)
+        assert UNKEPT.items() <= told.items() and told.get("conversation") is None
+        assert next(iter(told)) == "id"
+        assert told.keys() - OWN == given.keys() - OWN
 
 
 def read_stream(events: list[Json], *, native: bool) -> None:
