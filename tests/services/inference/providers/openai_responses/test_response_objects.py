@@ -50,9 +50,10 @@ def test_other_answers_are_not_passed_through(wrong: Json) -> None:
     assert passthrough(orjson.dumps({**response(message(text("Hi"))), **wrong})) is None
 
 
-def test_bytes_that_are_no_text_are_not_passed_through() -> None:
-    sent = orjson.dumps(response(message(text("Hi")))).replace(b"Hi", b"\xff")
-    assert passthrough(sent) is None
+@pytest.mark.parametrize("word", [b"Hi", b"default"])
+def test_bytes_that_are_no_text_are_not_passed_through(word: bytes) -> None:
+    sent = orjson.dumps(response(message(text("Hi"))))
+    assert word in sent and passthrough(sent.replace(word, b"\xff")) is None
 
 
 KEPT: Sequence[Json] = (
