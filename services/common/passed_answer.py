@@ -27,6 +27,10 @@ class TokenCounts(NamedTuple):
     cache_creation_input_tokens: int = 0
     reasoning_tokens: int = 0
 
+    def message(self) -> Usage:
+        """Return them as a message."""
+        return Usage(**self._asdict())
+
 
 class PassedRoute:
     """The route of a passed answer; attributes as the fields of `RouteInfo`."""
@@ -93,7 +97,7 @@ class PassedAnswer:
         usage = self.usage
         return GenerateResponse(
             passthrough=self.passthrough,
-            usage=usage if isinstance(usage, Usage) else Usage(**usage._asdict()),
+            usage=usage if isinstance(usage, Usage) else usage.message(),
             route=self.route.message(),
         )
 

@@ -248,7 +248,7 @@ def _state(
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
     if unread is not None and store:
-        unread.read()
+        held = unread.read().__dict__
     if unread is None or store:
         items = _items(held["input"] or (), store=store)
         references = _references(items)
@@ -262,7 +262,7 @@ def _state(
         written,
         references,
         held["instructions"],
-        echo_of(wire, None if unread is None else unread.read, name, dump),
+        echo_of(wire, (lambda: wire) if unread is None else unread.read, name, dump),
     )
 
 

@@ -170,7 +170,7 @@ class ResponseState:
 
 def echo_of(
     wire: ResponseRequest,
-    read: Callable[[], object] | None,
+    read: Callable[[], ResponseRequest],
     conversation: str | None,
     dump: Callable[[object], bytes],
 ) -> Echo:
@@ -179,8 +179,8 @@ def echo_of(
     Most of it is only read when the gateway writes the response itself.
 
     Args:
-        wire: the request.
-        read: adds the conversation to it, where it lacks that.
+        wire: the request, which may lack its conversation.
+        read: returns it with its conversation.
         conversation: the name of the conversation that it belongs to.
         dump: serializes values.
     """
@@ -197,21 +197,16 @@ def echo_of(
             "store": store,
         }
         state = orjson.dumps(given)[1:-1]
-    json = partial(_repeated, wire, read, dump)
+    json = partial(_repeated, read, dump)
     include = held["include"]
     if not include:
         return Echo(json, state)
     return Echo(json, state, logprobs=LOGPROBS in include, sources=SOURCES in include)
 
 
-def _repeated(
-    wire: ResponseRequest,
-    read: Callable[[], object] | None,
-    dump: Callable[[object], bytes],
-) -> bytes:
+def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], bytes]) -> bytes:
     """Return the members of all fields that a response repeats."""
-    if read is not None:
-        read()
+    wire = read()
     held = wire.__dict__
     given: dict[str, object] = {
         name: value

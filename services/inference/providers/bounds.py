@@ -51,6 +51,10 @@ class Bounds:
                 "limits.max_answer_parts",
             )
 
+    def check(self, data: bytes) -> None:
+        """Check the number of values of an event; see `check_values`."""
+        check_values(data, self._provider, self._limits.max_answer_values)
+
     def parse(self, data: bytes) -> Any:
         """Return the value of an answer, or of one event; see `parse`."""
         return parse(data, self._provider, self._limits.max_answer_values)

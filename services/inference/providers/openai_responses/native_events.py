@@ -5,13 +5,15 @@ and failures. Response objects alone may be written anew; see `response_objects`
 """
 
 import re
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
+from services.common.raw_json import NULL
 from services.inference.providers.base import Call
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
@@ -29,8 +31,8 @@ from services.inference.providers.openai_responses.output import (
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
 from services.inference.providers.openai_responses.reader import EventReader
-from services.inference.providers.openai_responses.response_objects import is_unkept, unkept
-from services.inference.providers.openai_responses.usage import read_usage
+from services.inference.providers.openai_responses.response_objects import read_object, unkept
+from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import BLANK, ServerSentEvent, read_event
@@ -148,9 +150,9 @@ class NativeReader(EventReader):
         name, data = sent
         try:
             head = _WITH_OBJECT.match(data)
-            event = None if head is None else self._with_object(data, head)
-            if event is None:
-                event, head = self._parsed(data), None
+            if head is not None and self._take_object(head, data, out):
+                return
+            event = self._parsed(data)
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
@@ -165,7 +167,9 @@ class NativeReader(EventReader):
                 out.append(self._start(event.get("response") or {}))
             native = data
             if kind in _WITH_RESPONSE:
-                native = self._handed_on(kind, event, data, head)
+                others = {name: value for name, value in event.items() if name != "response"}
+                response = unkept(event["response"])
+                native = orjson.dumps({"type": kind, **others, "response": response})
                 if kind in ENDS:
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
@@ -177,18 +181,45 @@ class NativeReader(EventReader):
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
 
-    def _with_object(self, data: bytes, head: re.Match[bytes]) -> Json | None:
-        """Return an event of which a response object is all that follows a head, if it is one.
+    def _take_object(self, head: re.Match[bytes], data: bytes, out: list[Event]) -> bool:
+        """Read an event of which a response object is all that follows a head, if it is one.
 
-        The object is parsed alone, so that its bytes are what they seem to be.
+        Return False, and read nothing, unless the object is handed on as it is.
         """
-        if not data.endswith(b"}}"):
-            return None
-        response = self._bounds.parse(data[head.end() : -1])
-        if not isinstance(response, dict):
-            return None
-        kind = head[1].decode()
-        return {"type": kind, "sequence_number": int(head[2]), "response": response}
+        kind, json = head[1].decode(), data[head.end() : -1]
+        if kind not in _WITH_RESPONSE or not data.endswith(b"}}"):
+            return False
+        self._bounds.check(json)
+        response = read_object(json)
+        if response is None or not response.is_unkept(json):
+            return False
+        counted = None
+        if response.usage != NULL:
+            counts = usual_counts(bytes(response.usage))
+            if counts is None:
+                return False
+            counted = Event(usage=counts.message())
+        self._note(has_content=False)
+        known = len(out)
+        if not self._started:
+            model = response.model or self._call.target.upstream
+            out.append(self._started_as(response.id or self._new_id("resp_"), model))
+        if kind in ENDS:
+            if counted is not None:
+                out.append(counted)
+            told = {"status": response.status, "incomplete_details": response.incomplete_details}
+            items = [(item.type, item.content) for item in response.output]
+            out.append(_end_of(told, items))
+            self.ended = True
+        elif len(out) == known:
+            out.append(Event(unknown=_OWN))
+        out[known].native = data
+        number = int(head[2])
+        if data.startswith(begun := _CREATED % number):
+            # An answer in progress is as it was when it was created.
+            self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
+            self._repeated = _SSE % self._repeats
+        return True
 
     def _note(self, *, has_content: bool) -> None:
         """Note whether an event holds some of the answer; before the first one others wait."""
@@ -241,29 +272,15 @@ class NativeReader(EventReader):
             out.append(event)
             self._run = _Run()
 
-    def _handed_on(
-        self, kind: str, event: Json, data: bytes, head: re.Match[bytes] | None
-    ) -> bytes:
-        """Return an event as it is handed on; it ends with a response object after its head."""
-        response, number = event["response"], event.get("sequence_number")
-        if head is None or not is_unkept(data, response, head.end()):
-            others = {name: value for name, value in event.items() if name != "response"}
-            data = orjson.dumps({"type": kind, **others, "response": unkept(response)})
-        if type(number) is int and data.startswith(begun := _CREATED % number):
-            # An answer in progress is as it was when it was created.
-            self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
-            self._repeated = _SSE % self._repeats
-        return data
-
     def _finish(self, response: Json, out: list[Event]) -> None:
         if usage := response.get("usage"):
             counted = Event()
             counted.usage.SetInParent()
             read_usage(usage, counted.usage)
             out.append(counted)
-        event = Event()
-        event.finish.reason, _ = finish_of(response, _kinds_of(response.get("output")))
-        out.append(event)
+        output = response.get("output")
+        given = output if isinstance(output, list) else ()
+        out.append(_end_of(response, [(item["type"], item.get("content")) for item in given]))
         self.ended = True
 
 
@@ -305,15 +322,22 @@ def _has_content(kind: str, event: Json, said: str) -> bool:
     return kind not in _ANNOUNCEMENTS
 
 
-def _kinds_of(items: object) -> set[str]:
-    """Return the kinds of blocks in output items that decide why an answer ended."""
+def _end_of(response: Json, items: Iterable[tuple[object, Any]]) -> Event:
+    """Return the event that ends an answer.
+
+    Args:
+        response: the response object, of which its `output` is not read.
+        items: types and contents of the output items.
+    """
     kinds = set[str]()
-    for item in items if isinstance(items, list) else ():
-        if item["type"] in CALLS:
+    for kind, content in items:
+        if kind in CALLS:
             kinds.add("tool_use")
-        elif item["type"] == "message":
-            kinds |= {KINDS.get(part.get("type"), "") for part in item.get("content") or ()}
-    return kinds
+        elif kind == "message":
+            kinds |= {KINDS.get(part.get("type"), "") for part in content or ()}
+    event = Event()
+    event.finish.reason, _ = finish_of(response, kinds)
+    return event
 
 
 def _event_of(kind: TextKind | Literal[""], text: str, *, has_content: bool) -> Event:

@@ -64,9 +64,13 @@ class EventReader:
         return event
 
     def _start(self, response: Json) -> Event:
-        """Return the beginning of an answer."""
+        """Return the beginning of an answer, from the first response object."""
+        given_id = response.get("id") or self._new_id("resp_")
+        return self._started_as(given_id, response.get("model") or self._call.target.upstream)
+
+    def _started_as(self, given_id: object, model: object) -> Event:
+        """Return the beginning of an answer with this id, of this model."""
         self._started = True
         event = Event()
-        event.start.id = name_of(response.get("id") or self._new_id("resp_"))
-        event.start.model = name_of(response.get("model") or self._call.target.upstream)
+        event.start.id, event.start.model = name_of(given_id), name_of(model)
         return event

@@ -14,7 +14,8 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.passed_answer import PassedAnswer, TokenCounts
-from services.inference.providers.openai_responses.event_types import MALFORMED
+from services.common.raw_json import NULL
+from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.request_fields import Json
 
@@ -24,27 +25,52 @@ _REPLACED = ("id", "conversation")
 _UNKEPT = {"background": False, "previous_response_id": None, "store": False}
 
 
-class _Item(Struct, gc=False):
+class OutputItem(Struct, gc=False):
+    """What is read of an output item."""
+
     type: str
+    content: Any = None
 
 
-class _Answer(Struct, gc=False):
-    """What is read of a whole answer."""
+class ResponseObject(Struct, gc=False):
+    """What is read of a response object."""
 
     id: str
     object: Literal["response"]
-    status: Literal["completed", "incomplete"]
+    status: str
     model: str
-    output: list[_Item]
-    usage: Raw
+    output: list[OutputItem]
+    usage: Raw = NULL
+    incomplete_details: Any = None
     error: None = None
     background: Any = None
     conversation: Any = None
     previous_response_id: Any = ""
     store: Any = None
 
+    def is_unkept(self, data: bytes) -> bool:
+        """Return whether the object, of this JSON, is handed on as it is."""
+        return (
+            self.background is False
+            and self.conversation is None
+            and self.previous_response_id is None
+            and self.store is False
+            and (beginning := _BEGINNING.match(data)) is not None
+            and data.startswith(b'%b"' % self.id.encode(), beginning.end())
+        )
 
-_ANSWER = Decoder(_Answer)
+
+_OBJECT = Decoder(ResponseObject)
+
+
+def read_object(data: bytes) -> ResponseObject | None:
+    """Return what is read of a response object; None if it is not as OpenAI writes it."""
+    try:
+        if not data.isascii():
+            data.decode()  # texts that are not built are not checked to be UTF-8
+        return _OBJECT.decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def passthrough(answer: bytes) -> PassedAnswer | None:
@@ -53,51 +79,20 @@ def passthrough(answer: bytes) -> PassedAnswer | None:
     Args:
         answer: JSON.
     """
+    response = read_object(answer)
+    if response is None or response.status not in OVER or response.usage == NULL:
+        return None
+    report = bytes(response.usage)
     try:
-        if not answer.isascii():
-            answer.decode()  # texts that are not built are not checked to be UTF-8
-        read = _ANSWER.decode(answer)
-        report = bytes(read.usage)
         usage: TokenCounts | Usage | None = usual_counts(report)
         if usage is None:
             usage = Usage()
             read_usage(orjson.loads(report), usage)
-        if not (
-            read.background is False
-            and read.conversation is None
-            and read.previous_response_id is None
-            and read.store is False
-            and _begins_with(read.id, answer, 0)
-        ):
+        if not response.is_unkept(answer):
             answer = orjson.dumps(unkept(orjson.loads(answer)))
-    except (DecodeError, RecursionError, *MALFORMED):
+    except MALFORMED:
         return None
     return PassedAnswer(answer, usage)
-
-
-def is_unkept(data: bytes, response: Json, at: int) -> bool:
-    """Return whether a response object, whose JSON is at a place of a text, is handed on as it is.
-
-    Args:
-        data: the text.
-        response: the object.
-        at: where it begins.
-    """
-    return (
-        response.get("background") is False
-        and response.get("conversation") is None
-        and response.get("previous_response_id", "") is None
-        and response.get("store") is False
-        and _begins_with(response.get("id"), data, at)
-    )
-
-
-def _begins_with(given_id: object, data: bytes, at: int) -> bool:
-    """Return whether the object at a place of a text begins with an id."""
-    beginning = _BEGINNING.match(data, at)
-    if beginning is None or not isinstance(given_id, str):
-        return False
-    return data.startswith(b'%b"' % given_id.encode(), beginning.end())
 
 
 def unkept(response: Json) -> Json:

@@ -78,6 +78,8 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
         {"input": [{**THOUGHT, "encrypted_content": None}, USER]},
         {"input": [{**CALL, "arguments": ""}, OUTPUT]},
         {"input": [{**CALL, "newest": 1}, OUTPUT]},
+        {"input": [{**CALL, "output": "b"}, OUTPUT]},
+        {"input": [{**USER, "call_id": "c"}]},
         {"input": [{"type": "shell_call"}, USER]},
         {"input": [{"id": "msg_1"}, USER]},
         {"tools": [{"type": "web_search"}]},
