@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Turns a block.
-BLOCK = 4096
-
 _TURN = struct.Struct("<q")
 
 
@@ -33,21 +30,19 @@ def quantize(turn: int, packed: bytes) -> bytes:
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
-    return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
+    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // 4), b"\0")
 
 
-def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
-    """Return the sign bits of turns before `first_turn`."""
-    size = _TURN.size + _words(dimensions) * 8
-    records = (packed[at : at + size] for at in range(0, len(packed), size))
-    return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
+def record_size(dimensions: int) -> int:
+    """Return the size of a turn and the sign bits of its vector, in bytes."""
+    return _TURN.size + 8 * -(-dimensions // 64)
 
 
 def transpose(blocks: Sequence[bytes], dimensions: int) -> list[bytes]:
     """Return the turns of blocks in order, and each 64 of their sign bits, as columns."""
     import numpy as np
 
-    records = np.frombuffer(b"".join(blocks), np.uint64).reshape(-1, 1 + _words(dimensions))
+    records = np.frombuffer(b"".join(blocks), np.uint64).reshape(-1, record_size(dimensions) // 8)
     records = records[np.argsort(records[:, 0], kind="stable")]
     return [column.tobytes() for column in records.T]
 
@@ -98,8 +93,3 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
     vector /= largest  # squares of very large or small numbers overflow
     unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
-
-
-def _words(dimensions: int) -> int:
-    """Return how many words of 64 bits hold a bit for each dimension."""
-    return -(-dimensions // 64)

@@ -26,10 +26,7 @@ _CANDIDATES = 128
 
 
 class _IsAmong(FunctionElement[bool]):
-    """Whether a number is in a JSON array.
-
-    To bind a parameter for each number takes longer than to read their rows.
-    """
+    """Whether a number is in a JSON array: a parameter for each takes longer than to read."""
 
     inherit_cache = True
 
@@ -79,14 +76,8 @@ _SIGNATURES = (
     .order_by(_signatures.block)
 )
 # See `signature_cache.Version`.
-_VERSION = select(
-    select(tables.memories.c.epoch)
-    .where(tables.memories.c.id == bindparam("entity_id"))
-    .scalar_subquery(),
-    tables.archives.c.turns,
-).where(
-    tables.archives.c.entity_id == bindparam("entity_id"),
-    tables.archives.c.owner_id == bindparam("owner_id"),
+_VERSION = _select(tables.archives, tables.memories.c.epoch, tables.archives.c.turns).outerjoin(
+    tables.memories, tables.memories.c.id == tables.archives.c.entity_id
 )
 _VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
     _vectors.model == bindparam("model"), _IsAmong(_vectors.turn, bindparam("turns", type_=Text))

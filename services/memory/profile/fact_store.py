@@ -34,16 +34,11 @@ MAX_FACTS = 64
 _BATCH = 200
 
 _Key = tuple[str, str, str]
-# Made once, as a tuple that is made again and again is in reference cycles.
-_VERSIONS = (
-    select(facts)
-    .where(
-        tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic).in_(
-            bindparam("keys", expanding=True)
-        )
-    )
-    .order_by(facts.c.place)
+# Made once: each tuple has reference cycles, which only the garbage collector frees.
+_IS_KEY = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic).in_(
+    bindparam("keys", expanding=True)
 )
+_VERSIONS = select(facts).where(_IS_KEY).order_by(facts.c.place)
 
 # The source of what was said outside of any memory.
 _NO_MEMORY = FactSource("", 0)

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from services.memory.archive.binary_quantization import (
     cosine_similarities,
-    keep_before,
     nearest_by_hamming,
     pack,
     quantize,
+    record_size,
     transpose,
 )
+from services.memory.archive.postings import keep_before
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -85,8 +86,9 @@ def test_vectors_of_other_dimensions_are_passed_over() -> None:
 @given(st.lists(NUMBERS, min_size=1, max_size=200), st.integers(1, 2**32 - 1))
 def test_a_signature_is_cut_off_from_its_turn_on(values: list[float], turn: int) -> None:
     signed = quantize(turn, pack(values))
-    assert keep_before(signed * 2, len(values), turn) == b""
-    assert keep_before(signed * 2, len(values), turn + 1) == signed * 2
+    size = record_size(len(values))
+    assert keep_before(signed * 2, turn, size) == b""
+    assert keep_before(signed * 2, turn + 1, size) == signed * 2
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=70))
