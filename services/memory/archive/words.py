@@ -71,7 +71,7 @@ class _Stemmer(Protocol):
 
 
 def located_terms(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the terms of a text in order, each with the place where its word begins."""
+    """Yield the terms of a text in NFKC in order, each with the place where its word begins."""
     for match in _WORD.finditer(text):
         run, start = match[0], match.start()
         if run.isascii() or not _UNSPACED.search(run):

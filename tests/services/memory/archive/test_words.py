@@ -44,7 +44,7 @@ def test_a_long_run_of_letters_is_found_by_its_beginning() -> None:
 
 @given(st.text())
 def test_terms_follow_each_other_within_any_text(text: str) -> None:
-    last = 0
+    last, text = 0, unicodedata.normalize("NFKC", text)
     for place, term in located_terms(text):
         assert last <= place < len(text)
         assert term in terms(text[place:])
