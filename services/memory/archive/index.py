@@ -162,19 +162,11 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
         _delete(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn)
     )
     await connection.execute(_delete(tables.archived_turns, entity_id, gone))
+    cut = connection, entity_id, first_turn
+    await _truncate_blocks(*cut, tables.postings.c.postings, lambda row: postings.SIZE)
+    signed = tables.signatures.c.signatures
     await _truncate_blocks(
-        connection,
-        tables.postings.c.postings,
-        entity_id,
-        first_turn,
-        lambda row: postings.SIZE,
-    )
-    await _truncate_blocks(
-        connection,
-        tables.signatures.c.signatures,
-        entity_id,
-        first_turn,
-        lambda row: binary_quantization.record_size(row.dimensions),
+        *cut, signed, lambda row: binary_quantization.record_size(row.dimensions)
     )
     await connection.execute(
         update(tables.archives)
@@ -215,9 +207,9 @@ async def _append_to_blocks(
 
 async def _truncate_blocks(
     connection: AsyncConnection,
-    packed: Any,
     entity_id: str,
     first_turn: int,
+    packed: Any,
     size: Callable[[Row[Any]], int],
 ) -> None:
     """Delete the records of a turn and of later ones; `size` returns that of a row's records."""
