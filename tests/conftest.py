@@ -12,10 +12,11 @@ import uvloop
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.compiled_statements import compiled_statements as compiled_statements
 from tests.thoroughness import SOAK, left_out
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-hypothesis.settings.register_profile("gateway", deadline=None)
+hypothesis.settings.register_profile("gateway", deadline=None, max_examples=50)
 hypothesis.settings.register_profile(SOAK, deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("gateway")
 
