@@ -49,7 +49,7 @@ IN_ORDER = (*SHARED_PROCESSES.values(), LONG)
 
 
 # As in a process of the gateway: collections take a twentieth of the time of the tests otherwise.
-gc.set_threshold(50_000, 50, 100)
+gc.set_threshold(15_000, 150, 100)
 
 
 # Tests for Python's own loop. Their clients write to connections that the gateway may have closed,
