@@ -14,9 +14,6 @@ def main() -> None:
     arguments = parser.parse_args()
 
     # Imported here, so that --help and a wrong option answer at once.
-    from services.common.imports import drop_docstrings
-
-    drop_docstrings()
     from services.worker.imports import import_used_parts
 
     import_used_parts()

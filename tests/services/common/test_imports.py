@@ -2,7 +2,6 @@ import importlib
 import ssl
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -74,57 +73,3 @@ def test_a_bare_package_that_fails_is_not_left_behind() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_bare("large", {"nowhere": []})
     assert "large" not in sys.modules
-
-
-DOCUMENTED = """
-    'Of a module.'
-    from abc import ABC
-    from dataclasses import dataclass
-
-    class Plain:
-        'Of a class.'
-        def method(self):
-            'Of a method.'
-            def inner():
-                'Of a function inside.'
-            return inner, 'result'
-
-    class Abstract(ABC):
-        'Of an abstract class.'
-
-    @dataclass
-    class Data:
-        'Of a dataclass.'
-        size: int = 1
-
-    async def used():
-        'Text.'
-        return 'Text.'
-
-    def plain():
-        return 'first', lambda: 'second', [text for text in ('third',)]
-"""
-
-
-def test_modules_without_docstrings_work_as_before(tmp_path: Path) -> None:
-    (tmp_path / "documented.py").write_text(textwrap.dedent(DOCUMENTED))
-    code = """
-import sys
-from services.common.imports import drop_docstrings
-drop_docstrings()
-sys.path.insert(0, sys.argv[1])
-import documented as module
-inner, result = module.Plain().method()
-docs = [module, module.Plain, module.Plain.method, inner, module.Abstract, module.Data]
-assert not any(one.__doc__ for one in docs), [one.__doc__ for one in docs]
-assert result == "result" and module.Data(2).size == 2
-first, second, third = module.plain()
-assert (first, second(), third) == ("first", "second", ["third"])
-try:
-    module.used().send(None)
-except StopIteration as end:
-    assert end.value == "Text.", end.value
-import asyncio, email.policy, sqlalchemy, pydantic
-assert not sqlalchemy.select.__doc__ and not asyncio.gather.__doc__
-"""
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
