@@ -1,6 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -8,9 +8,8 @@ from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, set_route_head
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
-
-Batches = AsyncGenerator[Batch, None]
 
 
 class Attempt:
