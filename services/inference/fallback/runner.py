@@ -207,14 +207,15 @@ class FallbackRunner:
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
         context = self._context
-        start_rival = partial(self._start_rival, context.plan.after(runner.index))
+        start_rival = partial(self._start_rival, runner.index)
         return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
-        self, index: int, on_first_content: OnFirstContent
+        self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one, if there is one that does not keep failing."""
         context = self._context
+        index = context.plan.after(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
             return None
         context.log.metrics.hedges.inc()
