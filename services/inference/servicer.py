@@ -159,7 +159,7 @@ async def _write(batches: Batches, context: "grpc.aio.ServicerContext[Any, Any]"
     try:
         batch = await anext(batches)
         while True:
-            if batch and take(batch):
+            if not batch or take(batch):
                 await context.drained()
             batch = await batches.asend(take)
     except StopAsyncIteration:

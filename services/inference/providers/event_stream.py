@@ -36,6 +36,7 @@ class EventStream:
         self._failure: UpstreamError | None = None
         self._take: Take | None = None
         self._is_over = self._is_full = False
+        self._awaits_usage = False  # by the timeout of `_idle`
 
     async def next(self, take: Take | None) -> Batch | None:
         """Return the next events, or None at the end.
@@ -92,12 +93,15 @@ class EventStream:
         self._idle.touch()
         events = self._feed(piece)
         self._is_full = bool(events) and self._take(events)
-        return self._is_full or self._is_over or self._reader.is_complete
+        return (
+            self._is_full or self._is_over or (self._reader.is_complete and not self._awaits_usage)
+        )
 
     def _watch(self) -> IdleTimeoutReader | None:
         """Return what reads on with a timeout; None before the first content."""
         patience_s = self._idle_s
         if self._reader.is_complete:
+            self._awaits_usage = True
             patience_s = min(patience_s, _USAGE_S)
         elif not self._reader.has_content:
             return None

@@ -299,6 +299,8 @@ class Upstream:
     def _check_event_stream(self, response: http.Response) -> None:
         # A server without a Content-Type header is assumed to stream.
         kind = response.headers.get("content-type", _EVENT_STREAM)
+        if kind == _EVENT_STREAM:
+            return
         if kind.partition(";")[0].strip().lower() != _EVENT_STREAM:
             raise failures.broken_answer(self.name, "answered something that is no event stream")
 
