@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from enum import Enum
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -180,6 +180,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def call(request: Any, context: Context) -> None:
             try:
                 responses = behavior(request, context)
+                if not isinstance(responses, AsyncGenerator):
+                    await responses
+                    return
                 try:
                     async for response in responses:
                         await context.write(response)

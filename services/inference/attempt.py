@@ -1,6 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -9,9 +9,8 @@ from services.common.errors import UpstreamError
 from services.common.passed_answer import PassedAnswer, PassedRoute, TokenCounts
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, answer_head, set_route_head
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
-
-Batches = AsyncGenerator[Batch, None]
 
 
 class Attempt:

@@ -25,7 +25,6 @@ from services.common.telemetry.spans import Telemetry
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Session
-from services.inference.attempt import Batches
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
@@ -58,6 +57,7 @@ from services.inference.providers.heads import add_head, set_route_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
+from services.inference.stream.batches import Batches
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.loop import ToolLoop
 from services.inference.tools.offer import NOTHING, may_run_tools

@@ -1,6 +1,5 @@
 """The InferenceService's gRPC servicer."""
 
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -9,6 +8,7 @@ import grpc
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.authentication import caller
 from services.common.errors import model_not_found
+from services.common.inprocess.context import CallContext
 from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
@@ -19,7 +19,9 @@ from services.inference.offload import parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
+from services.inference.stream.batches import Batches
 from services.inference.stream.event_batch import EventBatch
+from services.inference.stream.filters import Batch
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
@@ -62,12 +64,13 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             return await self._limiter.generate(limits, request, answers)
         return await answers.generate(request)
 
-    async def StreamGenerate(
+    # The generated class knows of generators alone.
+    async def StreamGenerate(  # type: ignore[override]
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> AsyncIterator[Any]:
-        """Yield a streamed answer, as `EventBatch`es."""
+    ) -> None:
+        """Write a streamed answer, as `EventBatch`es."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)
@@ -76,8 +79,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         else:
             answer = await answers.stream(request)
         async with aclosing(answer) as batches:
-            async for batch in batches:
-                yield EventBatch(batch)
+            await _write(batches, context)
 
     async def CountTokens(
         self,
@@ -145,6 +147,26 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)
         return priced
+
+
+async def _write(batches: Batches, context: "grpc.aio.ServicerContext[Any, Any]") -> None:
+    """Write the batches of an answer; within a process in the callback that receives them."""
+    if not isinstance(context, CallContext):
+        async for batch in batches:
+            await context.write(EventBatch(batch))
+        return
+
+    def take(batch: Batch) -> bool:
+        return context.send(EventBatch(batch))
+
+    try:
+        batch = await anext(batches)
+        while True:
+            if not batch or take(batch):
+                await context.drained()
+            batch = await batches.asend(take)
+    except StopAsyncIteration:
+        return
 
 
 def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:

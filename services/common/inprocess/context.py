@@ -72,14 +72,25 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     async def write(self, message: Any) -> None:
         """Send a response; wait while the pipe is full."""
+        if self.send(message):
+            await self.drained()
+
+    def send(self, message: Any) -> bool:
+        """Send a response at once; return whether the servicer should wait (`drained`)."""
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
         is_full = exchange.send_response(message)
         responses = exchange.responses
+        if responses is not None and responses.failure is not None:
+            self.raise_over()
+        return is_full
+
+    async def drained(self) -> None:
+        """Wait until a stream of responses may go on."""
+        responses = self._exchange.responses
         if responses is not None:
-            if is_full:
-                await responses.drained()
+            await responses.drained()
             if responses.failure is not None:
                 self.raise_over()
 

@@ -13,7 +13,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer
 from services.inference.adaptation.errors import AdaptationError
-from services.inference.attempt import Batches
+from services.inference.attempt import Attempt
 from services.inference.fallback.attempts import (
     OnFirstContent,
     StartedAnswer,
@@ -26,6 +26,7 @@ from services.inference.fallback.policy import moves_on, out_of_time
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
+from services.inference.stream.batches import Batches, Take
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 
@@ -80,18 +81,23 @@ class FallbackRunner:
         delivered = (
             DeliveredPrefix() if self._context.plan.max_recovered_characters is not None else None
         )
+        take: Take | None = None
         try:
             while True:
                 try:
                     for batch in started.head:
-                        yield _noted(batch, delivered)
+                        take = yield _noted(batch, delivered)
                     attempt = started.attempt
-                    if not attempt.is_done:
-                        async for read in self._rest(started):
-                            if batch := attempt.passed(read):
-                                yield _noted(batch, delivered)
-                            if attempt.is_done:
-                                break
+                    rest = None if attempt.is_done else self._rest(started)
+                    while rest is not None and not attempt.is_done:
+                        pass_on = None if take is None else _passing(attempt, delivered, take)
+                        try:
+                            read = await rest.asend(pass_on)
+                        except StopAsyncIteration:
+                            break
+                        batch = attempt.passed(read)
+                        if batch or not read:
+                            take = yield _noted(batch, delivered)
                     started.record.served()
                     return
                 except UpstreamError as error:
@@ -209,14 +215,15 @@ class FallbackRunner:
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
         context = self._context
-        start_rival = partial(self._start_rival, context.plan.after(runner.index))
+        start_rival = partial(self._start_rival, runner.index)
         return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
-        self, index: int, on_first_content: OnFirstContent
+        self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one, if there is one that does not keep failing."""
         context = self._context
+        index = context.plan.after(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
             return None
         context.log.metrics.hedges.inc()
@@ -272,14 +279,25 @@ def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
     return batch
 
 
+def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) -> Take:
+    """Return a function that passes on what an attempt reads, until `take` or it has enough."""
+
+    def pass_on(read: Batch) -> bool:
+        batch = attempt.passed(read)
+        return (bool(batch) and take(_noted(batch, delivered))) or attempt.is_done
+
+    return pass_on
+
+
 async def _until(deadline: float, batches: Batches) -> Batches:
     """Return batches until the time is over."""
+    take: Take | None = None
     while True:
         try:
             async with asyncio.timeout_at(deadline):
-                batch = await anext(batches)
+                batch = await batches.asend(take)
         except StopAsyncIteration:
             return
         except TimeoutError:
             raise out_of_time() from None
-        yield batch
+        take = yield batch

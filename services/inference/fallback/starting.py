@@ -4,13 +4,14 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer, PassedRoute
-from services.inference.attempt import Attempt, Batches
+from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, events_of
+from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
 

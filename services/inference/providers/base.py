@@ -1,6 +1,6 @@
 """The interface of providers, and the arguments of a provider call."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from services.common.passed_answer import PassedAnswer
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
+from services.inference.stream.batches import Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ class Provider(Protocol):
         """
         ...
 
-    def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Yield the events of a streamed answer, one non-empty batch per read.
 
         The events are those of `whole`, without a `whole` event. Closing the iterator (`aclose`) or

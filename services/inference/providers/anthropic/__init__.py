@@ -4,7 +4,7 @@
 what comes back; both are pure. Here is what sends.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -38,6 +38,7 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.heads import request_headers
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
+from services.inference.stream.batches import Batches
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
@@ -122,7 +123,7 @@ class AnthropicProvider:
                 return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         return self._upstream.stream(
             _MESSAGES,

@@ -1,6 +1,5 @@
 """Sends chat completions, texts for vectors, and recordings."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -27,6 +26,7 @@ from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
+from services.inference.stream.batches import Batches
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
@@ -101,7 +101,7 @@ class OpenAIProvider:
                 return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         return self._upstream.stream(
             _PATH,

@@ -1,6 +1,5 @@
 """Sends requests to OpenAI's responses."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -24,6 +23,7 @@ from services.inference.providers.openai_responses.request import (
 from services.inference.providers.openai_responses.response_objects import passthrough
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
+from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
 # What a model may refuse by another name than that of the field that holds it.
@@ -109,7 +109,7 @@ class ResponsesProvider(OpenAIProvider):
         parsed = self._upstream.json_object(answer)
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         reader = NativeReader if call.takes_passthrough else StreamReader
         return self._upstream.stream(
