@@ -108,8 +108,10 @@ class _MappingWriter:
     def _extend(self, needed: int) -> None:
         mapped = -(-needed // _EXTENT) * _EXTENT
         os.posix_fallocate(self._descriptor, self._mapped, mapped - self._mapped)
-        self._memory.resize(mapped)
-        self._mapped = mapped
+        # Not every system can make a mapping longer.
+        longer = mmap.mmap(self._descriptor, mapped)
+        self._memory.close()
+        self._memory, self._mapped = longer, mapped
 
     def close(self) -> None:
         """Unmap the file, and cut it off after the last line."""
