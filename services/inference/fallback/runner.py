@@ -5,7 +5,7 @@ later is recovered (`_recover`), or raised.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -88,11 +88,10 @@ class FallbackRunner:
                     for batch in started.head:
                         take = yield _noted(batch, delivered)
                     attempt = started.attempt
-                    rest = None if attempt.is_done else self._rest(started)
-                    while rest is not None and not attempt.is_done:
+                    while not attempt.is_done:
                         pass_on = None if take is None else _passing(attempt, delivered, take)
                         try:
-                            read = await rest.asend(pass_on)
+                            read = await self._next(started, pass_on)
                         except StopAsyncIteration:
                             break
                         batch = attempt.passed(read)
@@ -259,11 +258,13 @@ class FallbackRunner:
         self.serving = context.plan.steps[started.index]
         return started
 
-    def _rest(self, started: StartedAnswer) -> Batches:
-        """Return what is still to come of a stream."""
+    def _next(self, started: StartedAnswer, take: Take | None) -> Awaitable[Batch]:
+        """Return the next batch of a stream; see `Batches` for `take`."""
         batches, deadline = started.batches, self._context.budget.deadline
         assert batches is not None, "it is no whole answer"
-        return batches if deadline is None else _until(deadline, batches)
+        if deadline is None:
+            return batches.asend(take)
+        return _until(deadline, batches, take)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
         """Return the failure to raise: a provider's, if one was asked, before a refusal of ours."""
@@ -289,15 +290,10 @@ def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) ->
     return pass_on
 
 
-async def _until(deadline: float, batches: Batches) -> Batches:
-    """Return batches until the time is over."""
-    take: Take | None = None
-    while True:
-        try:
-            async with asyncio.timeout_at(deadline):
-                batch = await batches.asend(take)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise out_of_time() from None
-        take = yield batch
+async def _until(deadline: float, batches: Batches, take: Take | None) -> Batch:
+    """Return the next batch, unless the time is over before; see `Batches` for `take`."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await batches.asend(take)
+    except TimeoutError:
+        raise out_of_time() from None
