@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from services.common.authentication import (
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
-from services.common.inprocess.context import OverError
+from services.common.inprocess.context import CallContext, OverError
 from services.common.telemetry.trace_context import (
     TRACEPARENT_KEY,
     TRACESTATE_KEY,
@@ -180,12 +180,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def call(request: Any, context: Context) -> None:
             try:
                 responses = behavior(request, context)
-                if not isinstance(responses, AsyncGenerator):
-                    await responses
-                    return
                 try:
-                    async for response in responses:
-                        await context.write(response)
+                    if isinstance(context, CallContext):
+                        await context.write_all(responses)
+                    else:
+                        async for response in responses:
+                            await context.write(response)
                 finally:
                     # What a servicer holds while it answers is free as soon as nobody listens.
                     await responses.aclose()

@@ -1,5 +1,6 @@
 """The InferenceService's gRPC servicer."""
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -8,7 +9,6 @@ import grpc
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.authentication import caller
 from services.common.errors import model_not_found
-from services.common.inprocess.context import CallContext
 from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
@@ -19,9 +19,11 @@ from services.inference.offload import parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
-from services.inference.stream.batches import Batches
+from services.inference.stream.batches import Take
 from services.inference.stream.event_batch import EventBatch
-from services.inference.stream.filters import Batch
+
+# Sends a message at once; returns whether the next ones should wait.
+Send = Callable[[Any], bool]
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
@@ -64,13 +66,12 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             return await self._limiter.generate(limits, request, answers)
         return await answers.generate(request)
 
-    # The generated class knows of generators alone.
-    async def StreamGenerate(  # type: ignore[override]
+    async def StreamGenerate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> None:
-        """Write a streamed answer, as `EventBatch`es."""
+    ) -> AsyncGenerator[Any, Send | None]:
+        """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)
@@ -78,8 +79,17 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             answer = self._limiter.stream(limits, request, answers)
         else:
             answer = await answers.stream(request)
+        take: Take | None = None
         async with aclosing(answer) as batches:
-            await _write(batches, context)
+            try:
+                batch = await anext(batches)
+                while True:
+                    send = yield EventBatch(batch) if batch else None
+                    if send is not None and take is None:
+                        take = _sending(send)
+                    batch = await batches.asend(take)
+            except StopAsyncIteration:
+                return
 
     async def CountTokens(
         self,
@@ -149,24 +159,9 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         return priced
 
 
-async def _write(batches: Batches, context: "grpc.aio.ServicerContext[Any, Any]") -> None:
-    """Write the batches of an answer; within a process in the callback that receives them."""
-    if not isinstance(context, CallContext):
-        async for batch in batches:
-            await context.write(EventBatch(batch))
-        return
-
-    def take(batch: Batch) -> bool:
-        return context.send(EventBatch(batch))
-
-    try:
-        batch = await anext(batches)
-        while True:
-            if not batch or take(batch):
-                await context.drained()
-            batch = await batches.asend(take)
-    except StopAsyncIteration:
-        return
+def _sending(send: Send) -> Take:
+    """Return a function that sends a batch."""
+    return lambda batch: send(EventBatch(batch))
 
 
 def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:

@@ -1,6 +1,6 @@
 """The servicer's context of an in-process call."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple, NoReturn, Self
 
 import grpc
@@ -85,6 +85,21 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         if responses is not None and responses.failure is not None:
             self.raise_over()
         return is_full
+
+    async def write_all(self, responses: AsyncGenerator[Any, Callable[[Any], bool]]) -> None:
+        """Send what a servicer yields.
+
+        `send` is sent into the generator: it may call that with the messages that follow, where
+        they come, and yield None where the servicer should wait.
+        """
+        try:
+            response = await anext(responses)
+            while True:
+                if response is None or self.send(response):
+                    await self.drained()
+                response = await responses.asend(self.send)
+        except StopAsyncIteration:
+            return
 
     async def drained(self) -> None:
         """Wait until a stream of responses may go on."""
