@@ -12,6 +12,7 @@ from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
 from facade.draining import Drain
+from facade.inference_stub import Generate
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -24,6 +25,7 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
 from services.common.far_timers import FarTimers
+from services.common.passed_answer import PassedRoute, TokenCounts
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -36,6 +38,7 @@ class Context:
         settings: the settings of the gateway.
         channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
+        generate: calls its `Generate` for tasks that serve one request alone.
         files: the stub of the FileStoreService on it.
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
@@ -63,6 +66,7 @@ class Context:
     settings: Settings
     channel: grpc.aio.Channel
     inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
+    generate: Generate
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
@@ -98,8 +102,8 @@ class AnswerSummary(NamedTuple):
     output_tokens: int
 
     @classmethod
-    def of(cls, route: RouteInfo, usage: Usage) -> Self:
-        """Create it from both messages; tokens of a provider's cache count as input tokens."""
+    def of(cls, route: RouteInfo | PassedRoute, usage: Usage | TokenCounts) -> Self:
+        """Create it from both; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(route.model, route.provider, read, usage.output_tokens)

@@ -1,11 +1,19 @@
 """A stub of the inference service that accepts lazy and large requests too."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import grpc
 
-from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import GenerateResponse
+from services.common.channels import Metadata
+from services.common.inprocess.channel import InProcessChannel
+
+_GENERATE = f"/{inference_pb2.DESCRIPTOR.services_by_name['InferenceService'].full_name}/Generate"
+
+# Takes a request and the metadata of the call.
+Generate = Callable[[Any, Metadata], Awaitable[GenerateResponse]]
 
 
 def inference_stub(
@@ -13,6 +21,17 @@ def inference_stub(
 ) -> "inference_pb2_grpc.InferenceServiceAsyncStub":
     """Return a stub whose calls accept a request, a lazy request or a large request."""
     return inference_pb2_grpc.InferenceServiceStub(cast(grpc.aio.Channel, _Channel(channel)))
+
+
+def direct_generate(channel: grpc.aio.Channel) -> Generate:
+    """Return what calls `Generate` for a task that serves one HTTP request alone.
+
+    Within a process the task serves the call too.
+    """
+    if isinstance(channel, InProcessChannel):
+        return channel.direct(_GENERATE)
+    stub = inference_stub(channel)
+    return lambda request, metadata: stub.Generate(request, metadata=metadata)
 
 
 class _Channel:

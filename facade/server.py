@@ -22,7 +22,7 @@ from facade.http.connections import Connections
 from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
-from facade.inference_stub import inference_stub
+from facade.inference_stub import direct_generate, inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
@@ -113,6 +113,7 @@ class Facade:
             settings=settings,
             channel=channel,
             inference=inference_stub(channel),
+            generate=direct_generate(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),

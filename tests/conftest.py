@@ -12,10 +12,11 @@ import uvloop
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.compiled_statements import compiled_statements as compiled_statements
 from tests.thoroughness import SOAK, left_out
 
 # How long an example takes says how busy the machine is, and nothing about the code.
-hypothesis.settings.register_profile("gateway", deadline=None)
+hypothesis.settings.register_profile("gateway", deadline=None, max_examples=50)
 hypothesis.settings.register_profile(SOAK, deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("gateway")
 
@@ -48,7 +49,7 @@ IN_ORDER = (*SHARED_PROCESSES.values(), LONG)
 
 
 # As in a process of the gateway: collections take a twentieth of the time of the tests otherwise.
-gc.set_threshold(50_000, 50, 100)
+gc.set_threshold(15_000, 150, 100)
 
 
 # Tests for Python's own loop. Their clients write to connections that the gateway may have closed,

@@ -5,28 +5,28 @@ stay bytes of the body. They are JSON strings, which say one thing to every read
 written anew from what was checked, so that of a member that is there twice no other value goes on.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
-from msgspec import DecodeError, Meta, Raw
-from msgspec.json import Decoder
-from pydantic import BaseModel
+from msgspec import Meta, Raw
+from msgspec.json import encode
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from facade.dialects.validation import exact_json
+from services.common.raw_json import NULL, fields_of
 
 Filled = Annotated[str, Meta(min_length=1)]
 
-NULL: Final = Raw(b"null")
 # Lists of tools that are kept, as agents send the same with every request, and bytes of each.
 _KEPT_TOOLS: Final = 32
 _KEPT_BYTES: Final = 64 << 10
-_QUOTE: Final = ord('"')
-_EMPTY_SIZE: Final = len(b'""')
-_FIELDS = Decoder(dict[str, Raw])
-_TEXT = Decoder(str)
+# Bodies without their conversations that are kept, as callers send the same settings again and
+# again, and bytes of each.
+_KEPT_SETTINGS: Final = 256
+_KEPT_SETTINGS_BYTES: Final = 512
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
@@ -40,61 +40,89 @@ class Source(NamedTuple):
     """
 
     fields: Mapping[str, orjson.Fragment]
-    parts: Mapping[str, bytes]
+    parts: dict[str, bytes]
     only_maker: bool
+
+
+class SourceReader(Generic[_Wire]):
+    """Reads the bodies of an endpoint whose conversation may go on as its caller wrote it."""
+
+    def __init__(
+        self,
+        unread: type[_Wire],
+        conversation: Sequence[str],
+        is_plain: Callable[[_Wire], bool],
+        source_of: Callable[[Mapping[str, Raw]], Source | None],
+    ) -> None:
+        """Create a reader.
+
+        Args:
+            unread: the type of a body without its conversation, whose values never change.
+            conversation: the names of the fields of a conversation.
+            is_plain: returns whether nothing else in a body needs the conversation.
+            source_of: returns the conversation of its fields, which have not been validated; None
+                where it has to be translated.
+        """
+        self._unread: TypeAdapter[_Wire] = TypeAdapter(unread)
+        self._conversation = conversation
+        self._is_plain = is_plain
+        self._source_of = source_of
+        self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
+
+    def read(self, body: bytes) -> tuple[_Wire, Source, bytes] | None:
+        """Return a body without its conversation, the conversation, and JSON of the former.
+
+        None where the conversation has to be translated, or the body is invalid.
+        """
+        fields = fields_of(body)
+        if fields is None:
+            return None
+        conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
+        rest = encode(fields)
+        is_flat = rest.count(b"{") == 1 and b"[" not in rest
+        is_kept = is_flat and len(rest) <= _KEPT_SETTINGS_BYTES
+        wire = (self._read_kept if is_kept else self._read_settings)(rest)
+        source = None if wire is None else self._source_of(conversation)
+        return None if wire is None or source is None else (wire, source, rest)
+
+    def _read_settings(self, rest: bytes) -> _Wire | None:
+        """Return a body without its conversation; None where it is invalid, or not plain."""
+        try:
+            wire = self._unread.validate_json(rest)
+        except ValidationError:
+            return None
+        return wire if self._is_plain(wire) else None
 
 
 class UnreadBody(Generic[_Wire]):
     """A body whose conversation is parsed when somebody reads it."""
 
-    def __init__(self, wire: _Wire, parts: Mapping[str, bytes]) -> None:
-        """Return a body of which `wire` lacks these parts, in JSON."""
+    def __init__(self, wire: _Wire, parts: dict[str, bytes]) -> None:
+        """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
         self._wire = wire
         self._parts = parts
 
-    def read(self) -> _Wire:
-        """Return the whole body."""
-        parts, self._parts = self._parts, {}
-        for name, json in parts.items():
-            # Of a member that is there twice the first value may be a number of any size.
-            setattr(self._wire, name, from_json(json))
+    def read(self, *names: str) -> _Wire:
+        """Return the body with the parts of these names, by default the whole of it."""
+        read = {}
+        for name in names or tuple(self._parts):
+            json = self._parts.pop(name, None)
+            if json is not None:
+                # Of a member that is there twice the first value may be a number of any size.
+                read[name] = from_json(json)
+        if read:
+            # Other requests may have the same object, with other conversations.
+            self._wire = self._wire.model_copy(update=read)
         return self._wire
 
 
-def fields_of(body: bytes) -> dict[str, Raw] | None:
-    """Return the fields of a JSON object; None where the body is something else.
+def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:
+    """Return an object, or an array, written anew.
 
-    The values are checked to be JSON. In it numbers may be beyond the range of doubles.
+    None where it is another value, or would not stay the same.
     """
-    try:
-        fields = _FIELDS.decode(body)
-        # Strings that are not built are not checked to be UTF-8.
-        if not body.isascii():
-            body.decode()
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return fields
-
-
-def is_text(value: Raw) -> bool:
-    """Return whether a value is a string."""
-    return memoryview(value)[0] == _QUOTE
-
-
-def is_filled(value: Raw) -> bool:
-    """Return whether a value is a string that is not empty."""
-    return len(value) > _EMPTY_SIZE and memoryview(value)[0] == _QUOTE
-
-
-def text_of(value: Raw) -> str:
-    """Return the text of a string."""
-    return _TEXT.decode(value)
-
-
-def rewritten(value: Raw) -> Raw | None:
-    """Return an object written anew; None where it is another value, or would not stay the same."""
     parsed = exact_json(bytes(value))
-    json = _written(parsed) if isinstance(parsed, dict) else None
+    json = _written(parsed) if isinstance(parsed, kind) else None
     return None if json is None else Raw(json)
 
 

@@ -75,6 +75,7 @@ class Exchange:
         is_http_1_1: whether the client supports chunked encoding.
         keep_alive: whether the connection may be reused.
         expect: value of `Expect` in lower case, or None.
+        has_own_task: whether a task serves this request alone.
         checked: what the checks of the same head came to before.
         request_id: identifier of the request.
         api_key: the API key, once it has been verified.
@@ -91,32 +92,18 @@ class Exchange:
         trace: the trace that it is part of, if any.
     """
 
-    __slots__ = (
-        "answer_summary",
-        "api_key",
-        "began",
-        "body",
-        "caller",
-        "caller_paths",
-        "checked",
-        "connection",
-        "content",
-        "context",
-        "cors_headers",
-        "expect",
-        "failure",
-        "first_content_s",
-        "has_begun",
-        "headers",
-        "is_http_1_1",
-        "keep_alive",
-        "method",
-        "model",
-        "path",
-        "request_id",
-        "route",
-        "trace",
-    )
+    request_id = ""
+    api_key = ""
+    cors_headers: Mapping[str, str] = _NO_HEADERS
+    has_begun = False
+    began = 0.0
+    first_content_s: float | None = None
+    trace: TraceContext | None = None
+    model: str | None = None
+    answer_summary: AnswerSummary | None = None
+    failure: str | None = None
+    caller: Caller | None = None
+    caller_paths: CallerPaths | None = None
 
     def __init__(
         self,
@@ -133,6 +120,7 @@ class Exchange:
         is_http_1_1: bool = True,
         keep_alive: bool = True,
         expect: str | None = None,
+        has_own_task: bool = False,
     ) -> None:
         self.context = context
         self.connection = connection
@@ -145,19 +133,8 @@ class Exchange:
         self.is_http_1_1 = is_http_1_1
         self.keep_alive = keep_alive
         self.expect = expect
+        self.has_own_task = has_own_task
         self.checked = checked or CheckedHead()
-        self.request_id = ""
-        self.api_key = ""
-        self.cors_headers = _NO_HEADERS
-        self.has_begun = False
-        self.began = 0.0
-        self.first_content_s: float | None = None
-        self.trace: TraceContext | None = None
-        self.model: str | None = None
-        self.answer_summary: AnswerSummary | None = None
-        self.failure: str | None = None
-        self.caller: Caller | None = None
-        self.caller_paths: CallerPaths | None = None
 
     @property
     def is_received(self) -> bool:

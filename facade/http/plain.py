@@ -214,6 +214,7 @@ class PlainReader:
             body,
             content,
             checked,
+            has_own_task=True,
         )
 
     def read_body(self, data: bytes) -> bytes:

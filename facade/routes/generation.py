@@ -130,8 +130,12 @@ def generate(
         render: renders the answer.
         pass_on: returns what is sent of an answer that needs no translation.
     """
-    inference = exchange.context.inference
-    call = inference.Generate(parsed.request, metadata=rpc_metadata(exchange))
+    context = exchange.context
+    carried = rpc_metadata(exchange)
+    if exchange.has_own_task:
+        call = context.generate(parsed.request, carried)
+    else:
+        call = context.inference.Generate(parsed.request, metadata=carried)
     return _whole(exchange, call, render, pass_on)
 
 

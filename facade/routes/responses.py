@@ -1,5 +1,7 @@
 """POST /beta/v1/responses."""
 
+from collections.abc import Awaitable
+
 from facade.background_responses import BackgroundResponse
 from facade.dialects.responses import (
     ResponseState,
@@ -40,26 +42,43 @@ async def _generate_in_background(
     return JsonResponse(queued, {})
 
 
-async def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Response:
-    """Respond with the response, or its events; it is stored before its end is sent."""
+def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Awaitable[Response]:
+    """Start a generation; return the coroutine that responds with the response, or its events."""
     response_id = new_response_id()
-    now = exchange.context.clock.now
-    created = int(now())
-    echo = state.echo
-    store = None
     if state.store:
-        store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
-        await store.check_room()
+        return _generate_stored(exchange, parsed, state, response_id)
     if parsed.stream:
-        encoder = ResponseStream(response_id, created, echo, now)
-        observer = None if store is None else StoredStream(store, encoder)
-        return await stream(exchange, parsed, encoder, observer)
-    response = await generate(
+        return stream(exchange, parsed, _encoder(exchange, state, response_id))
+    return _whole(exchange, parsed, state, response_id)
+
+
+async def _generate_stored(
+    exchange: Exchange, parsed: Parsed, state: ResponseState, response_id: str
+) -> Response:
+    """Respond with the response, or its events; it is stored before its end is sent."""
+    store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
+    await store.check_room()
+    if parsed.stream:
+        encoder = _encoder(exchange, state, response_id)
+        return await stream(exchange, parsed, encoder, StoredStream(store, encoder))
+    response = await _whole(exchange, parsed, state, response_id)
+    if isinstance(response, JsonResponse):
+        await store.store(response.body)
+    return response
+
+
+def _encoder(exchange: Exchange, state: ResponseState, response_id: str) -> ResponseStream:
+    now = exchange.context.clock.now
+    return ResponseStream(response_id, int(now()), state.echo, now)
+
+
+def _whole(
+    exchange: Exchange, parsed: Parsed, state: ResponseState, response_id: str
+) -> Awaitable[Response]:
+    created, echo = int(exchange.context.clock.now()), state.echo
+    return generate(
         exchange,
         parsed,
         lambda answer: render_response(answer, response_id=response_id, created=created, echo=echo),
         lambda body: pass_on_response(body, response_id, echo),
     )
-    if store is not None and isinstance(response, JsonResponse):
-        await store.store(response.body)
-    return response

@@ -66,6 +66,7 @@ _LASTING = "gateway_lasting"
 _WRITERS = "gateway_writers"
 _READS = "gateway_reads"
 _ALONE = "gateway_alone"
+_SYNCHRONOUS = "gateway_synchronous"
 
 log = logging.getLogger(__name__)
 
@@ -377,9 +378,11 @@ def _begin_sqlite(connection: Connection) -> None:
     if not options.get(_WRITES, False):
         connection.exec_driver_sql("BEGIN")
         return
-    # A connection keeps it, so each writer says what it needs.
+    # A connection keeps it, so each writer says what it needs, if that is not the last one's.
     how = "FULL" if options.get(_LASTING, True) else "NORMAL"
-    connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
+    if connection.info.get(_SYNCHRONOUS) != how:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
+        connection.info[_SYNCHRONOUS] = how
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 

@@ -1,6 +1,7 @@
 """Translation of database errors into errors for callers and log lines for operators."""
 
 import logging
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,8 +12,13 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
 
-# Answers of a database that works: the fault is ours, and no other try helps.
-_FAULTS = (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)
+# Answers of a database that works: the fault is ours, and no other try helps. SQLite's own are of
+# statements that its driver is given directly.
+_FAULTS = (
+    *(exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError),
+    *(sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError),
+    sqlite3.NotSupportedError,
+)
 SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
 
 # By the beginning of SQLite's name of an error, or of PostgreSQL's SQLSTATE.

@@ -31,7 +31,7 @@ from services.common.authentication import (
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
-from services.common.inprocess.context import OverError
+from services.common.inprocess.context import CallContext, OverError
 from services.common.telemetry.trace_context import (
     TRACEPARENT_KEY,
     TRACESTATE_KEY,
@@ -181,8 +181,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             try:
                 responses = behavior(request, context)
                 try:
-                    async for response in responses:
-                        await context.write(response)
+                    if isinstance(context, CallContext):
+                        await context.write_all(responses)
+                    else:
+                        async for response in responses:
+                            await context.write(response)
                 finally:
                     # What a servicer holds while it answers is free as soon as nobody listens.
                     await responses.aclose()

@@ -97,8 +97,10 @@ class LazyRequest:
             json = self._written[name] = orjson.dumps(value)
         return json
 
-    def writable(self) -> dict[str, object]:
+    def writable(self) -> Mapping[str, object]:
         """Return the `fields` to be written as JSON, which some of them are by now."""
+        if not self._written:
+            return self.fields
         written = {name: orjson.Fragment(json) for name, json in self._written.items()}
         return {**self.fields, **written}
 

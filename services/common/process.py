@@ -18,9 +18,10 @@ from services.common import logs
 from services.common.metrics import write_counts
 from services.common.private import make_files_private
 
-# Objects made while starting live as long as the process; the collector need not
-# walk them again and again, and young ones are cheap to keep a little longer.
-_GC_THRESHOLDS = (50_000, 50, 100)
+# Objects made while starting live as long as the process; the collector need not walk them again
+# and again, and young ones are cheap to keep a little longer. To walk as many young ones as this
+# holds the event loop for half a millisecond, as often as there are so many that stay.
+_GC_THRESHOLDS = (15_000, 150, 100)
 # After so long a thread that computes hands the interpreter to another that waits for it: the
 # event loop waits for it before everything that it does.
 _SWITCH_S = 0.001

@@ -1,16 +1,16 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import UpstreamError
+from services.common.passed_answer import PassedAnswer, PassedRoute, TokenCounts
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, set_route_head
+from services.inference.providers.heads import add_head, answer_head, set_route_head
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
-
-Batches = AsyncGenerator[Batch, None]
 
 
 class Attempt:
@@ -43,7 +43,7 @@ class Attempt:
         self._filters = filters
         self._left_out = left_out
         self._adapted = adapted
-        self.usage: Usage | None = None
+        self.usage: Usage | TokenCounts | None = None
         self.is_done = False
 
     @property
@@ -61,8 +61,10 @@ class Attempt:
         """The headers of the provider's response; None before it, and without HTTP."""
         return self._call.answer_headers
 
-    def whole(self) -> Awaitable[Batch]:
+    def whole(self) -> Awaitable[Batch | PassedAnswer]:
         """Ask the provider, and return all events of its answer, which are for `passed`.
+
+        An answer that goes to the caller as it is passes no filters.
 
         Raises:
             GatewayError: as `batches`.
@@ -111,6 +113,22 @@ class Attempt:
         if target.is_deployment:
             route.deployment = f"{target.provider}/{target.upstream}"
         set_route_head(route, call, self._provider.dialect)
+
+    def passed_route(self, step_id: str, attempts: int) -> PassedRoute:
+        """Return what serves an answer that goes to the caller as it is; see `describe`."""
+        call = self._call
+        target = call.target
+        headers, request_id = answer_head(call, self._provider.dialect)
+        route = PassedRoute(target.name, target.provider, step_id, attempts, headers, request_id)
+        if call.dropped:
+            route.dropped = call.dropped
+        if self._left_out:
+            route.memory_truncated = self._left_out
+        if self._adapted:
+            route.adapted = self._adapted
+        if target.is_deployment:
+            route.deployment = f"{target.provider}/{target.upstream}"
+        return route
 
 
 # To be copied, never changed: few differ.

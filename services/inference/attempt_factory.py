@@ -16,6 +16,7 @@ from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
 from services.inference.adaptation.rules import Reader, Way, adapts, way_of
 from services.inference.adaptation.session import Adapted, Session
+from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
 from services.inference.custom_tools import with_functions
 from services.inference.fallback.attempts import AttemptOptions
@@ -259,9 +260,8 @@ class RequestAttempts:
         if options.discards_thinking:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
-        request, customs, dropped = with_functions(
-            self.seen_by(provider, request), provider.dialect
-        )
+        request = with_allowed_tools(self.seen_by(provider, request), provider.dialect)
+        request, customs, dropped = with_functions(request, provider.dialect)
         if customs:
             prepared = prepared._replace(dropped=[*prepared.dropped, *dropped])
             # Before those that compare or count what the caller gets.
@@ -326,7 +326,7 @@ class RequestAttempts:
         is_own = provider.dialect == request.dialect
         if (
             step.parameters is not None
-            or (not is_own and lazy.plain is None)
+            or (not is_own and (lazy.plain is None or limits_tools(request, provider.dialect)))
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)

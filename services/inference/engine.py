@@ -19,12 +19,12 @@ from services.common import ids
 from services.common.errors import UpstreamError, unsupported
 from services.common.far_timers import FarTimers
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.common.settings import Limits, Memory
 from services.common.telemetry.spans import Telemetry
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Session
-from services.inference.attempt import Batches
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
@@ -57,6 +57,7 @@ from services.inference.providers.heads import add_head, set_route_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
+from services.inference.stream.batches import Batches
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.loop import ToolLoop
 from services.inference.tools.offer import NOTHING, may_run_tools
@@ -153,14 +154,23 @@ class Engine:
         self, given: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse:
         """Return one whole answer; `task` is what it does for another request, if it does."""
+        answer = await self.answer(given, task=task)
+        return answer.response() if isinstance(answer, PassedAnswer) else answer
+
+    async def answer(
+        self, given: GenerateRequest | LazyRequest, *, task: str = ""
+    ) -> GenerateResponse | PassedAnswer:
+        """Return what `generate` does, where possible as the provider wrote it."""
         request, lazy = self._split(given)
         if lazy is not None:
-            return whole_of(await self._lazy_runner(lazy, whole=True).whole())
+            answer = await self._lazy_runner(lazy, whole=True).answer()
+            return answer if isinstance(answer, PassedAnswer) else whole_of(answer)
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             return await self._whole(await self._prepared(request, checked, task=task))
         async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
             response = await self._whole(await self._prepared(request, checked, turn))
+            assert not isinstance(response, PassedAnswer), "one to be remembered is read here"
             await turn.commit(response)
         return response
 
@@ -197,11 +207,12 @@ class Engine:
         """Wait for answers that are still to be remembered, so many seconds at most."""
         await self._committer.drain(within_s)
 
-    async def _whole(self, prepared: PreparedRequest) -> GenerateResponse:
+    async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassedAnswer:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return whole_of(await self._only_runner(prepared, whole=True).whole())
+        answer = await self._only_runner(prepared, whole=True).answer()
+        return answer if isinstance(answer, PassedAnswer) else whole_of(answer)
 
     def _stream(self, prepared: PreparedRequest) -> Batches:
         if prepared.tools is not None:

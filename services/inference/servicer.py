@@ -1,6 +1,6 @@
 """The InferenceService's gRPC servicer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -19,7 +19,11 @@ from services.inference.offload import parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
+from services.inference.stream.batches import Take
 from services.inference.stream.event_batch import EventBatch
+
+# Sends a message at once; returns whether the next ones should wait.
+Send = Callable[[Any], bool]
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
@@ -50,12 +54,15 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> inference_pb2.GenerateResponse:
-        """Return a whole answer."""
+    ) -> Any:
+        """Return a whole answer, as a message or a `PassedAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        limits = caller.get().limits
+        if self._cache is None and not limits:
+            return await self._engine.answer(request)
         answers = self._answers(context)
-        if limits := caller.get().limits:
+        if limits:
             return await self._limiter.generate(limits, request, answers)
         return await answers.generate(request)
 
@@ -63,8 +70,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> AsyncIterator[Any]:
-        """Yield a streamed answer, as `EventBatch`es."""
+    ) -> AsyncGenerator[Any, Send | None]:
+        """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)
@@ -72,9 +79,17 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             answer = self._limiter.stream(limits, request, answers)
         else:
             answer = await answers.stream(request)
+        take: Take | None = None
         async with aclosing(answer) as batches:
-            async for batch in batches:
-                yield EventBatch(batch)
+            try:
+                batch = await anext(batches)
+                while True:
+                    send = yield EventBatch(batch) if batch else None
+                    if send is not None and take is None:
+                        take = _sending(send)
+                    batch = await batches.asend(take)
+            except StopAsyncIteration:
+                return
 
     async def CountTokens(
         self,
@@ -142,6 +157,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)
         return priced
+
+
+def _sending(send: Send) -> Take:
+    """Return a function that sends a batch."""
+    return lambda batch: send(EventBatch(batch))
 
 
 def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:

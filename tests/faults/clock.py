@@ -20,6 +20,7 @@ _TURN_S = 1e-6
 
 _THREADS = "/proc/self/task"
 _ASLEEP = b"\nState:\tS"
+_STATUS_SIZE = 4096
 
 
 class _Selector(selectors.DefaultSelector):
@@ -28,14 +29,15 @@ class _Selector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.skipped = 0.0
+        self._threads = _Threads()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.skipped += _TURN_S
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        before = _threads()
+        before = self._threads.turns()
         ready = super().select(_QUIET_S)
-        if ready or before is None or _threads() != before:
+        if ready or before is None or self._threads.turns() != before:
             return ready
         # The last of the threads may have woken this loop before it fell asleep.
         ready = super().select(0)
@@ -43,23 +45,47 @@ class _Selector(selectors.DefaultSelector):
             self.skipped += timeout
         return ready
 
+    def close(self) -> None:
+        super().close()
+        self._threads.close()
 
-def _threads() -> dict[str, bytes] | None:
-    """Return how often each other thread was given a processor, or None if one wants it now."""
-    own = str(threading.get_native_id())
-    turns = {}
-    # Asked twice for every step of the clock: pathlib takes as long as the kernel.
-    for thread in os.listdir(_THREADS):
-        if thread != own:
-            try:
-                with open(f"{_THREADS}/{thread}/status", "rb", buffering=0) as file:
-                    status = file.read()
-            except OSError:
-                return None  # it has just ended
-            if _ASLEEP not in status:
-                return None
-            turns[thread] = status[status.index(b"\nvoluntary_ctxt_switches") :]
-    return turns
+
+class _Threads:
+    """The other threads of this process."""
+
+    def __init__(self) -> None:
+        # Asked twice for every step of the clock: to open them takes as long as to read them.
+        self._opened: dict[str, int] = {}
+
+    def turns(self) -> dict[str, bytes] | None:
+        """Return how often each was given a processor, or None if one wants it now."""
+        own = str(threading.get_native_id())
+        turns = {}
+        for thread in os.listdir(_THREADS):
+            if thread != own:
+                status = self._status(thread)
+                if _ASLEEP not in status:
+                    return None
+                turns[thread] = status[status.index(b"\nvoluntary_ctxt_switches") :]
+        return turns
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for file in self._opened.values():
+            os.close(file)
+        self._opened.clear()
+
+    def _status(self, thread: str) -> bytes:
+        """Return what the kernel says of a thread; nothing of one that has just ended."""
+        try:
+            if thread not in self._opened:
+                self._opened[thread] = os.open(f"{_THREADS}/{thread}/status", os.O_RDONLY)
+            return os.pread(self._opened[thread], _STATUS_SIZE, 0)
+        except OSError:
+            # Another may get its number.
+            if thread in self._opened:
+                os.close(self._opened.pop(thread))
+            return b""
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):

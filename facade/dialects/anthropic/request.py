@@ -9,8 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
-from msgspec.json import encode
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
@@ -19,7 +18,7 @@ from facade.dialects.anthropic.source import UnreadMessagesBody, plain_settings,
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.paths import Origins
-from facade.dialects.sources import Source, UnreadBody, fields_of
+from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.validation import check, exact_json, read_quickly, validate
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
@@ -27,13 +26,11 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
-_UNREAD: TypeAdapter[MessagesBody] = TypeAdapter(UnreadMessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
 _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 
 # What all steps of a chain share, so that no step can set it otherwise.
 _SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
-_CONVERSATION = ("messages", "system", "tools")
 # With more the service checks how many there are.
 _FEW_BETAS = 100
 _STRATEGIES = {
@@ -75,11 +72,11 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    found = _read_source(body, betas) if lazily else None
+    found = _SOURCES.read(body) if lazily and len(betas) <= _FEW_BETAS else None
     if found is None:
         checked, source = validate(_MESSAGES, exact_json(body), body), None
     else:
-        checked, source = found
+        checked, source, _ = found
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     origins = Origins()
@@ -130,7 +127,7 @@ def _translated(
         settings = plain_settings(body, has_tools="tools" in fields)
         if settings is None:
             if "tool_choice" in names:
-                unread.read()
+                body = unread.read("tools")
             add = partial(_complete, unread, origins)
         else:
             fields = {**fields, **settings}
@@ -167,28 +164,18 @@ def _add_conversation(
     add_messages(request.messages, body.messages, f"{prefix}messages", origins)
 
 
-def _read_source(body: bytes, betas: Sequence[str]) -> tuple[MessagesBody, Source] | None:
-    """Return a body without its conversation, and the conversation, if it goes on as it is.
+def _is_plain(body: MessagesBody) -> bool:
+    """Return whether nothing beside a conversation needs it."""
+    return (
+        body.thinking_block_strategy in (None, "preserve")
+        and not body.use_built_in_tools
+        and is_plain(body)
+    )
 
-    None also for an invalid body.
-    """
-    fields = fields_of(body)
-    if fields is None:
-        return None
-    conversation = {name: fields.pop(name) for name in _CONVERSATION if name in fields}
-    try:
-        checked = _UNREAD.validate_json(encode(fields))
-    except ValidationError:
-        return None
-    if (
-        len(betas) > _FEW_BETAS
-        or checked.thinking_block_strategy not in (None, "preserve")
-        or checked.use_built_in_tools
-        or not is_plain(checked)
-    ):
-        return None
-    source = source_of(conversation)
-    return None if source is None else (checked, source)
+
+_SOURCES = SourceReader[MessagesBody](
+    UnreadMessagesBody, ("messages", "system", "tools"), _is_plain, source_of
+)
 
 
 def _complete(

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
 from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import (
@@ -23,16 +24,8 @@ from facade.dialects.anthropic.types import (
     MessagesBody,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
-from facade.dialects.sources import (
-    NULL,
-    Filled,
-    Source,
-    is_filled,
-    is_text,
-    rewritten,
-    text_of,
-    tools_reader,
-)
+from facade.dialects.sources import Filled, Source, rewritten, tools_reader
+from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 # Of the prompt's cache.
 _MARK = "cache_control"
@@ -47,7 +40,9 @@ _AUTO = {"type": "auto"}
 
 
 class UnreadMessagesBody(MessagesBody):
-    """A body without its conversation, which is looked at apart."""
+    """A body without its conversation, which is looked at apart; several requests may have it."""
+
+    model_config = ConfigDict(frozen=True)
 
     messages: Any = None
     system: Any = None

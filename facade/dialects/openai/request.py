@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from msgspec.json import encode
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
@@ -24,7 +23,7 @@ from facade.dialects.openai.types import (
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.paths import Origins
-from facade.dialects.sources import Source, UnreadBody, fields_of
+from facade.dialects.sources import SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -33,7 +32,6 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
-_UNREAD: TypeAdapter[ChatRequest] = TypeAdapter(UnreadChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would pass as unknown ones, and what to do instead.
@@ -45,7 +43,6 @@ _REFUSED = {
 }
 # What a fallback step cannot set, since it is decided once for the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
-_CONVERSATION = ("messages", "tools")
 _TOKEN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 # Fields of one name and one meaning on both sides.
@@ -94,11 +91,11 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    found = _read_source(body) if lazily else None
+    found = _SOURCES.read(body) if lazily else None
     if found is None:
         wire, source = validate(_REQUEST, exact_json(body), body), None
     else:
-        wire, source = found
+        wire, source, _ = found
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
@@ -116,7 +113,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         settings = plain_settings(wire, has_tools="tools" in fields)
         if settings is None:
             if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-                unread.read()
+                wire = unread.read("tools")
             request = _parameters(wire, "", with_tools=False)
             add = partial(_complete, unread, origins)
         else:
@@ -148,23 +145,12 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     return ParsedRequest(request, lazy, stream, origins, include_usage)
 
 
-def _read_source(body: bytes) -> tuple[ChatRequest, Source] | None:
-    """Return a body without its conversation, and the conversation, if it goes on as it is.
+def _is_plain(wire: ChatRequest) -> bool:
+    """Return whether nothing beside a conversation needs it."""
+    return is_plain(wire) and wire.web_search_options is None
 
-    None also for an invalid body.
-    """
-    fields = fields_of(body)
-    if fields is None:
-        return None
-    conversation = {name: fields.pop(name) for name in _CONVERSATION if name in fields}
-    try:
-        wire = _UNREAD.validate_json(encode(fields))
-    except ValidationError:
-        return None
-    if not is_plain(wire) or wire.web_search_options is not None:
-        return None
-    source = source_of(conversation)
-    return None if source is None else (wire, source)
+
+_SOURCES = SourceReader[ChatRequest](UnreadChatRequest, ("messages", "tools"), _is_plain, source_of)
 
 
 def _complete(unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest) -> None:

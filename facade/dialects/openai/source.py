@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 import orjson
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
 from facade.dialects.extensions import (
     EXTENSION_FIELDS,
@@ -24,15 +25,8 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
-from facade.dialects.sources import (
-    NULL,
-    Filled,
-    Source,
-    is_filled,
-    is_text,
-    text_of,
-    tools_reader,
-)
+from facade.dialects.sources import Filled, Source, tools_reader
+from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
@@ -51,7 +45,9 @@ _USAGE = frozenset({"include_usage"})
 
 
 class UnreadChatRequest(ChatRequest):
-    """A body without its conversation, which is looked at apart."""
+    """A body without its conversation, which is looked at apart; several requests may have it."""
+
+    model_config = ConfigDict(frozen=True)
 
     messages: Any = None
     tools: Any = None

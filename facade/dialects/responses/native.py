@@ -8,7 +8,7 @@ import re
 
 import orjson
 
-from facade.dialects.responses.state import Echo
+from facade.dialects.responses.state import UNKEPT, Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
@@ -20,6 +20,9 @@ _DATA, _BLANK = b"\ndata: ", b"\n\n"
 _RESPONSE = b'"response":'
 # Inside of a string the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
+# How a response object begins, up to its id.
+_BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
+_QUOTE = b'"'
 # Found in a sixth of the time that they take as bytes.
 _LF, _CR = b"\n\r"
 # Events with a response object; the last ones end the answer.
@@ -34,12 +37,16 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     """Return a provider's response object with the gateway's id and state.
 
     Args:
-        body: the object without them, as JSON.
+        body: the object as JSON, which says that nothing is kept of it.
         response_id: the gateway's id.
         echo: the state.
     """
-    members = body[1:-1] or b'"object":"response"'
-    return b"".join((b'{"id":"', response_id.encode(), b'",', members, b",", echo.state, b"}"))
+    beginning = _BEGINNING.match(body)
+    if beginning is None or echo.state != UNKEPT:
+        state = orjson.loads(b"{%b}" % echo.state)
+        return orjson.dumps({**orjson.loads(body), "id": response_id, **state})
+    rest = body[body.index(_QUOTE, beginning.end()) :]
+    return b"".join((b'{"id":"', response_id.encode(), rest))
 
 
 class NativeEvents:
@@ -59,7 +66,7 @@ class NativeEvents:
         Where the response `is_queued`, its creation has been written already.
         """
         self._is_queued = is_queued
-        self._end: tuple[bytes, bytes] | None = None
+        self._end: tuple[bytes, bytes, re.Match[bytes] | None] | None = None
         self._writer = writer
         self._id = response_id
         self._echo = echo
@@ -69,23 +76,24 @@ class NativeEvents:
     def write(self, event: bytes) -> None:
         """Write an event of the provider's, a JSON object.
 
-        A response object is its last member, and has nothing that the gateway writes itself.
+        A response object is its last member; see `pass_on_response`.
         """
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
             event = event.replace(b"\r", b" ").replace(b"\n", b" ")
-        head = _HEAD.match(event) or _TYPE.match(event)
-        kind = head[1] if head else str(orjson.loads(event).get("type")).encode()
+        head = _HEAD.match(event)
+        begin = head or _TYPE.match(event)
+        kind = begin[1] if begin else str(orjson.loads(event).get("type")).encode()
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
-            event = self._with_response(kind, event, head.end() if head else 0)
+            event = self._with_response(kind, event, begin.end() if begin else 0)
         elif kind == _ITEM_DONE:
             self._items.append(event)
         if kind in _ENDS:
-            self._end = kind, event
+            self._end = kind, event, head
         else:
-            self._write(kind, event)
+            self._write(kind, event, head)
 
     def write_run(self, text: bytes, count: int, number: int) -> None:
         """Write events of the provider's that come as server-sent events.
@@ -108,10 +116,11 @@ class NativeEvents:
         if self._end is not None:
             self._write(*self._end)
 
-    def _write(self, kind: bytes, event: bytes) -> None:
+    def _write(self, kind: bytes, event: bytes, head: re.Match[bytes] | None) -> None:
         number = self._writer.number
         self._writer.number = number + 1
-        self._writer.out.append(b"event: %b\ndata: %b\n\n" % (kind, _numbered(event, number)))
+        numbered = _numbered(event, head, number)
+        self._writer.out.append(b"event: %b\ndata: %b\n\n" % (kind, numbered))
 
     def items(self) -> list[bytes]:
         """Return the items that are complete, as JSON."""
@@ -133,9 +142,8 @@ class NativeEvents:
         return written
 
 
-def _numbered(event: bytes, number: int) -> bytes:
-    """Return an event with that sequence number."""
-    head = _HEAD.match(event)
+def _numbered(event: bytes, head: re.Match[bytes] | None, number: int) -> bytes:
+    """Return an event, which begins with that head, with that sequence number."""
     if head is not None:
         if int(head[2]) == number:
             return event

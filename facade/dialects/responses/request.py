@@ -20,7 +20,7 @@ from facade.dialects.responses.items import (
 from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
 from facade.dialects.responses.source import (
-    SourcedResponseRequest,
+    UnreadResponseRequest,
     plain_settings,
     source_of,
 )
@@ -38,6 +38,7 @@ from facade.dialects.responses.types import (
     ResponseRequest,
     StepParameters,
 )
+from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
@@ -47,10 +48,10 @@ from services.common.errors import invalid
 from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
-_SOURCED: TypeAdapter[ResponseRequest] = TypeAdapter(SourcedResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
+_TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 _REFERENCE = "item_reference"
 _PREFIXES = {
     "message": "msg",
@@ -94,73 +95,110 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    value = exact_json(body)
-    fields = source_of(value) if lazily and isinstance(value, dict) else None
-    wire = validate(_REQUEST if fields is None else _SOURCED, value, body)
-    dump = _dump if value is None else orjson.dumps
+    found = _SOURCES.read(body) if lazily else None
+    dump: Callable[[object], bytes] = orjson.dumps
+    if found is None:
+        value = exact_json(body)
+        wire, unread = validate(_REQUEST, value, body), None
+        if value is None:
+            dump = _dump
+        del value
+    else:
+        wire, source, rest = found
+        unread = UnreadBody(wire, source.parts)
     size = len(body)
-    del body, value  # the last of their megabytes, unless the caller keeps them
+    del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
-    _check(wire, stream)
+    _check(wire, stream, has_input=unread is not None or wire.input is not None)
     origins = Origins()
-    state = _state(wire, new_id, dump)
     lazy = None
-    if fields is None or not is_plain(wire):
+    if unread is not None:
+        lazy = _lazy(wire, source, unread, origins, size)
+        request = lazy.request
+        if not lazy.is_whole and exact_json(rest) is None:
+            dump = _dump
+    state = _state(wire, unread, new_id, dump)
+    if lazy is None:
         _ = state.echo.json  # of a large body, of which nothing is to be held
         request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, origins, request)
         if not (state.references or wire.previous_response_id or wire.prompt):
             check_not_empty(request.messages, "input")
-    else:
-        lazy = _lazy(wire, fields, origins, size)
-        request = lazy.request
     if state.conversation is not None and wire.memory_id is None:
         wire.memory_id = state.conversation
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     return ParsedRequest(request, lazy, stream, origins, state)
 
 
+def _is_plain(wire: ResponseRequest) -> bool:
+    """Return whether nothing beside a conversation needs it, and all of it is in the request."""
+    held = wire.__dict__
+    return (
+        held["previous_response_id"] is None
+        and held["conversation"] is None
+        and held["prompt"] is None
+        and is_plain(wire)
+    )
+
+
+_SOURCES = SourceReader[ResponseRequest](
+    UnreadResponseRequest, ("input", "tools"), _is_plain, source_of
+)
+
+
 def _lazy(
-    wire: ResponseRequest, fields: Mapping[str, object], origins: Origins, size: int
+    wire: ResponseRequest,
+    source: Source,
+    unread: UnreadBody[ResponseRequest],
+    origins: Origins,
+    size: int,
 ) -> LazyRequest:
-    """Return a request whose conversation, of these fields, is translated later."""
-    settings = plain_settings(wire)
+    """Return a request whose conversation is translated later."""
+    fields: dict[str, object] = {**source.fields}
+    if wire.instructions:
+        fields["instructions"] = wire.instructions
+    settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
+        if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
+            wire = unread.read("tools")
         request = _parameters(wire, "", with_tools=False)
-        add = partial(_complete, wire, origins)
+        add = partial(_complete, unread, origins)
     else:
-        fields = {**fields, **settings}
+        fields |= settings
         request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
         if wire.max_output_tokens is not None:
             request.names_max_completion_tokens = True
-        add = partial(_complete_with_settings, wire, origins)
+        add = partial(_complete_with_settings, unread, origins)
     request.model = wire.model
     return LazyRequest(
         request,
         fields,
         add,
         size=size,
-        only_maker=False,
+        only_maker=source.only_maker,
         is_whole=settings is not None,
-        read_plain=partial(plain_request, wire, settings),
-        read_beginning=partial(beginning, wire),
+        read_plain=lambda: plain_request(unread.read(), settings),
+        read_beginning=lambda: beginning(unread.read()),
     )
 
 
-def _complete(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
+def _complete(
+    unread: UnreadBody[ResponseRequest], origins: Origins, request: GenerateRequest
+) -> None:
     """Add what a request that was read lazily lacks."""
+    wire = unread.read()
     if wire.tools:
         add_tools(request, wire.tools, "tools", wire.max_tool_calls)
     _add_messages(wire, origins, request)
 
 
 def _complete_with_settings(
-    wire: ResponseRequest, origins: Origins, request: GenerateRequest
+    unread: UnreadBody[ResponseRequest], origins: Origins, request: GenerateRequest
 ) -> None:
     """Add what a request lacks of which all fields may go on as they are."""
-    request.MergeFrom(_parameters(wire, "", with_tools=False))
-    _complete(wire, origins, request)
+    request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
+    _complete(unread, origins, request)
 
 
 def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
@@ -171,7 +209,7 @@ def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequ
     request.messages.extend(messages)
 
 
-def _check(wire: ResponseRequest, stream: bool) -> None:
+def _check(wire: ResponseRequest, stream: bool, *, has_input: bool) -> None:
     """Check fields that depend on each other."""
     held = wire.__dict__
     if held["stream_options"] is not None and not stream:
@@ -187,7 +225,7 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
             raise invalid("conversation", "conversation: must be 1 to 256 printable characters")
     if held["background"] and held["store"] is False:
         raise invalid("background", "background: needs store to be true")
-    if held["input"] is None and wire.previous_response_id is None and wire.prompt is None:
+    if not has_input and wire.previous_response_id is None and wire.prompt is None:
         raise invalid("input", "input: is required")
 
 
@@ -197,34 +235,52 @@ def _dump(value: object) -> bytes:
 
 
 def _state(
-    wire: ResponseRequest, new_id: ids.IdGenerator, dump: Callable[[object], bytes]
+    wire: ResponseRequest,
+    unread: UnreadBody[ResponseRequest] | None,
+    new_id: ids.IdGenerator,
+    dump: Callable[[object], bytes],
 ) -> ResponseState:
+    """Return the state of a request; `unread` is its body if the conversation goes as it is."""
     # Attributes of the wire type are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
     name = conversation_name(wire)
-    items: Any = held["input"] or ()
-    if isinstance(items, str):
-        part = {"type": "input_text", "text": items}
-        items = [{"type": "message", "role": "user", "content": [part]}] if store else ()
-    references = [
+    references: Sequence[Reference] = ()
+    written: Sequence[bytes] = ()
+    if unread is not None and store:
+        held = unread.read().__dict__
+    if unread is None or store:
+        items = _items(held["input"] or (), store=store)
+        references = _references(items)
+        if store or references:
+            written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
+    return ResponseState(
+        store,
+        held["background"] or False,
+        held["previous_response_id"],
+        name,
+        written,
+        references,
+        held["instructions"],
+        echo_of(wire, (lambda: wire) if unread is None else unread.read, name, dump),
+    )
+
+
+def _items(given: Any, *, store: bool) -> Sequence[Mapping[str, Any]]:
+    """Return the items of an input; of a text only where they are stored."""
+    if not isinstance(given, str):
+        items: Sequence[Mapping[str, Any]] = given
+        return items
+    part = {"type": "input_text", "text": given}
+    return [{"type": "message", "role": "user", "content": [part]}] if store else ()
+
+
+def _references(items: Sequence[Mapping[str, Any]]) -> Sequence[Reference]:
+    return [
         Reference(index, item["id"], f"input[{index}]")
         for index, item in enumerate(items)
         if (kind := item.get("type")) == _REFERENCE or (not kind and "role" not in item)
     ]
-    written: Sequence[bytes] = ()
-    if store or references:
-        written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
-    return ResponseState(
-        store=store,
-        background=held["background"] or False,
-        previous_response_id=held["previous_response_id"],
-        conversation=name,
-        input_items=written,
-        references=references,
-        instructions=held["instructions"],
-        echo=echo_of(wire, name, dump),
-    )
 
 
 def _kind(item: Mapping[str, Any]) -> str:

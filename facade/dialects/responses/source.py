@@ -8,27 +8,26 @@ A conversation is looked at before it has been validated: one that goes as it is
 types, so it needs no other validation.
 """
 
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import SkipValidation
+import orjson
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
+from msgspec.json import Decoder, encode
+from pydantic import ConfigDict
 
-from facade.dialects.extensions import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
+from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
-from facade.dialects.responses.item_types import Input
-from facade.dialects.responses.tool_types import Tool
 from facade.dialects.responses.types import ResponseRequest
+from facade.dialects.sources import Filled, Source, rewritten, tools_reader
+from services.common.raw_json import NULL, is_filled, is_text
 
-_SPOKEN = frozenset({"type", "role", "content", "id", "status", "phase"})
-_INPUT_TEXT = frozenset({"type", "text"})
-_OUTPUT_TEXT = _INPUT_TEXT | {"annotations", "logprobs"}
-_CALL = frozenset({"type", "id", "status", "call_id", "name", "arguments", "input"})
-_OUTPUT = frozenset({"type", "id", "status", "call_id", "output"})
-_REASONING = frozenset({"type", "id", "status", "summary", "content", "encrypted_content"})
-_SPEAKERS = frozenset({"user", "assistant", "system", "developer"})
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 # How OpenAI's encrypted thoughts begin (Fernet, version 128).
-_ENCRYPTED = "gAAAA"
+_ENCRYPTED = b'"gAAAA'
+_QUOTE = b'"'
+_EMPTY = b'""'
 
 # Beside the conversation, the fields that mean one thing to every server of the dialect, and that
 # are right wherever their types are.
@@ -38,20 +37,72 @@ _SETTINGS = frozenset(
         *("prompt_cache_key", "safety_identifier"),
     }
 )
-# Fields that say that some of a conversation is kept elsewhere.
-_ELSEWHERE = ("previous_response_id", "conversation", "prompt")
-_CONVERSATION = frozenset({"input", "instructions", "tools"})
-_PLAIN = _SETTINGS | _CONVERSATION | {"model", "stream", "store", "background"}
+_BESIDE = EXTENSION_FIELDS | {"model", "input", "instructions", "tools"}
+_PLAIN = _SETTINGS | _BESIDE | {"stream", "store", "background", "tool_choice"}
 
 
-class SourcedResponseRequest(ResponseRequest):
-    """A body whose conversation goes as its caller wrote it, which says that it is valid."""
+class UnreadResponseRequest(ResponseRequest):
+    """A body without its conversation, which is looked at apart; several requests may have it."""
 
-    input: SkipValidation[Input | None] = None
-    tools: SkipValidation[list[Tool] | None] = None
+    model_config = ConfigDict(frozen=True)
+
+    input: Any = None
+    tools: Any = None
 
 
-def plain_settings(wire: ResponseRequest) -> dict[str, object] | None:
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["input_text"]
+    text: Raw
+
+
+class _SpokenPart(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["output_text"]
+    text: Raw
+    annotations: Raw | UnsetType = UNSET
+    logprobs: Raw | UnsetType = UNSET
+
+
+class _Thought(Struct, forbid_unknown_fields=True, gc=False):
+    type: Filled
+    text: Raw | UnsetType = UNSET
+
+
+class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """An item of any type; one without a type is a message. Nulls say nothing."""
+
+    type: (
+        Literal[
+            "message",
+            "function_call",
+            "function_call_output",
+            "custom_tool_call",
+            "custom_tool_call_output",
+            "reasoning",
+        ]
+        | None
+    ) = None
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    content: Raw | UnsetType = UNSET
+    call_id: Filled | None = None
+    name: Filled | None = None
+    arguments: Raw | UnsetType = UNSET
+    input: Raw | UnsetType = UNSET
+    output: Raw | UnsetType = UNSET
+    summary: Raw | UnsetType = UNSET
+    encrypted_content: Raw | UnsetType = UNSET
+
+
+_Blocks = Meta(min_length=1, max_length=MAX_BLOCKS)
+_ITEMS = Decoder(Annotated[list[_Item], Meta(min_length=1, max_length=MAX_MESSAGES)])
+_PARTS = Decoder(Annotated[list[_Part], _Blocks])
+_SPOKEN_PARTS = Decoder(Annotated[list[_SpokenPart], _Blocks])
+_THOUGHTS = Decoder(list[_Thought])
+
+
+def plain_settings(wire: ResponseRequest, *, has_tools: bool) -> dict[str, object] | None:
     """Return the fields beside a conversation, if they may go on as they are.
 
     None where some are checked, renamed or left out.
@@ -60,109 +111,151 @@ def plain_settings(wire: ResponseRequest) -> dict[str, object] | None:
     if wire.model_extra or not given <= _PLAIN:
         return None
     held = wire.__dict__
-    return {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
+    settings = {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
+    choice = held["tool_choice"]
+    if choice is not None:
+        if not (choice == "auto" and has_tools):
+            return None
+        settings["tool_choice"] = choice
+    return settings
 
 
-def source_of(body: Mapping[str, Any]) -> Mapping[str, object] | None:
-    """Return the fields of a conversation, None where it has to be validated and translated.
+def source_of(fields: Mapping[str, Raw]) -> Source | None:
+    """Return the conversation of a body; None where it has to be validated and translated.
 
     Args:
-        body: JSON that has not been validated.
+        fields: of the body, with values that have not been validated.
     """
-    for name in _ELSEWHERE:
-        if body.get(name) is not None:
-            return None
-    given, tools = body.get("input"), body.get("tools")
-    if not _is_plain_input(given):
+    given = bytes(fields.get("input", NULL))
+    try:
+        written = _written(given)
+    except (DecodeError, RecursionError):
         return None
-    fields: dict[str, object] = {"input": given}
-    if instructions := body.get("instructions"):
-        fields["instructions"] = instructions
+    tools = _plain_tools(fields.get("tools", NULL))
+    if not written or tools is None:
+        return None
+    sent = {"input": orjson.Fragment(written)}
+    parts = {"input": given}
     if tools:
-        if not _are_plain_tools(tools):
-            return None
-        fields["tools"] = tools
-    elif tools not in (None, []):
-        return None
-    return fields
+        sent["tools"] = orjson.Fragment(tools)
+        parts["tools"] = tools
+    return Source(sent, parts, only_maker=False)
 
 
-def _is_plain_input(given: Any) -> bool:
-    if isinstance(given, str):
-        return given != ""
-    if not isinstance(given, list) or not 0 < len(given) <= MAX_MESSAGES:
+def _written(given: bytes) -> bytes:
+    """Return the input as it is sent, in JSON; b"" where it is not plain."""
+    if given.startswith(_QUOTE):
+        return given if given != _EMPTY else b""
+    items = _ITEMS.decode(given)
+    for item in items:
+        if not _settle(item):
+            return b""
+    if items[-1].role == "assistant":
+        return b""  # one that is gone on with
+    return encode(items)
+
+
+def _settle(item: _Item) -> bool:
+    """Write an item as it is sent; return whether it is plain."""
+    kind = item.type or "message"
+    foreign, nothing = _FOREIGN[kind]
+    if foreign(item) != nothing:
         return False
-    role = None
-    for item in given:
-        if not (isinstance(item, dict) and _is_plain_item(item)):
-            return False
-        role = item.get("role")
-    return bool(role != "assistant")  # one that is gone on with
-
-
-def _is_plain_item(item: Mapping[str, Any]) -> bool:
-    match item.get("type"):
-        case None | "message":
-            role = item.get("role")
-            return (
-                isinstance(role, str)
-                and role in _SPEAKERS
-                and item.keys() <= _SPOKEN
-                and _is_text(item.get("content"), role == "assistant")
-            )
+    match kind:
+        case "message":
+            if item.role == "assistant":
+                return _settle_spoken(item)
+            return item.role is not None and _settle_text(item, "content")
         case "function_call":
-            return item.keys() <= _CALL and _is_call(item) and _is_filled(item.get("arguments"))
+            return _is_call(item) and item.arguments is not UNSET and is_filled(item.arguments)
         case "custom_tool_call":
-            return item.keys() <= _CALL and _is_call(item) and isinstance(item.get("input"), str)
-        case "function_call_output" | "custom_tool_call_output":
-            output = item.get("output")
-            is_known = item.keys() <= _OUTPUT and _is_filled(item.get("call_id"))
-            return is_known and (output == "" or _is_text(output))
+            return _is_call(item) and item.input is not UNSET and is_text(item.input)
         case "reasoning":
-            proof = item.get("encrypted_content")
+            proof = item.encrypted_content
             return (
-                item.keys() <= _REASONING
-                and isinstance(proof, str)
-                and proof.startswith(_ENCRYPTED)
-                and _are_thoughts(item.get("summary"))
-                and _are_thoughts(item.get("content"))
+                proof is not UNSET
+                and bytes(proof).startswith(_ENCRYPTED)
+                and _settle_thoughts(item, "summary")
+                and _settle_thoughts(item, "content")
             )
-    return False
+    output = item.output
+    return (
+        item.call_id is not None
+        and output is not UNSET
+        and (is_text(output) or _settle_text(item, "output"))
+    )
 
 
-def _is_text(content: Any, is_assistant: bool = False) -> bool:
-    """Return whether content is text alone, and none of it empty."""
-    if isinstance(content, str):
-        return content != ""
-    if not isinstance(content, list) or not 0 < len(content) <= MAX_BLOCKS:
-        return False
-    kind, known = ("output_text", _OUTPUT_TEXT) if is_assistant else ("input_text", _INPUT_TEXT)
-    for part in content:
-        if not (
-            isinstance(part, dict)
-            and part.get("type") == kind
-            and part.keys() <= known
-            and _is_filled(part.get("text"))
-        ):
+def _is_call(item: _Item) -> bool:
+    return item.call_id is not None and item.name is not None
+
+
+def _settle_text(item: _Item, name: str) -> bool:
+    """Write content as it is sent; return whether it is text alone, and none of it empty."""
+    content = getattr(item, name)
+    if content is UNSET or is_filled(content):
+        return content is not UNSET
+    parts = _PARTS.decode(content)
+    for part in parts:
+        if not is_filled(part.text):
             return False
+    setattr(item, name, Raw(encode(parts)))
     return True
 
 
-def _is_call(item: Mapping[str, Any]) -> bool:
-    return _is_filled(item.get("call_id")) and _is_filled(item.get("name"))
+def _settle_spoken(item: _Item) -> bool:
+    """Write what the assistant said as it is sent; as `_settle_text`."""
+    content = item.content
+    if content is UNSET or is_filled(content):
+        return content is not UNSET
+    parts = _SPOKEN_PARTS.decode(content)
+    for part in parts:
+        if not is_filled(part.text):
+            return False
+        for name in ("annotations", "logprobs"):
+            value = getattr(part, name)
+            if value is not UNSET:
+                anew = rewritten(value, list)
+                if anew is None:
+                    return False
+                setattr(part, name, anew)
+    item.content = Raw(encode(parts))
+    return True
 
 
-def _are_thoughts(texts: Any) -> bool:
-    if texts is None:
+def _settle_thoughts(item: _Item, name: str) -> bool:
+    """Write thoughts as they are sent; return whether they are texts, if there are any."""
+    given = getattr(item, name)
+    if given is UNSET or given == NULL:
         return True
-    return isinstance(texts, list) and all(
-        [
-            isinstance(one, dict)
-            and _is_filled(one.get("type"))
-            and isinstance(one.get("text", ""), str)
-            for one in texts
-        ]
-    )
+    thoughts = _THOUGHTS.decode(given)
+    for one in thoughts:
+        if one.text is not UNSET and not is_text(one.text):
+            return False
+    setattr(item, name, Raw(encode(thoughts)))
+    return True
+
+
+# Fields of items, by their type, beside those that items of all types have.
+_OF_TYPES = {
+    "message": ("role", "content", "phase"),
+    "function_call": ("call_id", "name", "arguments"),
+    "function_call_output": ("call_id", "output"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "custom_tool_call_output": ("call_id", "output"),
+    "reasoning": ("summary", "content", "encrypted_content"),
+}
+_OF_ALL = ("type", "id", "status")
+
+
+def _foreign_to(kind: str) -> tuple[Callable[[_Item], object], object]:
+    """Return a reader of the fields of other types, and what it reads where they are not there."""
+    known = {*_OF_ALL, *_OF_TYPES[kind]}
+    read = attrgetter(*[name for name in _Item.__struct_fields__ if name not in known])
+    return read, read(_Item())
+
+
+_FOREIGN = {kind: _foreign_to(kind) for kind in _OF_TYPES}
 
 
 def _are_plain_tools(tools: Any) -> bool:
@@ -194,3 +287,6 @@ def _is_plain_tool(tool: Mapping[str, Any]) -> bool:
 
 def _is_filled(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and text != ""
+
+
+_plain_tools = tools_reader(_are_plain_tools)

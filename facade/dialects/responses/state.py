@@ -48,6 +48,8 @@ _STATES = [
     b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
     for store in (b"false", b"true")
 ]
+# The members of a response of which nothing is kept.
+UNKEPT = _STATES[False]
 
 
 class Echo:
@@ -167,44 +169,44 @@ class ResponseState:
 
 
 def echo_of(
-    wire: ResponseRequest, conversation: str | None, dump: Callable[[object], bytes]
+    wire: ResponseRequest,
+    read: Callable[[], ResponseRequest],
+    conversation: str | None,
+    dump: Callable[[object], bytes],
 ) -> Echo:
     """Return what the response to a request repeats.
 
     Most of it is only read when the gateway writes the response itself.
 
     Args:
-        wire: the request.
+        wire: the request, which may lack its conversation.
+        read: returns it with its conversation.
         conversation: the name of the conversation that it belongs to.
         dump: serializes values.
     """
-    include = wire.__dict__["include"] or ()
-    return Echo(
-        partial(_repeated, wire, dump),
-        _state(wire, conversation),
-        logprobs=LOGPROBS in include,
-        sources=SOURCES in include,
-    )
-
-
-def _state(wire: ResponseRequest, name: str | None) -> bytes:
-    """Return the members about stored responses; `name` is that of the conversation."""
     held = wire.__dict__
     background, before = held["background"] or False, held["previous_response_id"]
     store = held["store"] is not False
-    if name is None and before is None and not background:
-        return _STATES[store]
-    state: dict[str, object] = {
-        "background": background,
-        "conversation": None if name is None else {"id": name},
-        "previous_response_id": before,
-        "store": store,
-    }
-    return orjson.dumps(state)[1:-1]
+    if conversation is None and before is None and not background:
+        state = _STATES[store]
+    else:
+        given: dict[str, object] = {
+            "background": background,
+            "conversation": None if conversation is None else {"id": conversation},
+            "previous_response_id": before,
+            "store": store,
+        }
+        state = orjson.dumps(given)[1:-1]
+    json = partial(_repeated, read, dump)
+    include = held["include"]
+    if not include:
+        return Echo(json, state)
+    return Echo(json, state, logprobs=LOGPROBS in include, sources=SOURCES in include)
 
 
-def _repeated(wire: ResponseRequest, dump: Callable[[object], bytes]) -> bytes:
+def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], bytes]) -> bytes:
     """Return the members of all fields that a response repeats."""
+    wire = read()
     held = wire.__dict__
     given: dict[str, object] = {
         name: value

@@ -1,15 +1,17 @@
 """Adds batches of usage records, and what they sum up to, in one transaction.
 
 To bind the values of some hundred rows by SQLAlchemy would keep the event loop of a worker from its
-requests. PostgreSQL takes a batch as one array for each column, and adds it up itself. SQLite binds
-rows in a thread, some in one statement: values that many of them share are bound once, and the
-thread takes the interpreter's lock once for all of them.
+requests. PostgreSQL takes a batch as one array for each column, and adds it up itself. SQLite's
+driver takes the values in its own thread, piece by piece: those of some rows in one statement, so
+that what many of them share is bound once, and the interpreter's lock is taken once for them all.
 """
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import aiosqlite
 import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -18,6 +20,7 @@ from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
 from services.common.database import writing
+from services.common.database_errors import translated
 from services.common.usage_batch import OWN, SHARED, UsageBatch
 
 # Rows of one statement: what they bind holds the interpreter's lock for 50 microseconds.
@@ -83,21 +86,26 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
     Raises:
         _KnownError: some of them are there.
     """
-    many: list[tuple[Any, ...]] = []
-    single: list[tuple[Any, ...]] = []
-    for shared, rows in batch.groups.items():
-        whole = len(rows) - len(rows) % _ROWS
-        for start in range(0, whole, _ROWS):
-            many.append((*shared, *chain.from_iterable(rows[start : start + _ROWS])))
-        single += [(*shared, *own) for own in rows[whole:]]
+    driver = (await connection.get_raw_connection()).driver_connection
+    assert isinstance(driver, aiosqlite.Connection)
     added = 0
-    for statement, parameters in ((_ADD_MANY_TO_SQLITE, many), (_ADD_TO_SQLITE, single)):
-        if parameters:
-            added += (await connection.exec_driver_sql(statement, parameters)).rowcount
-    if added != batch.size:
-        raise _KnownError
-    if added:
-        await connection.exec_driver_sql(_COUNT_IN_SQLITE, sums_of(batch))
+    with translated(connection.engine, (sqlite3.DatabaseError,)):
+        for statement, rows in ((_ADD_MANY_TO_SQLITE, _ROWS), (_ADD_TO_SQLITE, 1)):
+            async with driver.executemany(statement, _parameters(batch, rows)) as cursor:
+                added += max(0, cursor.rowcount)
+        if added != batch.size:
+            raise _KnownError
+        if added:
+            await (await driver.executemany(_COUNT_IN_SQLITE, sums_of(batch))).close()
+
+
+def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
+    """Yield what is bound for each statement that adds so many rows: 1, or `_ROWS`."""
+    for shared, of_group in batch.groups.items():
+        whole = len(of_group) - len(of_group) % _ROWS
+        start, end = (0, whole) if rows == _ROWS else (whole, len(of_group))
+        for first in range(start, end, rows):
+            yield (*shared, *chain.from_iterable(of_group[first : first + rows]))
 
 
 def _adding_to_sqlite(rows: int) -> str:

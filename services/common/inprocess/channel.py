@@ -15,6 +15,7 @@ from services.common.inprocess.calls import (
     UnaryStreamCall,
     UnaryUnaryCall,
 )
+from services.common.inprocess.direct import DirectMethod, direct_method
 from services.common.inprocess.exchange import Exchange, Metadata
 from services.common.inprocess.server import InProcessServer
 
@@ -85,6 +86,10 @@ class InProcessChannel(grpc.aio.Channel):
     ) -> "StreamStreamMethod":
         """Return a callable for calls with streams both ways."""
         return StreamStreamMethod(self, method, response_deserializer)
+
+    def direct(self, method: str) -> DirectMethod:
+        """Return a function that calls a unary method in the current task; see `direct`."""
+        return direct_method(self._server, method)
 
     def begin(
         self,

@@ -1,6 +1,6 @@
 """The servicer's context of an in-process call."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple, NoReturn, Self
 
 import grpc
@@ -72,14 +72,40 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     async def write(self, message: Any) -> None:
         """Send a response; wait while the pipe is full."""
+        if self.send(message):
+            await self.drained()
+
+    def send(self, message: Any) -> bool:
+        """Send a response at once; return whether the servicer should wait (`drained`)."""
         exchange = self._exchange
         if exchange.is_over:
             self.raise_over()
         is_full = exchange.send_response(message)
         responses = exchange.responses
+        if responses is not None and responses.failure is not None:
+            self.raise_over()
+        return is_full
+
+    async def write_all(self, responses: AsyncGenerator[Any, Callable[[Any], bool]]) -> None:
+        """Send what a servicer yields.
+
+        `send` is sent into the generator: it may call that with the messages that follow, where
+        they come, and yield None where the servicer should wait.
+        """
+        try:
+            response = await anext(responses)
+            while True:
+                if response is None or self.send(response):
+                    await self.drained()
+                response = await responses.asend(self.send)
+        except StopAsyncIteration:
+            return
+
+    async def drained(self) -> None:
+        """Wait until a stream of responses may go on."""
+        responses = self._exchange.responses
         if responses is not None:
-            if is_full:
-                await responses.drained()
+            await responses.drained()
             if responses.failure is not None:
                 self.raise_over()
 

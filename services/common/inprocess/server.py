@@ -15,11 +15,11 @@ from services.common.inprocess.exchange import Exchange
 log = logging.getLogger(__name__)
 
 _OK = grpc.StatusCode.OK
-_NOT_SERVING = "the server is not running"
+NOT_SERVING = "the server is not running"
 
 
 # Returns the handler of a call, or None, by way of the interceptors.
-Find = Callable[[Exchange], Awaitable[Handler | None]]
+Find = Callable[["grpc.HandlerCallDetails"], Awaitable[Handler | None]]
 
 
 class InProcessServer:
@@ -30,6 +30,7 @@ class InProcessServer:
     Attributes:
         max_message_bytes: bytes of a message, either way.
         find: returns the handler of a call, by way of the interceptors.
+        is_serving: whether it accepts calls.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class InProcessServer:
         self._generic: list[grpc.GenericRpcHandler] = []
         self._calls: set[ServedCall] = set()
         self._emptied: asyncio.Future[None] | None = None
-        self._is_serving = False
+        self.is_serving = False
         find: Any = self._find
         for interceptor in reversed(interceptors):
             find = partial(interceptor.intercept_service, find)
@@ -67,12 +68,12 @@ class InProcessServer:
 
     def start(self) -> None:
         """Start accepting calls."""
-        self._is_serving = True
+        self.is_serving = True
 
     def begin(self, exchange: Exchange) -> None:
         """Serve a call."""
-        if not self._is_serving:
-            exchange.leave(grpc.StatusCode.UNAVAILABLE, _NOT_SERVING)
+        if not self.is_serving:
+            exchange.leave(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
         elif exchange.code is None:
             self._calls.add(ServedCall(exchange, self))
 
@@ -84,16 +85,16 @@ class InProcessServer:
 
     async def stop(self, grace_s: float | None) -> None:
         """Reject new calls, and cancel those still running after `grace_s` seconds."""
-        self._is_serving = False
+        self.is_serving = False
         self._emptied = asyncio.get_running_loop().create_future()
         if grace_s and self._calls:
             await asyncio.wait([self._emptied], timeout=grace_s)
         for call in list(self._calls):
-            call.end(grpc.StatusCode.UNAVAILABLE, _NOT_SERVING)
+            call.end(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
         if self._calls:
             await self._emptied
 
-    async def _find(self, details: Exchange) -> Handler | None:
+    async def _find(self, details: "grpc.HandlerCallDetails") -> Handler | None:
         handler = self._methods.get(details.method)
         if handler is not None:
             return handler

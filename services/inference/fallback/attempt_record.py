@@ -8,6 +8,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
+from services.common.passed_answer import TokenCounts
 from services.common.telemetry.spans import Span
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.fallback.attempt_spans import reason_name
@@ -38,7 +39,7 @@ class Attempted(Protocol):
         usage: the latest that the provider has reported, or None.
     """
 
-    usage: Usage | None
+    usage: Usage | TokenCounts | None
 
 
 class AttemptRecord:

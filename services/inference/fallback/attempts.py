@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.inference.attempt import Attempt, Batches
+from services.common.passed_answer import PassedAnswer
+from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Step
+from services.inference.stream.batches import Batches
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 
@@ -81,9 +83,10 @@ class StartedAnswer:
         record: of the attempt.
         head: the batches that have come.
         batches: those that are still to come; None where the answer came whole.
+        passed: the whole answer in place of batches, where it goes to the caller as it is.
     """
 
-    __slots__ = ("attempt", "batches", "head", "index", "record")
+    __slots__ = ("attempt", "batches", "head", "index", "passed", "record")
 
     def __init__(
         self,
@@ -92,12 +95,14 @@ class StartedAnswer:
         record: AttemptRecord,
         head: list[Batch],
         batches: Batches | None = None,
+        passed: PassedAnswer | None = None,
     ) -> None:
         self.index = index
         self.attempt = attempt
         self.record = record
         self.head = head
         self.batches = batches
+        self.passed = passed
 
     async def close(self) -> None:
         """End the answer at the provider, if it has not ended."""

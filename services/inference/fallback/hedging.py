@@ -22,49 +22,6 @@ T = TypeVar("T", bound=Closable)
 OnFirstContent = Callable[[], None]
 
 
-class _InterruptedError(Exception):
-    """The wait was ended by `_Wait.interrupt`."""
-
-
-class _Wait:
-    """Awaits something in the current task until it is told to stop.
-
-    As `asyncio.timeout` does, it cancels the task and takes the cancellation back, so
-    that one that comes from outside at the same moment is not lost.
-    """
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None
-        self._interrupted = False
-
-    async def on(self, awaitable: Awaitable[T]) -> T:
-        """Await it.
-
-        Raises:
-            _InterruptedError: it was interrupted.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        before = task.cancelling()
-        self._task = task
-        try:
-            return await awaitable
-        except asyncio.CancelledError:
-            if self._interrupted and task.cancelling() <= before + 1:
-                raise _InterruptedError from None
-            raise
-        finally:
-            self._task = None
-            if self._interrupted:
-                task.uncancel()
-
-    def interrupt(self) -> None:
-        """End the wait, if it is still on."""
-        if self._task is not None and not self._interrupted:
-            self._interrupted = True
-            self._task.cancel()
-
-
 class Hedge(Generic[T]):
     """One race.
 
@@ -92,7 +49,9 @@ class Hedge(Generic[T]):
         self._start = start
         self._tell = spoken
         self._told = False
-        self._wait = _Wait()
+        # Of the race, while the first may be interrupted.
+        self._task: asyncio.Task[Any] | None = None
+        self._is_interrupted = False
         self._timer: FarTimer | None = None
         self._rival: asyncio.Task[T] | None = None
         self._dropped: asyncio.Task[T] | None = None
@@ -106,18 +65,26 @@ class Hedge(Generic[T]):
         `ends` says that the failure ends it all. Whoever is not wanted is cancelled and
         gone when this returns.
         """
-        rival_at = self._timers.loop.time() + self._after_s
-        self._timer = self._timers.call_at(rival_at, self._start_rival)
+        loop = self._timers.loop
+        task = self._task = asyncio.current_task(loop)
+        assert task is not None, "it runs in a task"
+        cancelling = task.cancelling()
+        self._timer = self._timers.call_at(loop.time() + self._after_s, self._start_rival)
         try:
             try:
-                return await self._wait.on(first(self._first_speaks))
-            except _InterruptedError:
-                pass
+                return await first(self._first_speaks)
+            except asyncio.CancelledError:
+                # One that comes from outside at the same moment is not lost.
+                if not self._is_interrupted or task.cancelling() > cancelling + 1:
+                    raise
             except Exception as error:
                 if self._rival is None or ends(error):
                     raise
             finally:
+                self._task = None
                 self._timer.cancel()
+                if self._is_interrupted:
+                    task.uncancel()
             self.decided = True
             rival = self._rival
             assert rival is not None
@@ -134,7 +101,7 @@ class Hedge(Generic[T]):
     def _start_rival(self) -> None:
         coroutine = self._start(self._rival_speaks)
         if coroutine is not None:
-            self._rival = asyncio.get_running_loop().create_task(coroutine)
+            self._rival = self._timers.loop.create_task(coroutine)
 
     def _first_speaks(self) -> None:
         if self._timer is not None:
@@ -144,7 +111,10 @@ class Hedge(Generic[T]):
         self._speak()
 
     def _rival_speaks(self) -> None:
-        self._wait.interrupt()
+        # As a timeout does, it cancels the task, which takes the cancellation back.
+        if self._task is not None and not self._is_interrupted:
+            self._is_interrupted = True
+            self._task.cancel()
         self._speak()
 
     def _speak(self) -> None:

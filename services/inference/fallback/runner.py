@@ -5,14 +5,15 @@ later is recovered (`_recover`), or raised.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import Any
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
+from services.common.passed_answer import PassedAnswer
 from services.inference.adaptation.errors import AdaptationError
-from services.inference.attempt import Batches
+from services.inference.attempt import Attempt
 from services.inference.fallback.attempts import (
     OnFirstContent,
     StartedAnswer,
@@ -25,6 +26,7 @@ from services.inference.fallback.policy import moves_on, out_of_time
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
+from services.inference.stream.batches import Batches, Take
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 
@@ -48,13 +50,20 @@ class FallbackRunner:
         return self._context.budget
 
     async def whole(self) -> list[Batch]:
-        """Return all batches of the answer.
+        """Return all batches of an answer that is read here; see `answer`."""
+        answer = await self.answer()
+        assert not isinstance(answer, PassedAnswer), "the request takes no passthrough"
+        return answer
+
+    async def answer(self) -> list[Batch] | PassedAnswer:
+        """Return all batches of a whole answer, or it as it goes to the caller.
 
         Raises:
             GatewayError: no step answered; `attempts` holds what was tried.
         """
         try:
-            return (await self._start()).head
+            started = await self._start()
+            return started.passed or started.head
         finally:
             self._context.on_end(self._context)
 
@@ -72,18 +81,22 @@ class FallbackRunner:
         delivered = (
             DeliveredPrefix() if self._context.plan.max_recovered_characters is not None else None
         )
+        take: Take | None = None
         try:
             while True:
                 try:
                     for batch in started.head:
-                        yield _noted(batch, delivered)
+                        take = yield _noted(batch, delivered)
                     attempt = started.attempt
-                    if not attempt.is_done:
-                        async for read in self._rest(started):
-                            if batch := attempt.passed(read):
-                                yield _noted(batch, delivered)
-                            if attempt.is_done:
-                                break
+                    while not attempt.is_done:
+                        pass_on = None if take is None else _passing(attempt, delivered, take)
+                        try:
+                            read = await self._next(started, pass_on)
+                        except StopAsyncIteration:
+                            break
+                        batch = attempt.passed(read)
+                        if batch or not read:
+                            take = yield _noted(batch, delivered)
                     started.record.served()
                     return
                 except UpstreamError as error:
@@ -201,14 +214,15 @@ class FallbackRunner:
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
         context = self._context
-        start_rival = partial(self._start_rival, context.plan.after(runner.index))
+        start_rival = partial(self._start_rival, runner.index)
         return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
-        self, index: int, on_first_content: OnFirstContent
+        self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one, if there is one that does not keep failing."""
         context = self._context
+        index = context.plan.after(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
             return None
         context.log.metrics.hedges.inc()
@@ -244,11 +258,13 @@ class FallbackRunner:
         self.serving = context.plan.steps[started.index]
         return started
 
-    def _rest(self, started: StartedAnswer) -> Batches:
-        """Return what is still to come of a stream."""
+    def _next(self, started: StartedAnswer, take: Take | None) -> Awaitable[Batch]:
+        """Return the next batch of a stream; see `Batches` for `take`."""
         batches, deadline = started.batches, self._context.budget.deadline
         assert batches is not None, "it is no whole answer"
-        return batches if deadline is None else _until(deadline, batches)
+        if deadline is None:
+            return batches.asend(take)
+        return _until(deadline, batches, take)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
         """Return the failure to raise: a provider's, if one was asked, before a refusal of ours."""
@@ -264,14 +280,20 @@ def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
     return batch
 
 
-async def _until(deadline: float, batches: Batches) -> Batches:
-    """Return batches until the time is over."""
-    while True:
-        try:
-            async with asyncio.timeout_at(deadline):
-                batch = await anext(batches)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise out_of_time() from None
-        yield batch
+def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) -> Take:
+    """Return a function that passes on what an attempt reads, until `take` or it has enough."""
+
+    def pass_on(read: Batch) -> bool:
+        batch = attempt.passed(read)
+        return (bool(batch) and take(_noted(batch, delivered))) or attempt.is_done
+
+    return pass_on
+
+
+async def _until(deadline: float, batches: Batches, take: Take | None) -> Batch:
+    """Return the next batch, unless the time is over before; see `Batches` for `take`."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await batches.asend(take)
+    except TimeoutError:
+        raise out_of_time() from None

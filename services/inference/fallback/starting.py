@@ -3,13 +3,15 @@
 from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.attempt import Attempt, Batches
+from services.common.passed_answer import PassedAnswer, PassedRoute
+from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, events_of
+from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
 
@@ -38,6 +40,8 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
+    passed: PassedAnswer | None = None
+    head: list[Batch] = []
     record.asked = attempt
     try:
         try:
@@ -52,13 +56,14 @@ async def start_attempt(
                     if context.whole:
                         await batches.aclose()
                 else:
-                    batch = attempt.passed(await attempt.whole())
-                    if not has_content(batch):
-                        raise cut_off(provider)
+                    answer = await attempt.whole()
+                    if isinstance(answer, PassedAnswer):
+                        passed, attempt.usage = answer, answer.usage
+                    else:
+                        head = [_content(attempt.passed(answer), provider)]
                     record.started()
                     on_first_content()
                     record.served()
-                    head = [batch]
         except TimeoutError:
             raise _late(context, provider, deadline) from None
         except UpstreamError as error:
@@ -68,13 +73,13 @@ async def start_attempt(
             raise
         if isinstance(record, DeploymentRecord):
             record.answers(attempt.answer_headers)
-        _describe(context, index, attempt, head[0])
+        _describe(context, index, attempt, passed or head[0])
     except BaseException as error:
         record.ended_by(error)
         if batches is not None:
             await batches.aclose()
         raise
-    return StartedAnswer(index, attempt, record, head, batches)
+    return StartedAnswer(index, attempt, record, head, batches, passed)
 
 
 async def _read_head(
@@ -128,9 +133,25 @@ def _add_announcement(batch: Batch, head: list[Batch]) -> None:
         head.append(batch)
 
 
-def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -> None:
-    """Write into the beginning of an answer what serves it."""
-    first = batch[0]
+def _content(batch: Batch, provider: str) -> Batch:
+    """Return a whole answer.
+
+    Raises:
+        UpstreamError: it has no content.
+    """
+    if not has_content(batch):
+        raise cut_off(provider)
+    return batch
+
+
+def _describe(
+    context: RunContext, index: int, attempt: Attempt, begun: Batch | PassedAnswer
+) -> None:
+    """Write into an answer, or the beginning of one, what serves it."""
+    if isinstance(begun, PassedAnswer):
+        begun.route = _passed_route(context, index, attempt)
+        return
+    first = begun[0]
     kind = first.WhichOneof("kind")
     if kind == "start" or kind == "whole":
         step = context.plan.steps[index]
@@ -142,6 +163,16 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
         else:
             attempt.describe(answer.route, step.step_id, context.attempts_made())
             answer.route.failed_attempts.extend(context.failed_attempts())
+
+
+def _passed_route(context: RunContext, index: int, attempt: Attempt) -> PassedRoute:
+    """Return what serves an answer that goes to the caller as it is."""
+    step_id = context.plan.steps[index].step_id
+    if len(context.records) == 1:
+        return attempt.passed_route(step_id, 1)
+    route = attempt.passed_route(step_id, context.attempts_made())
+    route.failed_attempts = context.failed_attempts()
+    return route
 
 
 def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:

@@ -13,7 +13,7 @@ request than the rest of this process.
 """
 
 from services.inference.http.client import Client
-from services.inference.http.connection import Response
+from services.inference.http.connection import Response, Take
 from services.inference.http.errors import (
     ConnectionBrokenError,
     CutOffError,
@@ -34,6 +34,7 @@ __all__ = [
     "Origin",
     "Proxies",
     "Response",
+    "Take",
     "TooLargeError",
     "fields",
     "origin_of",

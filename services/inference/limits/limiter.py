@@ -1,6 +1,6 @@
 """Answers requests of callers with limits: admission, the engine, settlement."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Protocol
 
@@ -14,14 +14,13 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, estimate
-from services.inference.attempt import Batches
 from services.inference.engine import Engine
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.refusals import model_refused
 from services.inference.limits.subjects import counts_tokens, models_of, refused_model
 from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
-from services.inference.stream.filters import Batch
+from services.inference.stream.batches import Batches
 from services.inference.usage.spent import Spent, spent
 
 # Bytes of JSON that are about a token, at least.
@@ -84,7 +83,7 @@ class Limiter:
         limits: Sequence[SubjectLimits],
         request: GenerateRequest | LazyRequest,
         answers: Answers,
-    ) -> AsyncGenerator[Batch, None]:
+    ) -> Batches:
         """Yield a streamed answer; it counts as under way until its end, or until it is closed.
 
         Raises:

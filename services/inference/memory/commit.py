@@ -13,9 +13,9 @@ from functools import partial
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
-from services.inference.attempt import Batches
 from services.inference.memory.open_turn import OpenedTurn
 from services.inference.stream.accumulator import Accumulator
+from services.inference.stream.batches import Batches
 from services.inference.stream.content import is_content
 from services.inference.stream.filters import Batch
 

@@ -76,6 +76,10 @@ class Costs:
             found = found.at(self._now_ms() if at_ms is None else at_ms)
         return None if found is None else cost(found, counts)
 
+    def is_priced(self, provider: str, model: str, upstream: str) -> bool:
+        """Return whether anything is known of what a model costs."""
+        return self._found(provider, model, upstream) is not None
+
     def _token_rates(self, provider: str, model: str, upstream: str) -> TokenRates | None:
         """Return what tokens of a model cost; None where `cost_of_counts` has to find out."""
         found = self._found(provider, model, upstream)

@@ -1,6 +1,6 @@
 """The interface of providers, and the arguments of a provider call."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,9 +13,11 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
+from services.inference.stream.batches import Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +244,13 @@ class Provider(Protocol):
         """
         ...
 
-    async def whole(self, call: Call) -> Sequence[Event]:
+    async def whole(self, call: Call) -> Sequence[Event] | PassedAnswer:
         """Return all events of a non-streamed answer.
 
         The events are those of `gateway.inference.v1.Event`, in its order, without `route`.
         Cancelling the task closes the provider's connection at once. The caller sets the timeout.
-        If the call allows it, the answer may be one `whole` event.
+        If the call allows it, the answer may be one `whole` event, or a `PassedAnswer` without
+        `route`.
 
         Raises:
             GatewayError: unsupported, if the provider does not support the request (before anything
@@ -256,7 +259,7 @@ class Provider(Protocol):
         """
         ...
 
-    def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Yield the events of a streamed answer, one non-empty batch per read.
 
         The events are those of `whole`, without a `whole` event. Closing the iterator (`aclose`) or

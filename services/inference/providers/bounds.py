@@ -51,6 +51,10 @@ class Bounds:
                 "limits.max_answer_parts",
             )
 
+    def check(self, data: bytes) -> None:
+        """Check the number of values of an event; see `check_values`."""
+        check_values(data, self._provider, self._limits.max_answer_values)
+
     def parse(self, data: bytes) -> Any:
         """Return the value of an answer, or of one event; see `parse`."""
         return parse(data, self._provider, self._limits.max_answer_values)
@@ -83,16 +87,24 @@ def parse(data: bytes, provider: str, max_values: int) -> Any:
     """Return the value of a JSON text; None where it is none.
 
     Raises:
-        UpstreamError: it holds more than `max_values` values, each of which would take many
-            times its bytes.
+        UpstreamError: as `check_values`.
     """
-    # What looks like values may be text.
-    if len(data) > max_values and _marks(data) > max_values and _values(data) > max_values:
-        raise _too_many_values(provider, max_values)
+    check_values(data, provider, max_values)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
+
+
+def check_values(data: bytes, provider: str, max_values: int) -> None:
+    """Check the number of values in a JSON text, each of which may take many times its bytes.
+
+    Raises:
+        UpstreamError: it holds more than `max_values` of them.
+    """
+    # What looks like values may be text.
+    if len(data) > max_values and _marks(data) > max_values and _values(data) > max_values:
+        raise _too_many_values(provider, max_values)
 
 
 def dump(value: object) -> bytes:

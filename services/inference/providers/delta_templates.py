@@ -148,7 +148,9 @@ class DeltaTemplates:
                 pieces += map(itemgetter(slice(after, end)), alike)
             parts = [b"", self._rest, b"", tail + self._head] * len(pieces)
             parts[0::4], parts[2::4] = self._numbers(len(pieces)), pieces
-            known = self._head + b"".join(parts).removesuffix(self._head)
+            parts[-1:] = [tail]
+            parts[:1] = [self._head + b"".join(parts[:1])]
+            known = b"".join(parts)
         else:
             pieces = [*map(itemgetter(slice(begin, end)), texts)]
             known = b"%b%b%b" % (self._head, (tail + self._head).join(pieces), tail)

@@ -4,7 +4,7 @@ The model comes with the extra `embeddings` and runs in a conversion worker, so 
 time nor a crash of its library concerns the gateway's process.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import NoReturn, Protocol
 
@@ -25,6 +25,7 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.request_fields import RequestFields, read_object
 from services.inference.providers.vectors import check_only_texts
+from services.inference.stream.batches import Batches
 
 EMBEDDED = "embedded"
 E5 = "multilingual-e5-small"
@@ -83,7 +84,7 @@ class EmbeddedProvider:
         """Raise: the model generates no text."""
         self._refuse(call)
 
-    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    async def stream(self, call: Call) -> Batches:
         """Raise: the model generates no text."""
         self._refuse(call)
         yield ()

@@ -30,7 +30,7 @@ def set_route_head(route: RouteInfo, call: Call, dialect: Dialect.ValueType) -> 
         call: the answered one.
         dialect: the provider's.
     """
-    headers, upstream_request_id = _head(call, dialect)
+    headers, upstream_request_id = answer_head(call, dialect)
     if upstream_request_id:
         route.upstream_request_id = upstream_request_id
     if headers:
@@ -39,10 +39,10 @@ def set_route_head(route: RouteInfo, call: Call, dialect: Dialect.ValueType) -> 
 
 def add_head(error: UpstreamError, call: Call, dialect: Dialect.ValueType) -> None:
     """Add the response headers of a provider to its error."""
-    error.headers, error.upstream_request_id = _head(call, dialect)
+    error.headers, error.upstream_request_id = answer_head(call, dialect)
 
 
-def _head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
+def answer_head(call: Call, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
     """Return the response headers of the caller's dialect, and the provider's request id or ""."""
     answer_headers = call.answer_headers
     if answer_headers is None:

@@ -10,6 +10,7 @@ class IdleTimeoutReader:
 
     Attributes:
         patience_s: the idle timeout in seconds.
+        touch: begins the timeout anew.
     """
 
     def __init__(self, response: http.Response, patience_s: float, timers: FarTimers) -> None:
@@ -17,6 +18,7 @@ class IdleTimeoutReader:
         self.patience_s = patience_s
         self._response = response
         self._timer = IdleTimer(timers, patience_s, self._expire)
+        self.touch = self._timer.touch
         self._waits = self._is_over = False
 
     async def read(self) -> bytes:
@@ -38,6 +40,28 @@ class IdleTimeoutReader:
         if self._is_over and not chunk:
             raise TimeoutError
         return chunk
+
+    async def deliver(self, take: http.Take) -> bool:
+        """Pass the pieces on as they are received; see `http.Response.deliver`.
+
+        For each of them `take` has to call `touch`.
+
+        Raises:
+            TimeoutError: the idle timeout has passed.
+        """
+        self._timer.touch()
+        self._waits = True
+        try:
+            is_stopped = await self._response.deliver(take)
+        except http.HttpError:
+            if self._is_over:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waits = False
+        if self._is_over and not is_stopped:
+            raise TimeoutError
+        return is_stopped
 
     def stop(self) -> None:
         """Cancel the timer."""

@@ -6,7 +6,7 @@ same steps, and failures have the words that a provider behind HTTP would use.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import orjson
@@ -35,6 +35,7 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
 from services.inference.providers.request_fields import RequestFields, unnamed
 from services.inference.providers.vectors import check_only_texts
+from services.inference.stream.batches import Batches
 from services.sandbox.model import (
     behaviours,
     models,
@@ -121,7 +122,7 @@ class SandboxProvider:
         async with aclosing(self.stream(call)) as batches:
             return [event async for batch in batches for event in batch]
 
-    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    async def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `base.Provider.stream`."""
         _leave_out_tools(call)
         await offload(check_request, call.request)

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -25,18 +25,17 @@ from services.common.telemetry.trace_context import attempt_trace, current_trace
 from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
-from services.inference.providers.bounds import parse
+from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
-from services.inference.providers.idle_reader import IdleTimeoutReader
+from services.inference.providers.event_stream import EventStream
 from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
-from services.inference.providers.sse import SseSplitter
+from services.inference.stream.batches import Batches, Take
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
 # end it in the same packet.
 _ENDING_GRACE_S = 0.25
-# Maximum wait for data after the end of an answer, such as usage, and for the body of an error
-# response.
-_REST_S = 30.0
+# Maximum wait for the body of an error response.
+_ERROR_BODY_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 # Size of the path cache; some paths contain a model's name.
 _TARGETS = 1_000
@@ -169,8 +168,8 @@ class Upstream:
         reader: Reader,
         headers: Collection[tuple[str, str]] = (),
         on_headers: OnHeaders | None = None,
-    ) -> AsyncGenerator[list[Event], None]:
-        """Post JSON and return the events of a 2xx answer, a batch for each read, none empty.
+    ) -> Batches:
+        """Post JSON and return the events of a 2xx answer, a batch for each read.
 
         How long the first content may take is for the caller to say: a model may think
         long after the provider has begun to answer. From then on each read may take
@@ -195,32 +194,24 @@ class Upstream:
         body = await offload(make_body)
         self._live.inc()
         response: http.Response | None = None
-        idle: IdleTimeoutReader | None = None
+        stream: EventStream | None = None
         try:
             response = await self._send(path, body, headers)
             if not _is_accepted(response, on_headers):
                 raise await self._refusal(response)
             self._check_event_stream(response)
-            cutter = SseSplitter(self.limits.max_sse_line_bytes)
-            chunk = await response.read()
-            while chunk:
-                if text := cutter.feed(chunk):
-                    events, failure = _feed(reader, text)
-                    if events:
-                        yield events
-                    if failure is not None:
-                        raise failure
-                    if reader.ended:
-                        await self._let_end(response)
-                        break
-                    idle = self._watch(response, idle, reader)
-                chunk = await (response if idle is None else idle).read()
+            stream = EventStream(response, reader, self.limits, self._timers)
+            take: Take | None = None
+            while (events := await stream.next(take)) is not None:
+                take = yield events
+            if reader.ended:
+                await self._let_end(response)
         except (UpstreamError, *TRANSLATED) as error:
             if not reader.is_complete:
                 raise self._failure(error) from error
         finally:
-            if idle is not None:
-                idle.stop()
+            if stream is not None:
+                stream.stop()
             if response is not None:
                 response.close()
             self._live.dec()
@@ -229,24 +220,13 @@ class Upstream:
         if last:
             yield last
 
-    def _watch(
-        self, response: http.Response, idle: IdleTimeoutReader | None, reader: Reader
-    ) -> IdleTimeoutReader | None:
-        """Return who reads on: the first content may take as long as the caller says."""
-        patience_s = self.limits.stream_idle_s
-        if reader.is_complete:
-            patience_s = min(patience_s, _REST_S)
-        elif not reader.has_content:
-            return None
-        if idle is not None:
-            if idle.patience_s == patience_s:
-                return idle
-            idle.stop()
-        return IdleTimeoutReader(response, patience_s, self._timers)
-
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""
         return failures.in_band(self.name, body, secrets=self._secrets)
+
+    def check_values(self, body: bytes) -> None:
+        """Check the number of JSON values in a whole answer; see `bounds.check_values`."""
+        check_values(body, self.name, self.limits.max_answer_values)
 
     def json_object(self, body: bytes) -> dict[str, Any]:
         """Read a whole answer.
@@ -295,7 +275,7 @@ class Upstream:
     async def _refusal(self, response: http.Response) -> UpstreamError:
         """Return the error for a response other than 2xx."""
         try:
-            async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
+            async with asyncio.timeout(min(self.limits.stream_idle_s, _ERROR_BODY_S)):
                 body = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             body = b""  # the status is sufficient
@@ -323,6 +303,8 @@ class Upstream:
     def _check_event_stream(self, response: http.Response) -> None:
         # A server without a Content-Type header is assumed to stream.
         kind = response.headers.get("content-type", _EVENT_STREAM)
+        if kind == _EVENT_STREAM:
+            return
         if kind.partition(";")[0].strip().lower() != _EVENT_STREAM:
             raise failures.broken_answer(self.name, "answered something that is no event stream")
 
@@ -347,13 +329,3 @@ def _is_accepted(response: http.Response, on_headers: OnHeaders | None) -> bool:
     if on_headers is not None:
         on_headers(response.headers)
     return 200 <= response.status < 300
-
-
-def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:
-    """Return the events of a text, and the error that ends them, if any."""
-    events: list[Event] = []
-    try:
-        reader.feed(text, events)
-    except UpstreamError as error:
-        return events, error
-    return events, None

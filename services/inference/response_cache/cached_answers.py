@@ -22,7 +22,6 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
 from services.common.settings import ResponseCache
-from services.inference.attempt import Batches
 from services.inference.byte_store import ByteStore
 from services.inference.engine import Engine
 from services.inference.metrics import Metrics
@@ -30,6 +29,7 @@ from services.inference.response_cache.directives import CacheDirectives
 from services.inference.response_cache.entries import CachedAnswer
 from services.inference.response_cache.keys import key_of, owner_of
 from services.inference.response_cache.rules import is_cacheable
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event
-from services.inference.stream.pieces import join, keep
+from services.inference.stream.pieces import MOST, join, keep
 
 # Of each kind of block whose beginning can be compared: its deltas.
 DELTAS = {"text": "text", "refusal": "refusal", "thinking": "thinking", "tool_use": "input"}
@@ -59,7 +59,8 @@ class DeliveredPrefix:
                 self._pieces.append(text)
             else:
                 self._other(event)
-        join(self._pieces)
+        if len(self._pieces) > MOST:
+            join(self._pieces)
 
     @property
     def comparable(self) -> bool:

@@ -120,8 +120,11 @@ class RequestMeter(Meter):
         writer = self._writer
         assert writer is not None, "it or a total is there"
         usage = None if record.asked is None else record.asked.usage
-        if usage is None:
-            counts: tuple[int | None, ...] = _NO_COUNTS
+        counts: tuple[int | None, ...]
+        if isinstance(usage, tuple):
+            counts = usage
+        elif usage is None:
+            counts = _NO_COUNTS
         elif usage.HasField("extra") and further_counts(usage):
             self._end_of_all()
             return
@@ -272,6 +275,8 @@ def _used(record: AttemptRecord) -> tuple[Any, ...]:
     target = record.step.target
     if usage is None:
         return (target.name, target.provider, target.upstream, None)
+    if isinstance(usage, tuple):
+        return (target.name, target.provider, target.upstream, *usage, None)
     return (
         target.name,
         target.provider,

@@ -9,7 +9,7 @@ processes of the same data folder left that have ended.
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,11 @@ from services.common.errors import GatewayError
 from services.common.settings import Usage
 from services.common.usage_batch import UsageBatch
 from services.inference.pricing.costs import Costs
-from services.inference.usage.journal import Journal
+from services.inference.usage.journal import Journal, chunks_of
 from services.inference.usage.lines import SEPARATOR
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.records import BatchMaker
 
-# Lines that are made records before the event loop goes on: some 0.2 milliseconds.
-_LINES_AT_ONCE = 50
 # Records that are sent together, which may have one line's more.
 _RECORDS_AT_ONCE = 900
 # Lines that are held in memory while the disk takes none.
@@ -154,7 +152,7 @@ class UsageRecorder:
         held, self._held = self._held, []
         if held:
             try:
-                await self._record(f"{self._name}-m{next(self._numbers)}", held)
+                await self._record(f"{self._name}-m{next(self._numbers)}", chunks_of(held))
             except GatewayError:
                 self._held = [*held, *self._held][:_MAX_HELD]
                 raise
@@ -187,23 +185,20 @@ class UsageRecorder:
             file.remove()
             log.info("usage of a process that has ended was recorded", extra={"file": file.name})
 
-    async def _record(self, file: str, lines: Iterable[bytes]) -> None:
+    async def _record(self, file: str, chunks: Iterable[Sequence[bytes]]) -> None:
         """Send the records of the lines of a file."""
-        numbered = enumerate(lines)
         maker = BatchMaker(file, self._costs())
-        while chunk := list(itertools.islice(numbered, _LINES_AT_ONCE)):
-            for number, content in chunk:
-                try:
-                    maker.add(content, number)
-                except (ValueError, TypeError) as error:
-                    # Of another version, perhaps. It must not hold up the others.
-                    log.error("a line of usage cannot be read", extra={"error": str(error)})
-                    self.metrics.dropped.inc()
+        number = 0
+        for lines in chunks:
+            for error in maker.add(lines, number):
+                # Of another version, perhaps. It must not hold up the others.
+                log.error("a line of usage cannot be read", extra={"error": str(error)})
+                self.metrics.dropped.inc()
+            number += len(lines)
             if maker.batch.size >= _RECORDS_AT_ONCE:
                 await self._send_batch(maker.batch)
                 maker = BatchMaker(file, self._costs())
-            else:
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
         if maker.batch.size:
             await self._send_batch(maker.batch)
 

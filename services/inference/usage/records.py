@@ -1,5 +1,8 @@
 """Usage records made of lines of the journal, with their costs. Pure."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
 import orjson
 
 from services.common.ids import RECORD
@@ -17,6 +20,22 @@ _ID = f"{RECORD}%011x_%s_%x_%x"
 _LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None)
 _MODEL, _PROVIDER = SHARED.index("model"), SHARED.index("provider")
 _UPSTREAM, _OUTCOME = SHARED.index("upstream_model"), SHARED.index("outcome")
+
+
+class _Head(NamedTuple):
+    """What plain lines share.
+
+    Attributes:
+        shared: their values.
+        rates: what tokens cost, if that is always the same.
+        is_priced: whether it is known at all.
+        rows: of the batch, where records of such lines go.
+    """
+
+    shared: Shared
+    rates: TokenRates | None
+    is_priced: bool
+    rows: list[Own]
 
 
 class BatchMaker:
@@ -37,45 +56,52 @@ class BatchMaker:
         self.batch = UsageBatch()
         self._file = file
         self._costs = costs
-        self._heads: dict[bytes, tuple[Shared, TokenRates | None]] = {}
-        self._rows: dict[bytes, list[Own]] = {}
+        self._heads: dict[bytes, _Head] = {}
 
-    def add(self, content: bytes, number: int) -> None:
-        """Add the records of a line.
+    def add(self, lines: Iterable[bytes], first: int) -> Sequence[Exception]:
+        """Add the records of lines; return why some of them cannot be read, one error for each.
 
         Args:
-            content: the line.
-            number: of the line in the file.
-
-        Raises:
-            ValueError: the content is no JSON, or has more or fewer values; nothing is added.
-            TypeError: it is no line; nothing is added.
+            lines: the lines.
+            first: number of the first in the file.
         """
-        head, tab, tail = content.partition(SEPARATOR)
-        if not tab:
-            self._add_whole(content, number)
-            return
-        values = orjson.loads(tail)
+        errors: list[Exception] = []
+        heads = self._heads
+        for number, content in enumerate(lines, first):
+            head, tab, tail = content.partition(SEPARATOR)
+            try:
+                if tab:
+                    known = heads.get(head) or self._read_head(head)
+                    known.rows.append(self._row(known, number, orjson.loads(tail)))
+                else:
+                    self._add_whole(content, number)
+            # No JSON, more or fewer values, or others than a line has.
+            except (ValueError, TypeError) as error:
+                errors.append(error)
+        return errors
+
+    def _row(self, head: "_Head", number: int, values: Sequence[Any]) -> Own:
+        """Return what a plain line has of its own."""
         time_s, request_id, first_ms, duration_ms, read, wrote, cached, anew, reasoning = values
-        shared, rates = self._heads.get(head) or self._read_head(head)
         time_ms = int(time_s * 1000)
+        cost: int | None = None
         if read is None:
             read = 0
-            cost = _cost_untold(shared[_OUTCOME])
-        elif rates is None:
-            names = shared[_MODEL], shared[_PROVIDER], shared[_UPSTREAM]
-            cost = cost_of_used(UsedModel(*names, *values[4:]), self._costs, time_ms)
-        else:
-            for_read, for_wrote, for_cached, for_anew, for_reasoning = rates
+            cost = _cost_untold(head.shared[_OUTCOME])
+        elif head.rates is not None:
+            for_read, for_wrote, for_cached, for_anew, for_reasoning = head.rates
             thoughts = reasoning if reasoning < wrote else wrote
             cost = read * for_read + (wrote - thoughts) * for_wrote + thoughts * for_reasoning
             if cached or anew:
                 cost += cached * for_cached + anew * for_anew
             if cost > MAX_PUSD:
                 cost = MAX_PUSD
+        elif head.is_priced:
+            names = head.shared[_MODEL], head.shared[_PROVIDER], head.shared[_UPSTREAM]
+            cost = cost_of_used(UsedModel(*names, *values[4:]), self._costs, time_ms)
         if read + wrote + cached + anew + reasoning > BIGGEST:
             read, wrote, cached, anew, reasoning = _bounded((read, wrote, cached, anew, reasoning))
-        own = (
+        return (
             _ID % (time_ms, self._file, number, 0),
             time_ms,
             request_id,
@@ -88,18 +114,19 @@ class BatchMaker:
             reasoning,
             cost,
         )
-        rows = self._rows.get(head)
-        if rows is None:
-            rows = self._rows[head] = self.batch.rows(shared)
-        rows.append(own)
 
-    def _read_head(self, head: bytes) -> tuple[Shared, TokenRates | None]:
+    def _read_head(self, head: bytes) -> "_Head":
         shared = tuple(orjson.loads(head))
         if len(shared) != len(SHARED):
             raise ValueError("more or fewer values than a plain line has in its head")
-        rates = self._costs.token_rates(shared[_PROVIDER], shared[_MODEL], shared[_UPSTREAM])
-        self._heads[head] = shared, rates
-        return shared, rates
+        names = shared[_PROVIDER], shared[_MODEL], shared[_UPSTREAM]
+        known = self._heads[head] = _Head(
+            shared,
+            self._costs.token_rates(*names),
+            self._costs.is_priced(*names),
+            self.batch.rows(shared),
+        )
+        return known
 
     def _add_whole(self, content: bytes, number: int) -> None:
         line = orjson.loads(content)

@@ -2,10 +2,11 @@
 
 The unit is the turn: the text of user and assistant, with its date. `words` and `dates` extract
 terms, `postings` packs where these occur, `bm25f` scores turns by them, `binary_quantization` by
-the vectors of an embedding model where there is one, `score_fusion` fuses both scores, and
-`snippets` cuts the results to a budget. These are pure. `index` and `lookup` write and read the
-index in the database; `signature_cache` keeps what every search by vectors would read again.
-Ranking is done here and not by the database, so that both engines give the same order.
+the vectors of an embedding model where there is one (`top_k` selects for both), `score_fusion`
+fuses both scores, and `snippets` cuts the results to a budget. These are pure. `index` and
+`lookup` write and read the index in the database; `signature_cache` keeps what every search by
+vectors would read again. Ranking is done here and not by the database, so that both engines give
+the same order.
 
 The postings are the archive's own because the engines' full-text indexes are slower here, with the
 same terms and the same pass of BM25F over their best 256 turns (`python -m tests.bench.memory

@@ -8,6 +8,7 @@
     snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.database import reading
-from services.common.offload import offload_if
 from services.common.texts import elide_middle
 from services.memory.archive import dates, index, score_fusion, words
 from services.memory.archive.index import ArchivedTurn
@@ -30,8 +30,6 @@ MAX_TOKENS = 2000
 # end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
-# Characters of texts that take long to cut, about 10 ms.
-_LONG = 100_000
 # The bonus of the newest turn over the first where the question asks for the newest.
 _RECENCY = 3.0
 # Of quantized vectors that a process keeps: those of 600,000 turns by a model of 384 dimensions.
@@ -132,8 +130,7 @@ class Archive:
             best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
             found = await lookup.archived(best, limit)
         texts = [turn.text for turn in found]
-        is_long = sum(map(len, texts)) > _LONG
-        cuts = await offload_if(is_long, cut_to_budget, texts, terms, max_tokens)
+        cuts = await asyncio.to_thread(cut_to_budget, texts, terms, max_tokens)
         return [
             Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
             for turn, text in zip(found, cuts, strict=True)

@@ -7,15 +7,15 @@ nearest few hundred by the cosine similarity of their whole vectors.
 """
 
 import struct
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from services.memory.archive.top_k import top_k
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-# Turns a block.
-BLOCK = 4096
 
 _TURN = struct.Struct("<q")
 
@@ -30,58 +30,45 @@ def quantize(turn: int, packed: bytes) -> bytes:
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
-    return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
+    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // 4), b"\0")
 
 
-def count(blocks: Sequence[bytes], dimensions: int) -> int:
-    """Return how many vectors blocks have."""
-    return sum(map(len, blocks)) // (_TURN.size + _words(dimensions) * 8)
+def record_size(dimensions: int) -> int:
+    """Return the size of a turn and the sign bits of its vector, in bytes."""
+    return _TURN.size + 8 * -(-dimensions // 64)
 
 
-def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
-    """Return the sign bits of turns before `first_turn`."""
-    size = _TURN.size + _words(dimensions) * 8
-    records = (packed[at : at + size] for at in range(0, len(packed), size))
-    return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
+def transpose(blocks: Sequence[bytes], dimensions: int) -> list[bytes]:
+    """Return the turns of blocks in order, and each 64 of their sign bits, as columns."""
+    import numpy as np
+
+    records = np.frombuffer(b"".join(blocks), np.uint64).reshape(-1, record_size(dimensions) // 8)
+    records = records[np.argsort(records[:, 0], kind="stable")]
+    return [column.tobytes() for column in records.T]
 
 
 def nearest_by_hamming(
-    blocks: Sequence[bytes], values: Sequence[float], *, before_turn: int, most: int
+    columns: Sequence[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
-    """Return the turns with the least Hamming distance to a vector, unordered.
+    """Return the turns with the least Hamming distance to a vector; of equals, the later.
 
     Args:
-        blocks: the quantized vectors, of as many dimensions.
+        columns: the quantized vectors, of as many dimensions, as `transpose` returns them.
         values: the vector.
         before_turn: that turn and later ones are left out.
         most: how many turns to return at most.
     """
     import numpy as np
 
-    if not blocks:
-        return []
-    # Unsigned: of a negative number numpy counts the bits of its absolute value.
-    asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
-    size = len(asked)
-    # Whole blocks at a time, as records are too short for numpy.
-    repeated = np.tile(asked, BLOCK)
-    # The first word of a record is the turn.
-    is_summed = (np.arange(size) > 0).astype(np.float32)
-    numbers, distances = [], []
-    for block in blocks:
-        words = np.frombuffer(block, np.uint64)
-        differing = np.bitwise_count(words ^ repeated[: len(words)]).reshape(-1, size)
-        numbers.append(words[::size].astype(np.int64))
-        distances.append((differing @ is_summed).astype(np.uint16))
-    turns, distance = np.concatenate(numbers), np.concatenate(distances)
-    found = turns < before_turn
-    turns, distance = turns[found], distance[found]
-    if len(turns) > most:
-        # The turn breaks ties, so that the order of rows in the database does not matter.
-        near = distance <= np.partition(distance, most)[most]
-        turns, distance = turns[near], distance[near]
-        turns = turns[np.lexsort((-turns, distance))[:most]]
-    return [int(turn) for turn in turns]
+    turns, *words = (np.frombuffer(column, np.uint64) for column in columns)
+    turns = turns[: bisect_left(turns, before_turn)]
+    # Counts of bits that are the same.
+    similarity = np.zeros(len(turns), np.uint16)
+    _, *asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
+    for word, inverted in zip(words, np.invert(asked), strict=True):
+        similarity += np.bitwise_count(word[: len(turns)] ^ inverted)
+    nearest: list[int] = turns[top_k(similarity, most)].tolist()
+    return nearest
 
 
 def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
@@ -106,8 +93,3 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
     vector /= largest  # squares of very large or small numbers overflow
     unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
-
-
-def _words(dimensions: int) -> int:
-    """Return how many words of 64 bits hold a bit for each dimension."""
-    return -(-dimensions // 64)

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from services.memory.archive.top_k import top_k
+
 # The free parameters of BM25: the saturation of term frequency, and the weight of length.
 K1 = 1.2
 B = 0.4
@@ -71,9 +73,6 @@ def score_turns(
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]
-    candidates = np.flatnonzero(ranked > 0)
-    if len(candidates) > most:
-        least = np.partition(ranked[candidates], -most)[-most]
-        candidates = candidates[ranked[candidates] >= least]
-    order = np.lexsort((-candidates, -ranked[candidates]))
-    return {int(turn): float(ranked[turn]) for turn in candidates[order][:most]}
+    best = top_k(ranked, most)
+    scored = zip(best.tolist(), ranked[best].tolist(), strict=True)
+    return {turn: score for turn, score in scored if score > 0}

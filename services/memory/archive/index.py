@@ -137,7 +137,7 @@ def _vector_rows(
     for turn, values in vectors.items():
         vector = binary_quantization.pack(values)
         rows.append({**ids, "turn": turn, "vector": vector})
-        place = len(values), turn // binary_quantization.BLOCK
+        place = len(values), turn // postings.BLOCK
         signed[place] += binary_quantization.quantize(turn, vector)
     blocks = [
         {**ids, "dimensions": dimensions, "block": block, "signatures": held}
@@ -162,19 +162,11 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
         _delete(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn)
     )
     await connection.execute(_delete(tables.archived_turns, entity_id, gone))
+    cut = connection, entity_id, first_turn
+    await _truncate_blocks(*cut, tables.postings.c.postings, lambda row: postings.SIZE)
+    signed = tables.signatures.c.signatures
     await _truncate_blocks(
-        connection,
-        tables.postings.c.postings,
-        entity_id,
-        first_turn // postings.BLOCK,
-        lambda row: postings.keep_before(row.postings, first_turn),
-    )
-    await _truncate_blocks(
-        connection,
-        tables.signatures.c.signatures,
-        entity_id,
-        first_turn // binary_quantization.BLOCK,
-        lambda row: binary_quantization.keep_before(row.signatures, row.dimensions, first_turn),
+        *cut, signed, lambda row: binary_quantization.record_size(row.dimensions)
     )
     await connection.execute(
         update(tables.archives)
@@ -215,20 +207,21 @@ async def _append_to_blocks(
 
 async def _truncate_blocks(
     connection: AsyncConnection,
-    packed: Any,
     entity_id: str,
-    block: int,
-    kept: Callable[[Row[Any]], bytes],
+    first_turn: int,
+    packed: Any,
+    size: Callable[[Row[Any]], int],
 ) -> None:
-    """Delete the blocks after one, and truncate that one."""
-    table = packed.table
-    await connection.execute(_delete(table, entity_id, table.c.block > block))
-    rows = (
-        await connection.execute(_select(table, entity_id, table).where(table.c.block == block))
-    ).all()
-    await connection.execute(_delete(table, entity_id, table.c.block == block))
-    left = [dict(row._mapping) | {packed.name: kept(row)} for row in rows]
-    if left := [row for row in left if row[packed.name]]:
+    """Delete the records of a turn and of later ones; `size` returns that of a row's records."""
+    table, block = packed.table, first_turn // postings.BLOCK
+    last = _select(table, entity_id, table).where(table.c.block == block)
+    rows = (await connection.execute(last)).all()
+    await connection.execute(_delete(table, entity_id, table.c.block >= block))
+    left = []
+    for row in rows:
+        if kept := postings.keep_before(row._mapping[packed.name], first_turn, size(row)):
+            left.append(dict(row._mapping) | {packed.name: kept})
+    if left:
         await connection.execute(insert_into(connection, table), left)
 
 

@@ -1,12 +1,16 @@
 """Queries on the index of one memory, for one user, over one connection."""
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy import Select, Table, Text, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
@@ -16,9 +20,23 @@ from services.memory.storage import tables
 
 # About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
-# Turns that each search contributes. With 256 of them vectors find a little more (.835 for .823 of
-# what the embedded model is asked for), for a tenth more of CPU time.
+# Turns that each search contributes. With 256 vectors find more (.835 for .823 of what the embedded
+# model is asked for), but one question of 36 across languages less, for a tenth more of CPU time.
 _CANDIDATES = 128
+
+
+class _IsAmong(FunctionElement[bool]):
+    """Whether a number is in a JSON array: a parameter for each takes longer than to read."""
+
+    inherit_cache = True
+
+
+@compiles(_IsAmong)
+def _compile_is_among(element: _IsAmong, compiler: SQLCompiler, **options: Any) -> str:
+    number, array = (compiler.process(clause, **options) for clause in element.clauses)
+    if compiler.dialect.name == "postgresql":
+        return f"{number} = ANY (CAST(translate({array}, '[]', '{{}}') AS BIGINT[]))"
+    return f"{number} IN (SELECT value FROM json_each({array}))"
 
 
 def _select(table: Table, *columns: Any) -> Select[Any]:
@@ -35,7 +53,7 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 _turns, _postings = tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
-_POSTINGS_OF = _postings.term.in_(bindparam("terms", expanding=True))
+_POSTINGS_OF = _IsAmong(_postings.term, bindparam("terms", type_=Text))
 _COUNTS = (
     _select(
         tables.postings,
@@ -58,19 +76,13 @@ _SIGNATURES = (
     .order_by(_signatures.block)
 )
 # See `signature_cache.Version`.
-_VERSION = select(
-    select(tables.memories.c.epoch)
-    .where(tables.memories.c.id == bindparam("entity_id"))
-    .scalar_subquery(),
-    tables.archives.c.turns,
-).where(
-    tables.archives.c.entity_id == bindparam("entity_id"),
-    tables.archives.c.owner_id == bindparam("owner_id"),
+_VERSION = _select(tables.archives, tables.memories.c.epoch, tables.archives.c.turns).outerjoin(
+    tables.memories, tables.memories.c.id == tables.archives.c.entity_id
 )
 _VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
-    _vectors.model == bindparam("model"), _vectors.turn.in_(bindparam("turns", expanding=True))
+    _vectors.model == bindparam("model"), _IsAmong(_vectors.turn, bindparam("turns", type_=Text))
 )
-_TURNS = _ARCHIVED.where(_turns.turn.in_(bindparam("turns", expanding=True)))
+_TURNS = _ARCHIVED.where(_IsAmong(_turns.turn, bindparam("turns", type_=Text)))
 _WITHOUT_VECTORS = (
     _ARCHIVED.where(
         _turns.turn > bindparam("after_turn"),
@@ -104,13 +116,13 @@ class Lookup:
 
         See `bm25f.score_turns`.
         """
-        counted = await self._rows(_COUNTS, terms=terms)
+        counted = await self._rows(_COUNTS, terms=json.dumps(terms))
         if not counted:
             return {}
         sizes = {row.term: int(row.size) // postings.SIZE for row in counted}
         chosen = postings.select_rarest(sizes, _MAX_POSTINGS)
         blocks = defaultdict[int, list[bytes]](list)
-        for term, block in await self._rows(_BLOCKS, terms=chosen):
+        for term, block in await self._rows(_BLOCKS, terms=json.dumps(chosen)):
             blocks[term].append(block)
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
@@ -136,22 +148,23 @@ class Lookup:
             before_turn=before_turn,
             most=_CANDIDATES,
         )
-        vectors = await self._rows(_VECTORS, model=model, turns=sorted({*near, *among}))
+        vectors = await self._rows(_VECTORS, model=model, turns=json.dumps(sorted({*near, *among})))
         packed = {turn: vector for turn, vector in vectors}
         return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
 
     async def _quantized(self, model: str, dimensions: int) -> Sequence[bytes]:
-        """Return the blocks of quantized vectors of a model."""
+        """Return the quantized vectors of a model, as `binary_quantization.transpose` does."""
         key = self._memory["entity_id"], model, dimensions
         found = [Version(*row) for row in await self._rows(_VERSION)]
-        blocks = self._cache.get(key, found[0]) if found else []
-        if blocks is None:
+        columns = self._cache.get(key, found[0]) if found else None
+        if columns is None:
             rows = await self._rows(_SIGNATURES, model=model, dimensions=dimensions)
             blocks = [block for (block,) in rows]
+            columns = await asyncio.to_thread(binary_quantization.transpose, blocks, dimensions)
             # Else vectors may still be added to the same turns.
-            if binary_quantization.count(blocks, dimensions) == found[0].turns:
-                self._cache.put(key, found[0], blocks)
-        return blocks
+            if found and len(columns[0]) // 8 == found[0].turns:
+                self._cache.put(key, found[0], columns)
+        return columns
 
     async def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
         """Return the first of some turns that are archived, in their order.
@@ -161,7 +174,7 @@ class Lookup:
         found: list[ArchivedTurn] = []
         for first in range(0, len(turns), limit):
             batch = turns[first : first + limit]
-            rows = await self._rows(_TURNS, turns=batch)
+            rows = await self._rows(_TURNS, turns=json.dumps(batch))
             by_number = {row.turn: ArchivedTurn(*row) for row in rows}
             found += [by_number[turn] for turn in batch if turn in by_number]
             if len(found) >= limit:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 
 SIZE = 8
-# Turns a block.
+# Turns a block, here and of quantized vectors.
 BLOCK = 4096
 
 _POSTING = struct.Struct("<IHH")
@@ -21,13 +21,10 @@ def pack(turn: int, count: int, length: int) -> bytes:
     return _POSTING.pack(turn, min(count, _MOST), min(length, _MOST))
 
 
-def keep_before(packed: bytes, first_turn: int) -> bytes:
-    """Return the postings of turns before `first_turn`."""
-    return b"".join(
-        _POSTING.pack(*posting)
-        for posting in _POSTING.iter_unpack(packed)
-        if posting[0] < first_turn
-    )
+def keep_before(packed: bytes, first_turn: int, size: int = SIZE) -> bytes:
+    """Return the records before a turn; each has as many bytes, and begins with its turn."""
+    records = (packed[at : at + size] for at in range(0, len(packed), size))
+    return b"".join(one for one in records if int.from_bytes(one[:4], "little") < first_turn)
 
 
 def select_rarest(found: Mapping[int, int], limit: int) -> list[int]:

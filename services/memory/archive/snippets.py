@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from services.common.texts import normalized
 from services.common.tokens import estimate_tokens, longest_within
 from services.memory.archive.words import located_terms
 
@@ -41,7 +42,9 @@ def _share(sizes: Sequence[int], total: int) -> int:
 
 def _cut_around_terms(text: str, tokens: int, asked: frozenset[str], max_tokens: int) -> str:
     """Return as much of a text around the terms of a question as the tokens allow."""
-    hits = [(place, term) for place, term in located_terms(text) if term in asked]
+    whole = normalized("NFKC", text)
+    scale = len(text) / len(whole)
+    hits = [(int(place * scale), term) for place, term in located_terms(whole) if term in asked]
     middle = _densest(hits, len(text) * max_tokens // tokens)
     return longest_within(max_tokens, len(text), lambda size: _window(text, middle, size))
 

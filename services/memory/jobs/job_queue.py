@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -47,6 +47,21 @@ class JobKind(StrEnum):
     REDO = "redo"
     FACTS = "facts"
     EMBED = "embed"
+
+
+# Whether a job is no summary, or the earliest summary of its memory. Made once: an alias has copies
+# of all columns, in reference cycles that only the garbage collector frees.
+_earlier = jobs.alias("earlier")
+_HAS_EARLIER = (
+    select(_earlier.c.id)
+    .where(
+        _earlier.c.entity_id == jobs.c.entity_id,
+        _earlier.c.kind == JobKind.SUMMARY,
+        tuple_(_earlier.c.last_turn, _earlier.c.id) < tuple_(jobs.c.last_turn, jobs.c.id),
+    )
+    .exists()
+)
+_IS_NEXT = or_(jobs.c.kind != JobKind.SUMMARY, ~_HAS_EARLIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +191,7 @@ class JobQueue:
         is_free = self._rows.has_expired()
         query = (
             select(jobs.c.id)
-            .where(jobs.c.due_at_ms <= self._clock.now_ms(), is_free, _is_next())
+            .where(jobs.c.due_at_ms <= self._clock.now_ms(), is_free, _IS_NEXT)
             .order_by(jobs.c.promoted.desc(), jobs.c.due_at_ms, jobs.c.id)
             .limit(limit)
         )
@@ -200,7 +215,7 @@ class JobQueue:
 
     async def steal(self, entity_id: str) -> Job | None:
         """Claim the next summary of a memory even if it is claimed; None without one."""
-        stolen = await self._take(and_(_is_summary(entity_id), _is_next()), skip_locked=False)
+        stolen = await self._take(and_(_is_summary(entity_id), _IS_NEXT), skip_locked=False)
         return stolen[0] if stolen else None
 
     async def has_summaries(self, entity_id: str) -> bool:
@@ -290,19 +305,6 @@ def _is_claimed(job: Job) -> ColumnElement[bool]:
 
 def _is_summary(entity_id: str) -> ColumnElement[bool]:
     return and_(jobs.c.entity_id == entity_id, jobs.c.kind == JobKind.SUMMARY)
-
-
-def _is_next() -> ColumnElement[bool]:
-    """Return the condition that a job is no summary, or the earliest summary of its memory."""
-    earlier = jobs.alias("earlier")
-    is_earlier = or_(
-        earlier.c.last_turn < jobs.c.last_turn,
-        and_(earlier.c.last_turn == jobs.c.last_turn, earlier.c.id < jobs.c.id),
-    )
-    has_earlier = select(earlier.c.id).where(
-        earlier.c.entity_id == jobs.c.entity_id, earlier.c.kind == JobKind.SUMMARY, is_earlier
-    )
-    return or_(jobs.c.kind != JobKind.SUMMARY, ~has_earlier.exists())
 
 
 def _to_job(row: Row[Any]) -> Job:

@@ -9,7 +9,6 @@ MODEL_ATTEMPTS = 3
 # Seconds until a summary that was made without its model is made again.
 REDO_AFTER_S = 600.0
 
-
 # Seconds that a job waits after its first failure, doubled with each further one, and at most.
 _BACKOFFS: Mapping[JobKind, tuple[float, float]] = {
     JobKind.SUMMARY: (2, 60),

@@ -14,11 +14,7 @@ class MemorySweeper(Sweeper):
     """The sweeper of memories."""
 
     def __init__(
-        self,
-        repository: MemoryRepository,
-        locks: MemoryLocks,
-        lease: Lease,
-        every_s: float,
+        self, repository: MemoryRepository, locks: MemoryLocks, lease: Lease, every_s: float
     ) -> None:
         super().__init__(lease, every_s)
         self._repository = repository

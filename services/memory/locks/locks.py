@@ -195,10 +195,7 @@ class MemoryLocks:
 
     @asynccontextmanager
     async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
-        claim = _LocalClaim(
-            self._new_id(holder_prefix(CLAIM, self._instance)),
-            queue,
-        )
+        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._instance)), queue)
         self._open.add(claim.id)
         entering = self._start(self._enter(claim, owner_id))
         try:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -34,6 +34,11 @@ MAX_FACTS = 64
 _BATCH = 200
 
 _Key = tuple[str, str, str]
+# Made once: each tuple has reference cycles, which only the garbage collector frees.
+_IS_KEY = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic).in_(
+    bindparam("keys", expanding=True)
+)
+_VERSIONS = select(facts).where(_IS_KEY).order_by(facts.c.place)
 
 # The source of what was said outside of any memory.
 _NO_MEMORY = FactSource("", 0)
@@ -139,10 +144,8 @@ async def _versions(
 ) -> defaultdict[_Key, list[FactVersion]]:
     """Return all facts with these owners, topics and sub-topics, in the order of insertion."""
     versions = defaultdict[_Key, list[FactVersion]](list)
-    key = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic)
     for batch in _batches(keys):
-        query = select(facts).where(key.in_(batch)).order_by(facts.c.place)
-        for row in await connection.execute(query):
+        for row in await connection.execute(_VERSIONS, {"keys": batch}):
             versions[row.owner_id, row.topic, row.sub_topic].append(
                 FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
             )

@@ -36,6 +36,7 @@ from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.settings import Limits
 from services.common.sweeping import sweeper_lease
+from services.common.terminal_status import TerminalStatus
 from services.files.blobs import Blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
@@ -133,17 +134,17 @@ class Client:
     async def send(self, messages: list[CreateFileRequest]) -> File:
         """Send them until the service has heard enough; give the file that was kept."""
         call = self.open_upload()
-        said: list[GatewayError] = []
-        call.add_done_callback(lambda ended: said.extend(_refusal(ended)))
+        ending = TerminalStatus(call)
         try:
             for message in messages:
                 await call.write(message)
             await call.done_writing()
             return (await call).file
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
-            if not said:
-                raise from_rpc_error(error) from error
-            raise said[0] from error
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            # A message may fail to go out before it is known what the service said.
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                await call
+            raise from_rpc_error(ending.refusal or ended.value) from None
 
     def open_upload(self) -> "grpc.aio.StreamUnaryCall":
         return self._stub.CreateFile(metadata=self._metadata)
@@ -185,24 +186,6 @@ class Client:
 
     async def content(self, file_id: str) -> bytes:
         return b"".join((await self.read(file_id))[1])
-
-
-def _refusal(call) -> list[GatewayError]:  # type: ignore[no-untyped-def]  # any call of the stub
-    """Return what a service said that ended a call early.
-
-    gRPC puts an error of its own over it as soon as it notices that a message did not
-    go out any more. When the call ends it is still there, and nothing has to be awaited.
-    """
-    parts = []
-    for known in (call.code(), call.trailing_metadata(), call.details()):
-        try:
-            known.send(None)
-        except StopIteration as done:
-            parts.append(done.value)
-    code, trailing, details = parts
-    if code == grpc.StatusCode.OK:
-        return []
-    return [from_rpc_error(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details))]
 
 
 async def _told(call):  # type: ignore[no-untyped-def]  # any call of the stub

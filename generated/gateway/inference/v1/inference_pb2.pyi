@@ -1557,8 +1557,9 @@ class GenerateResponse(_message.Message):
     passthrough: _builtins.bytes
     """Only where the request says `takes_passthrough`, optional then. The answer as the
     provider wrote it: one JSON object, UTF-8, in the request's dialect, of which
-    translating would change nothing that counts. Of a response, without what says which one it is
-    and what is kept of it: `id`, `background`, `conversation`, `previous_response_id`, `store`.
+    translating would change nothing that counts. A response begins with an `id`, in whose
+    place its writer puts another, and says that nothing is kept of it: `background` and `store` are
+    false, `previous_response_id` is null, and it has no `conversation`, or null.
     """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Choice]:
@@ -1747,7 +1748,7 @@ class Event(_message.Message):
     """Optional, only where the request says `takes_passthrough`. The event of the provider's stream
     that this one was read from, as the provider wrote it: one JSON object, UTF-8, in the
     request's dialect. With `native_count`, server-sent events instead. A response object in it is
-    its last member, and has none of the fields that `GenerateResponse.passthrough` leaves out.
+    its last member, and is as in `GenerateResponse.passthrough`.
     Of several events read from one, the first has it. Where an event of a stream has it, each of
     the provider's has, and a writer of that dialect writes these alone. Such a stream has no
     blocks: after `start` come deltas of texts, `opaque` for other parts of the answer, `unknown`

@@ -4,7 +4,7 @@
 what comes back; both are pure. Here is what sends.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -12,10 +12,15 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
-from services.inference.providers.anthropic.passthrough import passthrough, whole_of_text
+from services.inference.providers.anthropic.passthrough import (
+    passed_answer,
+    passthrough,
+    whole_of_text,
+)
 from services.inference.providers.anthropic.request import (
     beta_header,
     build_count,
@@ -33,6 +38,7 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.heads import request_headers
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
+from services.inference.stream.batches import Batches
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
@@ -95,23 +101,29 @@ class AnthropicProvider:
             return False  # a name of something kept at the provider, if it is no text
         return not refused_fields or not changes_messages(refused_fields)
 
-    async def whole(self, call: Call) -> list[Event]:
+    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, **self._rules)
         answer = await self._upstream.post_unbounded(
             _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
-        parsed = self._upstream.json_object(answer)
-        event = None
         if call.takes_passthrough:
-            event = passthrough(answer, parsed)
+            self._upstream.check_values(answer)
+            passed = passed_answer(answer)
+            if passed is not None:
+                return passed
+        parsed = self._upstream.json_object(answer)
+        if call.takes_passthrough:
+            passed = passthrough(answer, parsed)
+            if passed is not None:
+                return passed
         elif call.takes_whole:
             event = whole_of_text(parsed)
-        if event is not None:
-            return [event]
+            if event is not None:
+                return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         return self._upstream.stream(
             _MESSAGES,

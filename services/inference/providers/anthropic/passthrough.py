@@ -5,10 +5,14 @@ the facade would write. Everything unknown is translated. Two differences are ig
 usage details that are zero.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import DecodeError, Meta, Struct
+from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
+from services.common.passed_answer import PassedAnswer, TokenCounts
 from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
     REASONS,
@@ -22,14 +26,90 @@ Json = dict[str, Any]
 _OF_MESSAGES = frozenset(OF_MESSAGES)
 _TEXT = frozenset({"type", "text"})
 
+_ID = "msg_"
 _REASONS = (
     *("end_turn", "max_tokens", "stop_sequence"),
     *("refusal", "pause_turn", "model_context_window_exceeded"),
 )
 
+_Filled = Annotated[str, Meta(min_length=1)]
+_Count = Annotated[int, Meta(ge=0, lt=MAX_TOKENS)]
 
-def passthrough(body: bytes, message: Json) -> Event | None:
-    """Return a whole answer as one event, or None if it must be translated.
+
+class _Text(Struct, gc=False):
+    type: Literal["text"]
+    text: _Filled
+
+
+class _OutputDetails(Struct, forbid_unknown_fields=True, gc=False):
+    thinking_tokens: _Count
+
+
+class _Usage(Struct, gc=False):
+    input_tokens: _Count
+    output_tokens: _Count
+    cache_read_input_tokens: _Count
+    cache_creation_input_tokens: _Count
+    output_tokens_details: _OutputDetails | None = None
+
+
+class _Message(Struct, gc=False):
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: _Filled
+    content: list[_Text]
+    stop_reason: Literal[
+        "end_turn",
+        "max_tokens",
+        "stop_sequence",
+        "refusal",
+        "pause_turn",
+        "model_context_window_exceeded",
+    ]
+    stop_sequence: str | None
+    usage: _Usage
+    error: None = None
+
+
+_MESSAGE = Decoder(_Message)
+
+
+def passed_answer(body: bytes) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, None if it has to be looked at further.
+
+    Most are found by this one scan of their JSON; `passthrough` finds the others.
+    """
+    try:
+        message = _MESSAGE.decode(body)
+        # Strings that are not built are not checked to be UTF-8.
+        if not body.isascii():
+            body.decode()
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    matched = message.stop_sequence
+    if not message.id.startswith(_ID):
+        return None
+    if not matched if message.stop_reason == "stop_sequence" else matched is not None:
+        return None
+    usage = message.usage
+    if usage.cache_creation_input_tokens:
+        return None  # how long they last is billed
+    details = usage.output_tokens_details
+    return PassedAnswer(
+        body,
+        TokenCounts(
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_input_tokens,
+            0,
+            0 if details is None else details.thinking_tokens,
+        ),
+    )
+
+
+def passthrough(body: bytes, message: Json) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, or None if it must be translated.
 
     Args:
         body: the unparsed response.
@@ -45,8 +125,7 @@ def passthrough(body: bytes, message: Json) -> Event | None:
             set_unnamed_usage(usage, message["usage"])
         except MalformedError:
             return None
-    event.whole.passthrough = body
-    return event
+    return PassedAnswer(body, usage)
 
 
 def whole_of_text(message: Json) -> Event | None:
@@ -98,7 +177,7 @@ def _has_usual_head(message: Json) -> bool:
     name, model = message.get("id"), message.get("model")
     return (
         isinstance(name, str)
-        and name.startswith("msg_")
+        and name.startswith(_ID)
         and isinstance(model, str)
         and model != ""
         and message.get("type") == "message"

@@ -4,7 +4,7 @@
 parses responses; both are pure. This module does the I/O.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -34,6 +34,7 @@ from services.inference.providers.gemini.request import build_count, build_reque
 from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import check_only_texts
+from services.inference.stream.batches import Batches
 
 _BY_ADDRESS = (
     conversation_pb2.MEDIA_KIND_IMAGE,
@@ -92,7 +93,7 @@ class GeminiProvider:
         parsed = self._upstream.json_object(answer)
         return events_from_whole(parsed, call, self._upstream, _names(call), self._new_id)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""
         path = f"/{shaping.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)

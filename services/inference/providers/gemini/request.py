@@ -171,22 +171,13 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
         fields.drop("tool_choice.disable_parallel_tool_use")
     mode = _MODES.get(choice.mode)
     if mode is None:
-        return _allowed_tools(choice, fields) if choice.HasField("extra") else {}
+        if choice.HasField("extra"):
+            raise fields.unsupported("tool_choice", "a choice of this type")
+        return {}
     config: Json = {"mode": mode}
     if choice.mode == ToolChoice.MODE_TOOL:
         config["allowedFunctionNames"] = [shaping.function_name(choice.name)]
     return config
-
-
-def _allowed_tools(choice: ToolChoice, fields: RequestFields) -> Json:
-    """Translate OpenAI's `allowed_tools`."""
-    match read_object(choice.extra.json, "tool_choice"):
-        case {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [*tools]}}:
-            names = [tool.get("function", {}).get("name") for tool in tools]
-            if all(isinstance(name, str) for name in names):
-                allowed = [shaping.function_name(name) for name in names]
-                return {"mode": "ANY", "allowedFunctionNames": allowed}
-    raise fields.unsupported("tool_choice", "a choice of this type")
 
 
 def _modalities(given: Sequence[str], fields: RequestFields) -> Json:

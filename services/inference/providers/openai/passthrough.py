@@ -6,16 +6,21 @@ translated, and so is everything unknown. Three differences are ignored: nulls, 
 annotations, and usage details that are zero or missing.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType
+from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event
+from services.common.passed_answer import PassedAnswer, TokenCounts
 from services.inference.providers.bounds import MAX_TOKENS, dump, name_of
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.events import REASONS
 from services.inference.providers.openai.usage import set_unnamed
 from services.inference.providers.request_fields import Json
 
+_ID = "chatcmpl-"
 # Others have another word for callers, or none.
 _REASONS = ("stop", "length", "content_filter")
 # What translating gives back of each object; of the answer itself it gives back all.
@@ -29,8 +34,104 @@ _OF_USAGE = frozenset(
 )
 
 
-def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
-    """Return a whole answer as one event, or None if it must be translated.
+class _PromptDetails(Struct, gc=False):
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    audio_tokens: int | None = None
+
+
+class _CompletionDetails(Struct, gc=False):
+    reasoning_tokens: int = 0
+
+
+class _Usage(Struct, forbid_unknown_fields=True, gc=False):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
+
+
+class _Message(Struct, forbid_unknown_fields=True, gc=False):
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+    annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
+
+
+class _Choice(Struct, forbid_unknown_fields=True, gc=False):
+    index: int
+    message: _Message
+    logprobs: None
+    finish_reason: Literal["stop", "length", "content_filter"]
+
+
+class _Answer(Struct, gc=False):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: Annotated[str, Meta(min_length=1)]
+    choices: list[_Choice]
+    usage: _Usage
+    error: None = None
+    obfuscation: UnsetType = UNSET
+
+
+_ANSWER = Decoder(_Answer)
+
+
+def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, None if it has to be looked at further.
+
+    Most are found by this one scan of their JSON; `passthrough` finds the others.
+
+    Args:
+        body: the response.
+        n: number of requested choices.
+    """
+    try:
+        answer = _ANSWER.decode(body)
+        # Strings that are not built are not checked to be UTF-8.
+        if not body.isascii():
+            body.decode()
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    choices = answer.choices
+    if not answer.id.startswith(_ID) or len(choices) != n:
+        return None
+    if n == 1:
+        if choices[0].index != 0:
+            return None
+    elif [choice.index for choice in choices] != list(range(n)):
+        return None
+    counts = _counts(answer.usage)
+    return None if counts is None else PassedAnswer(body, counts)
+
+
+def _counts(told: _Usage) -> TokenCounts | None:
+    """Return token counts, None if translation would change them."""
+    prompt, completion = told.prompt_tokens, told.completion_tokens
+    read = written = reasoning = 0
+    if (of_prompt := told.prompt_tokens_details) is not None:
+        if of_prompt.audio_tokens:
+            return None  # they have a price of their own
+        read, written = of_prompt.cached_tokens, of_prompt.cache_write_tokens
+    if (of_completion := told.completion_tokens_details) is not None:
+        reasoning = of_completion.reasoning_tokens
+    if (
+        prompt + completion == told.total_tokens < MAX_TOKENS
+        and 0 <= read
+        and 0 <= written
+        and read + written <= prompt
+        and 0 <= completion
+        and 0 <= reasoning < MAX_TOKENS
+    ):
+        return TokenCounts(prompt - read - written, completion, read, written, reasoning)
+    return None
+
+
+def passthrough(body: bytes, answer: Json, n: int) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, or None if it must be translated.
 
     Args:
         body: the unparsed response.
@@ -47,8 +148,7 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
             set_unnamed(event.whole.usage, told)
         except ValueError:
             return None
-    event.whole.passthrough = body
-    return event
+    return PassedAnswer(body, event.whole.usage)
 
 
 def whole_of_texts(answer: Json, n: int) -> Event | None:
@@ -104,7 +204,7 @@ def _has_usual_head(answer: Json) -> bool:
     name, model = answer.get("id"), answer.get("model")
     return (
         isinstance(name, str)
-        and name.startswith("chatcmpl-")
+        and name.startswith(_ID)
         and isinstance(model, str)
         and model != ""
         and answer.get("object") == "chat.completion"

@@ -1,12 +1,12 @@
 """Sends chat completions, texts for vectors, and recordings."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
@@ -17,11 +17,16 @@ from services.inference.providers.openai.events import (
     events_from_whole,
 )
 from services.inference.providers.openai.fields import Server
-from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
+from services.inference.providers.openai.passthrough import (
+    passed_answer,
+    passthrough,
+    whole_of_texts,
+)
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
+from services.inference.stream.batches import Batches
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
@@ -72,24 +77,31 @@ class OpenAIProvider:
             return False
         return not refused_fields or not changes_messages(refused_fields)
 
-    async def whole(self, call: Call) -> list[Event]:
+    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
-        parsed = self._upstream.json_object(answer)
-        event = None
+        n = call.request.n or 1
         if call.takes_passthrough:
-            event = passthrough(answer, parsed, call.request.n or 1)
+            self._upstream.check_values(answer)
+            passed = passed_answer(answer, n)
+            if passed is not None:
+                return passed
+        parsed = self._upstream.json_object(answer)
+        if call.takes_passthrough:
+            passed = passthrough(answer, parsed, n)
+            if passed is not None:
+                return passed
         elif call.takes_whole:
-            event = whole_of_texts(parsed, call.request.n or 1)
-        if event is not None:
-            return [event]
+            event = whole_of_texts(parsed, n)
+            if event is not None:
+                return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         return self._upstream.stream(
             _PATH,

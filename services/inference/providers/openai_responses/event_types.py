@@ -36,8 +36,10 @@ def said_by(event: Any) -> str | None:
     """Return the text that an event adds, if it does nothing else; see `delta_templates.Said`."""
     match event:
         case {"type": str(kind), "delta": str(text)} if kind in DELTAS:
-            is_flat = not any(value and isinstance(value, dict | list) for value in event.values())
-            return text if is_flat else None
+            for value in event.values():
+                if value and isinstance(value, dict | list):
+                    return None
+            return text
     return None
 
 

@@ -4,27 +4,23 @@ A whole answer goes through the same reader as a stream: its items are read as i
 just ended. Streams for callers of the same dialect are read by `native_events`.
 """
 
-from functools import partial
-
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event, Further
 from services.common.ids import IdGenerator
-from services.inference.providers import failures
 from services.inference.providers.base import Call
-from services.inference.providers.bounds import Bounds, dump, name_of
-from services.inference.providers.delta_templates import DeltaTemplates, delta_of
+from services.inference.providers.bounds import dump
+from services.inference.providers.delta_templates import delta_of
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
-    DONE,
     ENDS,
     MALFORMED,
     OVER,
     SILENT,
     failure_of,
-    said_by,
 )
 from services.inference.providers.openai_responses.output import finish_of, opaque
 from services.inference.providers.openai_responses.output_items import HANDLERS, OutputItems
+from services.inference.providers.openai_responses.reader import EventReader
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
@@ -43,36 +39,14 @@ _NAMED = frozenset(
 )
 
 
-class StreamReader:
-    """Reads one answer.
-
-    Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        new_id: makes the id of an answer that the provider gave none.
-
-    Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
-    """
+class StreamReader(EventReader):
+    """Reads one answer."""
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        self.ended = self.has_content = False
-        self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
-        self._new_id = new_id
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        super().__init__(call, upstream, new_id)
         self._items = OutputItems(self._bounds)
-        self._started = False
-        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
         self._said = 0, "text"  # block and kind of the last delta
         self._told: Json = {}  # of the response's fields without a canonical name
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer is complete; its last event says that."""
-        return self.ended
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Add to `out` the events that the text of server-sent events stands for, if any.
@@ -95,15 +69,6 @@ class StreamReader:
                 if len(out) > known and kind in DELTAS:
                     self._learn(text[began:at], out[-1])
 
-    def end(self, out: list[Event]) -> None:
-        """Handle the end of the stream.
-
-        Raises:
-            UpstreamError: it came too early.
-        """
-        if not self.ended:
-            raise failures.cut_off(self._upstream.name)
-
     def read_whole(self, response: Json, out: list[Event]) -> None:
         """Read a whole answer.
 
@@ -115,7 +80,7 @@ class StreamReader:
                 raise self._broken("answered without an output")
             if response.get("status", OVER[0]) not in OVER:
                 raise self._broken("answered a response that is not over")
-            self._start(response, out)
+            out.append(self._start(response))
             self._finish(response, out)
         except MALFORMED as error:
             raise self._broken("answered something malformed") from error
@@ -125,11 +90,7 @@ class StreamReader:
         name, data = sent
         already = len(out)
         try:
-            if data == DONE:
-                raise failures.cut_off(self._upstream.name)
-            event = self._bounds.parse(data)
-            if not isinstance(event, dict):
-                raise self._broken("streamed something that is no JSON object", data)
+            event = self._parsed(data)
             kind = str(event.get("type", name))
             self._read(event, kind, data, out)
         except MALFORMED as error:
@@ -160,7 +121,7 @@ class StreamReader:
         if failure := failure_of(kind, event, data, self._upstream):
             raise failure
         if not self._started:
-            self._start(event.get("response") or {}, out)
+            out.append(self._start(event.get("response") or {}))
         if handler is not None:
             handler(self._items, event, out)
         elif kind in ENDS:
@@ -171,15 +132,11 @@ class StreamReader:
                 self._bounds.part()  # it waits for content
             out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=unknown)))
 
-    def _start(self, response: Json, out: list[Event]) -> None:
-        self._started = True
-        event = Event()
-        start = event.start
-        start.id = name_of(response.get("id") or self._new_id("resp_"))
-        start.model = name_of(response.get("model") or self._call.target.upstream)
+    def _start(self, response: Json) -> Event:
+        event = super()._start(response)
         if fields := self._changed(response):
-            start.extra.CopyFrom(opaque(fields))
-        out.append(event)
+            event.start.extra.CopyFrom(opaque(fields))
+        return event
 
     def _changed(self, response: Json) -> Json:
         """Return the response's fields without a canonical name that say something new."""

@@ -1,32 +1,27 @@
 """Answers of OpenAI's responses for callers of the same dialect, who get them as they are. Pure.
 
 Of what they say is read what others have to know: how they begin and end, their texts and usage,
-and failures. Response objects alone are written anew, without what the gateway writes in them.
+and failures. Response objects alone may be written anew; see `response_objects`.
 """
 
 import re
-from functools import partial
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
-from services.inference.providers import failures
+from services.common.raw_json import NULL
 from services.inference.providers.base import Call
-from services.inference.providers.bounds import Bounds, name_of
-from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
-    DONE,
     ENDS,
     MALFORMED,
-    OVER,
     SILENT,
     TextKind,
     failure_of,
-    said_by,
 )
 from services.inference.providers.openai_responses.output import (
     CALLS,
@@ -35,68 +30,52 @@ from services.inference.providers.openai_responses.output import (
     text_of,
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
-from services.inference.providers.openai_responses.usage import read_usage
+from services.inference.providers.openai_responses.reader import EventReader
+from services.inference.providers.openai_responses.response_objects import read_object, unkept
+from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.providers.sse import BLANK, ServerSentEvent, read_event
 
-# Fields of a response object that say which one it is, and what is kept of it.
-_OF_GATEWAY = ("id", "background", "conversation", "previous_response_id", "store")
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 # Events that announce texts, before any has come.
 _ANNOUNCEMENTS = frozenset({"response.content_part.added", "response.reasoning_summary_part.added"})
 _SPOKEN = ("message", "reasoning")
-# A server-sent event as OpenAI writes it.
+# How a server-sent event begins as OpenAI writes it; it ends with its second line.
 _USUAL = re.compile(
     rb"event: (response\.[a-z_.]+)\ndata: "
-    rb'(\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),[^\n]*)\n\n'
+    rb'(?=\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),)'
 )
+_LF = b"\n"
 # Types of the events that may come together, those that hold parts of an answer.
 _TOGETHER = {kind.encode(): kind for kind in HANDLERS if kind != _ITEM_DONE}
+# How an event begins whose last member is a response object, as OpenAI writes it.
+_WITH_OBJECT = re.compile(
+    rb'\{"type":"(response\.[a-z_]+)","sequence_number":(0|[1-9]\d{0,14}),"response":'
+)
 # How the creation of a response begins, and the event that repeats its response object.
 _CREATED = b'{"type":"response.created","sequence_number":%d,'
 _IN_PROGRESS = b'{"type":"response.in_progress","sequence_number":%d,'
-_SSE = b"event: response.in_progress\ndata: %b%b\n\n"
+_SSE = b"event: response.in_progress\ndata: %b\n\n"
 # What the provider's own event says is no text.
 _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 
 
-class NativeReader:
+class NativeReader(EventReader):
     """Reads one stream as the provider's own events.
 
     Events with a response object or a whole item come one by one. Others of a read that are written
     as OpenAI writes them come together, with the texts of their deltas.
-
-    Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        new_id: makes the id of an answer that the provider gave none.
-
-    Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        self.ended = self.has_content = False
-        self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
-        self._new_id = new_id
-        self._bounds = Bounds(upstream.name, upstream.limits)
-        self._started = False
-        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
+        super().__init__(call, upstream, new_id)
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
         self._text = b""  # of the read
         # The text of the event that may follow the creation, and that event as it is handed on.
         self._repeated = self._repeats = b""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer is complete; its last event says that."""
-        return self.ended
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Add to `out` the events that the text of server-sent events stands for, if any.
@@ -120,10 +99,12 @@ class NativeReader:
                     continue
                 usual = _USUAL.match(text, at) if self._started else None
                 if usual is not None and (kind := _TOGETHER.get(usual[1])) is not None:
-                    frames.forget()
-                    at = usual.end()
-                    self._take(kind, usual, out)
-                    continue
+                    end = text.index(_LF, usual.end())
+                    if text.startswith(_LF, end + 1):
+                        frames.forget()
+                        at = end + len(BLANK)
+                        self._take(kind, text, usual, at, out)
+                        continue
                 sent, at = read_event(text, at)
                 if sent is not None:
                     frames.forget()
@@ -133,15 +114,6 @@ class NativeReader:
             self._end_run(out)
             self._text = b""
 
-    def end(self, out: list[Event]) -> None:
-        """Handle the end of the stream.
-
-        Raises:
-            UpstreamError: it came too early.
-        """
-        if not self.ended:
-            raise failures.cut_off(self._upstream.name)
-
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
         """Return the end of an event that says what the creation said, 0 if none is at a place."""
         repeated, self._repeated = self._repeated, b""
@@ -150,9 +122,11 @@ class NativeReader:
         out.append(Event(unknown=_OWN, native=self._repeats))
         return at + len(repeated)
 
-    def _take(self, kind: str, usual: re.Match[bytes], out: list[Event]) -> None:
-        """Read an event that may come together with others."""
-        data = usual[2]
+    def _take(
+        self, kind: str, text: bytes, usual: re.Match[bytes], end: int, out: list[Event]
+    ) -> None:
+        """Read an event of a text, up to its end, that may come together with others."""
+        data = text[usual.end() : end - len(BLANK)]
         try:
             event = self._parsed(data)
             said = text_of(event, "delta") if kind in DELTAS else ""
@@ -161,12 +135,13 @@ class NativeReader:
             raise self._broken("streamed a malformed event", data) from error
         self._note(has_content=has_content)
         of_text = DELTAS[kind] if said else ""
-        self._add(usual.start(), usual.end(), int(usual[3]), 1, of_text, out)
+        begin = usual.start()
+        self._add(begin, end, int(usual[2]), 1, of_text, out)
         if of_text:
             self._kind = of_text
             self._run.texts.append(said)
             if not event.get("logprobs"):
-                self._frames.learn(usual[0], said)
+                self._frames.learn(text[begin:end], said)
         elif has_content:
             self._run.has_content = True
 
@@ -174,8 +149,9 @@ class NativeReader:
         """Read an event that comes alone."""
         name, data = sent
         try:
-            if data == DONE:
-                raise failures.cut_off(self._upstream.name)
+            head = _WITH_OBJECT.match(data)
+            if head is not None and self._take_object(head, data, out):
+                return
             event = self._parsed(data)
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
@@ -191,7 +167,9 @@ class NativeReader:
                 out.append(self._start(event.get("response") or {}))
             native = data
             if kind in _WITH_RESPONSE:
-                native = self._without_own(kind, event, data)
+                others = {name: value for name, value in event.items() if name != "response"}
+                response = unkept(event["response"])
+                native = orjson.dumps({"type": kind, **others, "response": response})
                 if kind in ENDS:
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
@@ -203,11 +181,45 @@ class NativeReader:
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
 
-    def _parsed(self, data: bytes) -> Json:
-        event = self._bounds.parse(data)
-        if not isinstance(event, dict):
-            raise self._broken("streamed something that is no JSON object", data)
-        return event
+    def _take_object(self, head: re.Match[bytes], data: bytes, out: list[Event]) -> bool:
+        """Read an event of which a response object is all that follows a head, if it is one.
+
+        Return False, and read nothing, unless the object is handed on as it is.
+        """
+        kind, json = head[1].decode(), data[head.end() : -1]
+        if kind not in _WITH_RESPONSE or not data.endswith(b"}}"):
+            return False
+        self._bounds.check(json)
+        response = read_object(json)
+        if response is None or not response.is_unkept(json):
+            return False
+        counted = None
+        if response.usage != NULL:
+            counts = usual_counts(bytes(response.usage))
+            if counts is None:
+                return False
+            counted = Event(usage=counts.message())
+        self._note(has_content=False)
+        known = len(out)
+        if not self._started:
+            model = response.model or self._call.target.upstream
+            out.append(self._started_as(response.id or self._new_id("resp_"), model))
+        if kind in ENDS:
+            if counted is not None:
+                out.append(counted)
+            told = {"status": response.status, "incomplete_details": response.incomplete_details}
+            items = [(item.type, item.content) for item in response.output]
+            out.append(_end_of(told, items))
+            self.ended = True
+        elif len(out) == known:
+            out.append(Event(unknown=_OWN))
+        out[known].native = data
+        number = int(head[2])
+        if data.startswith(begun := _CREATED % number):
+            # An answer in progress is as it was when it was created.
+            self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
+            self._repeated = _SSE % self._repeats
+        return True
 
     def _note(self, *, has_content: bool) -> None:
         """Note whether an event holds some of the answer; before the first one others wait."""
@@ -260,36 +272,15 @@ class NativeReader:
             out.append(event)
             self._run = _Run()
 
-    def _without_own(self, kind: str, event: Json, data: bytes) -> bytes:
-        """Return an event with a response object, as its last member, as it is handed on."""
-        others = {name: value for name, value in event.items() if name != "response"}
-        response = _without_fields_of_gateway(event["response"])
-        written = orjson.dumps({"type": kind, **others, "response": response})
-        number = event.get("sequence_number")
-        if type(number) is int:
-            head, next_head = _CREATED % number, _IN_PROGRESS % (number + 1)
-            if data.startswith(head) and written.startswith(head):
-                # An answer in progress is as it was when it was created.
-                self._repeated = _SSE % (next_head, data[len(head) :])
-                self._repeats = next_head + written[len(head) :]
-        return written
-
-    def _start(self, response: Json) -> Event:
-        self._started = True
-        event = Event()
-        event.start.id = name_of(response.get("id") or self._new_id("resp_"))
-        event.start.model = name_of(response.get("model") or self._call.target.upstream)
-        return event
-
     def _finish(self, response: Json, out: list[Event]) -> None:
         if usage := response.get("usage"):
             counted = Event()
             counted.usage.SetInParent()
             read_usage(usage, counted.usage)
             out.append(counted)
-        event = Event()
-        event.finish.reason, _ = finish_of(response, _kinds_of(response.get("output")))
-        out.append(event)
+        output = response.get("output")
+        given = output if isinstance(output, list) else ()
+        out.append(_end_of(response, [(item["type"], item.get("content")) for item in given]))
         self.ended = True
 
 
@@ -315,41 +306,6 @@ class _Run:
         self.has_content = False
 
 
-def passthrough(response: Json) -> Event | None:
-    """Return a whole answer as one event, or None if it is not as OpenAI writes it.
-
-    The fields that the gateway writes itself are left out.
-
-    Args:
-        response: the answer, not an error.
-    """
-    output, usage = response.get("output"), response.get("usage")
-    if not (
-        response.get("object") == "response"
-        and response.get("status") in OVER
-        and isinstance(response.get("id"), str)
-        and isinstance(response.get("model"), str)
-        and isinstance(usage, dict)
-        and isinstance(output, list)
-        and all([isinstance(item, dict) and isinstance(item.get("type"), str) for item in output])
-    ):
-        return None
-    event = Event()
-    try:
-        read_usage(usage, event.whole.usage)
-        event.whole.passthrough = orjson.dumps(_without_fields_of_gateway(response))
-    except MALFORMED:
-        return None
-    return event
-
-
-def _without_fields_of_gateway(response: Json) -> Json:
-    rest = {**response}
-    for name in _OF_GATEWAY:
-        rest.pop(name, None)
-    return rest
-
-
 def _has_content(kind: str, event: Json, said: str) -> bool:
     """Return whether an event of a known type holds some of the answer.
 
@@ -366,15 +322,22 @@ def _has_content(kind: str, event: Json, said: str) -> bool:
     return kind not in _ANNOUNCEMENTS
 
 
-def _kinds_of(items: object) -> set[str]:
-    """Return the kinds of blocks in output items that decide why an answer ended."""
+def _end_of(response: Json, items: Iterable[tuple[object, Any]]) -> Event:
+    """Return the event that ends an answer.
+
+    Args:
+        response: the response object, of which its `output` is not read.
+        items: types and contents of the output items.
+    """
     kinds = set[str]()
-    for item in items if isinstance(items, list) else ():
-        if item["type"] in CALLS:
+    for kind, content in items:
+        if kind in CALLS:
             kinds.add("tool_use")
-        elif item["type"] == "message":
-            kinds |= {KINDS.get(part.get("type"), "") for part in item.get("content") or ()}
-    return kinds
+        elif kind == "message":
+            kinds |= {KINDS.get(part.get("type"), "") for part in content or ()}
+    event = Event()
+    event.finish.reason, _ = finish_of(response, kinds)
+    return event
 
 
 def _event_of(kind: TextKind | Literal[""], text: str, *, has_content: bool) -> Event:

@@ -1,12 +1,12 @@
 """Sends requests to OpenAI's responses."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import Call
 from services.inference.providers.heads import request_headers
@@ -14,14 +14,16 @@ from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
 from services.inference.providers.openai_responses.fields import STATEFUL, names_state
-from services.inference.providers.openai_responses.native_events import NativeReader, passthrough
+from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
     VERBOSITY,
     build_request,
 )
+from services.inference.providers.openai_responses.response_objects import passthrough
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
+from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
 # What a model may refuse by another name than that of the field that holds it.
@@ -92,20 +94,22 @@ class ResponsesProvider(OpenAIProvider):
             return False
         return "tools" not in fields or not names_state(lazy.json_of("tools"))
 
-    async def whole(self, call: Call) -> list[Event]:
+    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
+        if call.takes_passthrough:
+            self._upstream.check_values(answer)
+            passed = passthrough(answer)
+            if passed is not None:
+                return passed
         parsed = self._upstream.json_object(answer)
-        event = passthrough(parsed) if call.takes_passthrough else None
-        if event is not None:
-            return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
-    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""
         reader = NativeReader if call.takes_passthrough else StreamReader
         return self._upstream.stream(

@@ -1,7 +1,13 @@
 """Token counts of OpenAI's responses. Pure."""
 
+from typing import Annotated
+
+from msgspec import DecodeError, Meta, Struct
+from msgspec.json import Decoder
+
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque, Usage
-from services.inference.providers.bounds import dump, tokens
+from services.common.passed_answer import TokenCounts
+from services.inference.providers.bounds import MAX_TOKENS, dump, tokens
 from services.inference.providers.request_fields import Json
 
 # Bytes of JSON that usage without a name may have.
@@ -14,6 +20,51 @@ _NAMED = frozenset(
 )
 _OF_READ = frozenset({"cached_tokens", "cache_write_tokens"})
 _OF_WRITTEN = frozenset({"reasoning_tokens"})
+
+
+_Tokens = Annotated[int, Meta(ge=0, lt=MAX_TOKENS)]
+
+
+class _Read(Struct, forbid_unknown_fields=True, gc=False):
+    cached_tokens: _Tokens = 0
+    cache_write_tokens: _Tokens = 0
+
+
+class _Written(Struct, forbid_unknown_fields=True, gc=False):
+    reasoning_tokens: _Tokens = 0
+
+
+class _Report(Struct, forbid_unknown_fields=True, gc=False):
+    input_tokens: _Tokens
+    output_tokens: _Tokens
+    total_tokens: _Tokens = 0
+    input_tokens_details: _Read | None = None
+    output_tokens_details: _Written | None = None
+
+
+_REPORT = Decoder(_Report)
+
+
+def usual_counts(report: bytes) -> TokenCounts | None:
+    """Return the token counts of a report in JSON, None if it is unusual: see `read_usage`.
+
+    Most have the same few counts, which are read in a third of the time so.
+    """
+    try:
+        told = _REPORT.decode(report)
+    except DecodeError:
+        return None
+    read, written = told.input_tokens_details, told.output_tokens_details
+    cached = stored = 0
+    if read is not None:
+        cached, stored = read.cached_tokens, read.cache_write_tokens
+    return TokenCounts(
+        max(0, told.input_tokens - cached - stored),
+        told.output_tokens,
+        cached,
+        stored,
+        0 if written is None else written.reasoning_tokens,
+    )
 
 
 def read_usage(report: Json, usage: Usage) -> None:

@@ -234,13 +234,29 @@ def test_a_failed_response_tells_why(reason: errors_pb2.Reason.ValueType, code: 
     assert response["completed_at"] is None
 
 
-def test_a_native_response_gets_the_gateways_id_and_state() -> None:
-    given = {"output": [{"id": "msg_1"}], "newest": 2}
+NATIVE = {
+    "id": "resp_of_provider",
+    "background": False,
+    "output": [{"id": "msg_1"}],
+    "previous_response_id": None,
+    "store": False,
+    "newest": 2,
+}
+
+
+@pytest.mark.parametrize("space", [None, 2])
+@pytest.mark.parametrize("given_id", ["resp_of_provider", ""])
+def test_a_native_response_gets_the_gateways_id(given_id: str, space: int | None) -> None:
+    body = json.dumps({**NATIVE, "id": given_id}, indent=space).encode()
+    passed = pass_on_response(body, RESPONSE_ID, echo(store=False))
+    assert json.loads(passed) == {**NATIVE, "id": RESPONSE_ID}
+
+
+def test_a_native_response_says_what_the_gateway_keeps() -> None:
     state = echo(previous_response_id="resp_0")
-    assert json.loads(pass_on_response(json.dumps(given).encode(), RESPONSE_ID, state)) == {
-        **given,
+    assert json.loads(pass_on_response(json.dumps(NATIVE).encode(), RESPONSE_ID, state)) == {
+        **NATIVE,
         "id": RESPONSE_ID,
-        "background": False,
         "conversation": None,
         "previous_response_id": "resp_0",
         "store": True,

@@ -1,5 +1,6 @@
 """Conversations that go to a provider of the dialect as they came."""
 
+import json
 from base64 import b64decode
 from typing import Any
 
@@ -30,6 +31,10 @@ def lazy(**fields: Any) -> LazyRequest | None:
     return parse_request(body(**fields), lazily=True).lazy
 
 
+def sent(given: LazyRequest) -> dict[str, Any]:
+    return {name: orjson.loads(json) for name, json in given.source.items()}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -43,7 +48,7 @@ def test_plain_conversations_go_as_they_came(fields: dict[str, Any]) -> None:
     given = lazy(**fields)
     assert given is not None and given.is_whole
     names = ("input", "instructions", "tools")
-    assert given.fields == {
+    assert sent(given) == {
         name: value for name, value in {"input": "hello", **fields}.items() if name in names
     }
     assert given.complete() == request(**fields)
@@ -53,13 +58,13 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
     plain = {"max_output_tokens": 3, "temperature": 0.5, "metadata": {"k": "v"}}
     given = lazy(**plain)
     assert given is not None and given.is_whole
-    assert given.fields == {"input": "hello", **plain}
+    assert sent(given) == {"input": "hello", **plain}
     assert given.complete() == request(**plain)
     other = {"reasoning": {"effort": "low"}, "newest": 1, "tools": [FUNCTION]}
     given = lazy(**other)
     assert given is not None and not given.is_whole
     assert given.request.thinking.effort == "low"
-    assert given.fields == {"input": "hello", "tools": [FUNCTION]}
+    assert sent(given) == {"input": "hello", "tools": [FUNCTION]}
     assert given.complete() == request(**other)
 
 
@@ -73,6 +78,8 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
         {"input": [{**THOUGHT, "encrypted_content": None}, USER]},
         {"input": [{**CALL, "arguments": ""}, OUTPUT]},
         {"input": [{**CALL, "newest": 1}, OUTPUT]},
+        {"input": [{**CALL, "output": "b"}, OUTPUT]},
+        {"input": [{**USER, "call_id": "c"}]},
         {"input": [{"type": "shell_call"}, USER]},
         {"input": [{"id": "msg_1"}, USER]},
         {"tools": [{"type": "web_search"}]},
@@ -81,11 +88,34 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
         {"memory_id": "m"},
         {"multimodal": {}},
         {"prompt": {"id": "p"}},
-        {"metadata": {"k": "v"}, "newest": 2**70},
     ],
 )
 def test_others_are_translated(fields: dict[str, Any]) -> None:
     assert lazy(**fields) is None
+
+
+def test_large_numbers_beside_it_stay_what_they_are() -> None:
+    schema = {"type": "object", "maxProperties": 2**70}
+    form = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
+    found = parse_request(body(newest=2**70, text=form), lazily=True)
+    assert found.lazy is not None and not found.lazy.is_whole
+    assert json.loads(found.lazy.complete().extra.json)["newest"] == 2**70
+    echoed = json.loads(b"{%b}" % found.state.echo.json)
+    assert echoed["text"]["format"]["schema"] == schema
+
+
+def test_nulls_and_labels_of_answers_say_nothing() -> None:
+    labels = {"id": "i", "status": "completed"}
+    given = lazy(input=[{**USER, "id": None, "phase": None}, {**CALL, **labels}, OUTPUT])
+    assert given is not None
+    assert sent(given)["input"] == [USER, {**CALL, **labels}, OUTPUT]
+
+
+def test_the_last_of_twin_members_is_what_counts() -> None:
+    twins = b'{"role":"user","content":[{"type":"input_text","text":"a","text":"b"}],"role":"user"}'
+    found = parse_request(b'{"model":"m","input":[%b]}' % twins, lazily=True)
+    assert found.lazy is not None
+    assert sent(found.lazy)["input"] == [{**USER, "content": [{"type": "input_text", "text": "b"}]}]
 
 
 PLAIN = {

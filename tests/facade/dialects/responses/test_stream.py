@@ -254,6 +254,23 @@ def test_native_events_are_passed_on() -> None:
     assert json.loads(encoder.response) == written[3]["response"]
 
 
+def test_a_native_stream_of_which_nothing_is_kept_gets_an_id() -> None:
+    unkept = {"id": "resp_x", "background": False, "previous_response_id": None, "store": False}
+    sent = [
+        {"type": kind, "sequence_number": number, "response": {**unkept, "output": []}}
+        for number, kind in enumerate(("response.created", "response.completed"))
+    ]
+    encoder = stream(echo(store=False))
+    events = [Event(start=Start(id="r", model="m")), Event(unknown=own())]
+    for event, one in zip(events, sent, strict=True):
+        event.native = json.dumps(one, separators=(",", ":")).encode()
+    written = native(encoder.encode(events) + encoder.finish())
+    assert written == [
+        {**one, "response": {**unkept, "output": [], "id": RESPONSE_ID}} for one in sent
+    ]
+    assert json.loads(encoder.response) == written[-1]["response"]
+
+
 DELTAS = [
     b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":"i","delta":"a"}' % number
     for number in range(1, 5)

@@ -363,8 +363,8 @@ async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
     heads = []
 
     class Listening(FallbackRunner):
-        async def whole(self):
-            heads.append(await super().whole())
+        async def answer(self):
+            heads.append(await super().answer())
             return heads[-1]
 
     scripted = ScriptedEngine()

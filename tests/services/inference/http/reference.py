@@ -27,6 +27,12 @@ class ReferenceResponse:
         except (aiohttp.ClientError, OSError) as error:
             raise http.ConnectionBrokenError from error
 
+    async def deliver(self, take: http.Take) -> bool:
+        while piece := await self.read():
+            if take(piece):
+                return True
+        return False
+
     def rest(self) -> None:
         """It is read piece by piece."""
 

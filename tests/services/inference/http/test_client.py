@@ -137,19 +137,6 @@ async def test_a_head_without_an_end_is_not_waited_for(
         await ask(client, server.url)
 
 
-async def test_a_connection_long_idle_is_not_used_again(
-    client: http.Client, server: ScriptedServer, clock: ManualClock
-) -> None:
-    server.plays(lambda c: c.answer(b"{}"))
-    await ask(client, server.url)
-    clock.now_s += 29
-    await ask(client, server.url)
-    assert server.connections == 1
-    clock.now_s += 31
-    await ask(client, server.url)
-    assert server.connections == 2
-
-
 async def test_a_connection_that_the_server_closed_is_not_used_again(
     client: http.Client, server: ScriptedServer
 ) -> None:

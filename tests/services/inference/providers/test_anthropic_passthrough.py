@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from facade.dialects.anthropic import render_message
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
-from services.inference.providers.anthropic.passthrough import passthrough, whole_of_text
+from services.inference.providers.anthropic.passthrough import (
+    passed_answer,
+    passthrough,
+    whole_of_text,
+)
 from services.inference.stream.accumulator import Accumulator
 from tests.passthrough_answers import message_told
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
@@ -62,19 +66,25 @@ def translated(answer: dict[str, Any]) -> GenerateResponse:
 
 
 def goes(answer: Any) -> bool:
-    return passthrough(orjson.dumps(answer), answer) is not None
+    body = orjson.dumps(answer)
+    goes = passthrough(body, answer) is not None
+    assert goes or passed_answer(body) is None
+    return goes
 
 
 def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    event = passthrough(body, answer)
-    assert event is not None
-    assert event.whole.passthrough == body
+    passed = passthrough(body, answer)
+    assert passed is not None
+    assert passed.passthrough == body
+    scanned = passed_answer(body)
+    assert scanned is None or scanned.response() == passed.response()
     response = translated(answer)
     assert message_told(body) == message_told(render_message(response))
-    if not event.whole.usage.HasField("extra"):  # where something in it is billed
+    usage = passed.response().usage
+    if not usage.HasField("extra"):  # where something in it is billed
         response.usage.ClearField("extra")  # the caller reads it in the answer
-    assert event.whole.usage == response.usage
+    assert usage == response.usage
 
 
 STOPPED = {("stop_reason",): "stop_sequence", ("stop_sequence",): "END"}
@@ -186,3 +196,17 @@ def test_passthrough_and_translation_mean_the_same(
     read = orjson.loads(body)
     if passthrough(body, read) is not None:
         check_same(body, read)
+    else:
+        assert passed_answer(body) is None
+
+
+def test_usual_messages_are_found_by_one_scan() -> None:
+    usual = changed(OFFICIAL, {(*USAGE, "cache_creation_input_tokens"): 0})
+    assert passed_answer(orjson.dumps(usual)) is not None
+    assert passed_answer(orjson.dumps(OFFICIAL)) is None  # cache writes are billed by their time
+
+
+@pytest.mark.parametrize("spoilt", [b"\xff", b"\xed\xa0\x80"])
+def test_a_message_that_is_not_utf_8_is_not_passed_on(spoilt: bytes) -> None:
+    body = orjson.dumps(changed(ONE_TEXT, {("brand_new",): "é"}))
+    assert passed_answer(body.replace("é".encode(), spoilt)) is None

@@ -170,20 +170,6 @@ def test_invalid_tool_names_are_replaced_and_restored(name: str) -> None:
         (ToolChoice(mode=ToolChoice.MODE_AUTO), {"mode": "AUTO"}),
         (ToolChoice(mode=ToolChoice.MODE_ANY), {"mode": "ANY"}),
         (ToolChoice(mode=ToolChoice.MODE_NONE), {"mode": "NONE"}),
-        (
-            ToolChoice(
-                extra=opaque(
-                    {
-                        "type": "allowed_tools",
-                        "allowed_tools": {
-                            "mode": "required",
-                            "tools": [{"type": "function", "function": {"name": "f"}}],
-                        },
-                    }
-                )
-            ),
-            {"mode": "ANY", "allowedFunctionNames": ["f"]},
-        ),
     ],
 )
 def test_choices_of_tools(choice: ToolChoice, config: Any) -> None:

@@ -11,7 +11,11 @@ from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
-from services.inference.providers.openai.passthrough import passthrough, whole_of_texts
+from services.inference.providers.openai.passthrough import (
+    passed_answer,
+    passthrough,
+    whole_of_texts,
+)
 from services.inference.stream.accumulator import Accumulator
 from tests.passthrough_answers import completion_told
 from tests.services.inference.providers.changes import (
@@ -80,21 +84,27 @@ def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
 
 
 def goes(answer: Any, n: int = 2) -> bool:
-    return passthrough(orjson.dumps(answer), answer, n) is not None
+    body = orjson.dumps(answer)
+    goes = passthrough(body, answer, n) is not None
+    assert goes or passed_answer(body, n) is None
+    return goes
 
 
 def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    event = passthrough(body, answer, n)
-    assert event is not None
-    assert event.whole.passthrough == body
+    passed = passthrough(body, answer, n)
+    assert passed is not None
+    assert passed.passthrough == body
+    scanned = passed_answer(body, n)
+    assert scanned is None or scanned.response() == passed.response()
     response = translated(answer, n)
     at_once = whole_of_texts(answer, n)
     assert at_once is not None and at_once.whole == response
     assert completion_told(body) == completion_told(render_completion(response, 1))
-    if not event.whole.usage.HasField("extra"):  # where something in it is billed
+    usage = passed.response().usage
+    if not usage.HasField("extra"):  # where something in it is billed
         response.usage.ClearField("extra")  # the caller reads it in the answer
-    assert event.whole.usage == response.usage
+    assert usage == response.usage
 
 
 @pytest.mark.parametrize(
@@ -213,6 +223,21 @@ def test_passthrough_and_translation_mean_the_same(
     read = orjson.loads(body)
     if passthrough(body, read, 2) is not None:
         check_same(body, read)
+    else:
+        assert passed_answer(body, 2) is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {PROMPT: GONE, COMPLETION: None}, {("service_tier",): GONE, ("new",): [{}]}]
+)
+def test_usual_answers_are_found_by_one_scan(changes: dict[Path, Any]) -> None:
+    assert passed_answer(orjson.dumps(changed(OFFICIAL, changes)), 2) is not None
+
+
+@pytest.mark.parametrize("spoilt", [b"\xff", b"\xed\xa0\x80"])
+def test_an_answer_that_is_not_utf_8_is_not_passed_on(spoilt: bytes) -> None:
+    body = orjson.dumps(changed(OFFICIAL, {("new",): "é"}))
+    assert passed_answer(body.replace("é".encode(), spoilt), 2) is None
 
 
 def test_names_of_texts_are_bounded_as_those_of_any_answer() -> None:

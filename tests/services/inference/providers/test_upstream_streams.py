@@ -8,7 +8,7 @@ import pytest
 
 from services.common.errors import UpstreamError
 from services.inference.http import Client
-from services.inference.providers import upstream as upstream_module
+from services.inference.providers import event_stream
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from tests.services.inference.providers.scripted_server import (
     END,
@@ -126,7 +126,7 @@ async def test_a_complete_answer_is_waited_for_less_long(
         await connection.chunk(b"data: end\n\n")
         await connection.until_left()
 
-    monkeypatch.setattr(upstream_module, "_REST_S", 0.05)
+    monkeypatch.setattr(event_stream, "_USAGE_S", 0.05)
     here.server.plays(script)
     seen = asyncio.Event()
     reader = TextReader(has_content=True)

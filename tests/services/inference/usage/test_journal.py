@@ -1,7 +1,14 @@
-"""The journal: lines outlive their process, and each file is one process's at a time."""
+"""The journal: lines outlive their process, and each file is one process's at a time.
+
+Each test runs with files that are mapped into memory, and as on a system that cannot do so.
+"""
 
 import errno
 import os
+import signal
+import subprocess
+import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,11 +18,32 @@ from services.inference.usage.journal import FOLDER, Journal
 MANY = 1 << 20
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from services.inference.usage.journal import Journal
+if sys.argv[2] == "called":
+    del os.posix_fallocate
+journal = Journal(Path(sys.argv[1]), "killed", 1 << 20)
+for number in range(2_000):
+    journal.append(b'{"n":%d}' % number + b" " * 90 + b"\\n")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(params=["mapped", "called"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return how lines are written."""
+    if request.param == "called":
+        monkeypatch.delattr(os, "posix_fallocate")
+    return str(request.param)
+
+
 def content(journal: Journal) -> list[bytes]:
     """Return the lines of the oldest closed file."""
     file = journal.oldest()
     assert file is not None
-    return list(file.lines())
+    return list(chain.from_iterable(file.lines()))
 
 
 def test_lines_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -72,9 +100,9 @@ def test_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
     one.append(b"b\n")
     assert list(other.abandoned()) == []
     one.close()
-    taken = []
+    taken: list[bytes] = []
     for file in other.abandoned():
-        taken += file.lines()
+        taken += chain.from_iterable(file.lines())
         file.remove()
     assert taken == [b"a", b"b"]
     assert os.listdir(tmp_path / FOLDER) == []
@@ -100,18 +128,68 @@ def test_files_are_for_the_gateways_user_alone(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_full_disk_leaves_no_part_of_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("end", [b"cut off", b"cut off" + bytes(1 << 17), bytes(10)])
+def test_what_a_killed_process_left_is_read(tmp_path: Path, end: bytes) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "killed-1.lines").write_bytes(b"first\nsecond\n" + end)
+    [file] = Journal(tmp_path, "one", MANY).abandoned()
+    assert list(chain.from_iterable(file.lines())) == [b"first", b"second"]
+    file.remove()
+
+
+def test_lines_outlive_a_killed_process(tmp_path: Path, way: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), way]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    [file] = Journal(tmp_path, "one", MANY).abandoned()
+    lines = [line.rstrip() for line in chain.from_iterable(file.lines())]
+    assert lines == [b'{"n":%d}' % number for number in range(2_000)]
+    file.remove()
+
+
+def test_a_line_is_in_the_file_at_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "one", MANY)
+    journal.append(b"a\n")
+    [path] = (tmp_path / FOLDER).iterdir()
+    assert path.read_bytes().rstrip(b"\0") == b"a\n"
+    journal.rotate()
+    assert path.read_bytes() == b"a\n"
+    journal.close()
+
+
+def test_a_full_disk_leaves_no_part_of_a_line(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, "one", 2 * MANY)
     journal.append(b"first\n")
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:3]))
-    with pytest.raises(OSError) as caught:
-        journal.append(b"second\n")
+    with monkeypatch.context() as patch:
+        if way == "called":
+            write = os.pwrite
+            patch.setattr(os, "pwrite", lambda file, line, at: write(file, line[:3], at))
+        else:
+            patch.setattr(os, "posix_fallocate", refuse)
+        with pytest.raises(OSError) as caught:
+            journal.append(b"x" * MANY + b"\n")
     assert caught.value.errno == errno.ENOSPC
-    monkeypatch.undo()
     journal.append(b"third\n")
     journal.rotate()
     assert content(journal) == [b"first", b"third"]
     journal.close()
+
+
+def test_a_disk_that_was_full_is_tried_again(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, "one", MANY)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", refuse, raising=False)
+        patch.setattr(os, "pwrite", refuse)
+        with pytest.raises(OSError):
+            journal.append(b"first\n")
+    journal.append(b"second\n")
+    journal.rotate()
+    assert content(journal) == [b"second"]
+    journal.close()
+
+
+def refuse(*_arguments: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -26,9 +26,9 @@ def test_cache_writes_of_an_hour() -> None:
             "cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60},
         },
     }
-    event = of_anthropic(json.dumps(message).encode(), message)
-    assert event is not None and event.whole.passthrough
-    counts = counts_of(event.whole.usage)
+    passed = of_anthropic(json.dumps(message).encode(), message)
+    assert passed is not None and passed.passthrough
+    counts = counts_of(passed.response().usage)
     assert (counts[Unit.CACHE_WRITE], counts[Unit.CACHE_WRITE_1H]) == (40, 60)
 
 
@@ -52,7 +52,7 @@ def test_tokens_of_audio() -> None:
             "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 7},
         },
     }
-    event = of_openai(json.dumps(answer).encode(), answer, 1)
-    assert event is not None and event.whole.passthrough
-    counts = counts_of(event.whole.usage)
+    passed = of_openai(json.dumps(answer).encode(), answer, 1)
+    assert passed is not None and passed.passthrough
+    counts = counts_of(passed.response().usage)
     assert (counts[Unit.INPUT], counts[Unit.INPUT_AUDIO]) == (3, 7)

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from services.memory.archive.binary_quantization import (
     cosine_similarities,
-    keep_before,
     nearest_by_hamming,
     pack,
     quantize,
+    record_size,
+    transpose,
 )
+from services.memory.archive.postings import keep_before
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -35,56 +37,62 @@ def test_similarities_are_the_cosines_of_the_angles() -> None:
     assert found == pytest.approx(expected, abs=1e-6)
 
 
+def nearest(signed: list[bytes], asked: list[float], *, before_turn: int, most: int) -> list[int]:
+    columns = transpose(signed, len(asked))
+    return nearest_by_hamming(columns, asked, before_turn=before_turn, most=most)
+
+
 def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
-    held = vectors(3000, 64)
+    held = vectors(5000, 64)
     asked = [value + 0.3 for value in held[77]]
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]
-    found = nearest_by_hamming(signed, asked, before_turn=10_000, most=50)
+    found = nearest(signed, asked, before_turn=10_000, most=50)
     assert len(found) == 50
-    assert 77 in found
-    assert nearest_by_hamming(signed, asked, before_turn=77, most=50).count(77) == 0
+    assert found[0] == 77
+    assert 77 not in nearest(signed, asked, before_turn=77, most=50)
 
 
-def test_distances_of_many_dimensions_are_exact() -> None:
-    held = vectors(60, 1000)
+@pytest.mark.parametrize("count", [60, 2000])
+def test_distances_of_many_dimensions_are_exact(count: int) -> None:
+    held = vectors(count, 1000)
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]
-    asked = vectors(61, 1000)[61]
+    Random(2).shuffle(signed)
+    asked = vectors(count + 1, 1000)[count + 1]
 
     def distance(turn: int) -> int:
         return sum((a > 0) != (b > 0) for a, b in zip(held[turn], asked, strict=True))
 
-    found = nearest_by_hamming([b"".join(signed[:20]), *signed[20:]], asked, before_turn=99, most=9)
-    assert found == sorted(held, key=lambda turn: (distance(turn), -turn))[:9]
+    found = nearest([b"".join(signed[:20]), *signed[20:]], asked, before_turn=count - 4, most=9)
+    assert found == sorted(range(1, count - 4), key=lambda turn: (distance(turn), -turn))[:9]
 
 
 def test_all_are_kept_where_they_are_few() -> None:
     held = vectors(20, 5)
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]
-    assert sorted(nearest_by_hamming(signed, [1.0] * 5, before_turn=11, most=50)) == list(
-        range(1, 11)
-    )
+    assert sorted(nearest(signed, [1.0] * 5, before_turn=11, most=50)) == list(range(1, 11))
 
 
 def test_of_equals_the_later_is_kept() -> None:
     signed = [quantize(turn, pack([1.0, 1.0])) for turn in range(1, 9)]
-    assert sorted(nearest_by_hamming(signed, [1.0, 1.0], before_turn=9, most=3)) == [6, 7, 8]
+    assert nearest(signed, [1.0, 1.0], before_turn=9, most=3) == [8, 7, 6]
 
 
 def test_vectors_of_other_dimensions_are_passed_over() -> None:
     assert cosine_similarities({1: pack([1.0, 0.0]), 2: pack([1.0])}, [3.0]) == {2: 1.0}
     assert cosine_similarities({}, [3.0]) == {}
-    assert nearest_by_hamming([], [3.0], before_turn=9, most=5) == []
+    assert nearest([], [3.0], before_turn=9, most=5) == []
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=200), st.integers(1, 2**32 - 1))
 def test_a_signature_is_cut_off_from_its_turn_on(values: list[float], turn: int) -> None:
     signed = quantize(turn, pack(values))
-    assert keep_before(signed * 2, len(values), turn) == b""
-    assert keep_before(signed * 2, len(values), turn + 1) == signed * 2
+    size = record_size(len(values))
+    assert keep_before(signed * 2, turn, size) == b""
+    assert keep_before(signed * 2, turn + 1, size) == signed * 2
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=70))
 def test_any_numbers_make_a_vector_that_can_be_compared(values: list[float]) -> None:
     packed = pack(values)
     assert math.isfinite(cosine_similarities({1: packed}, values)[1])
-    assert nearest_by_hamming([quantize(1, packed)], values, before_turn=2, most=1) == [1]
+    assert nearest([quantize(1, packed)], values, before_turn=2, most=1) == [1]

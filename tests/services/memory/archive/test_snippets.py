@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from services.common.tokens import estimate_tokens
 from services.memory.archive.snippets import CUT, cut_to_budget
+from services.memory.archive.words import terms
 
 TEXTS = st.lists(st.text(st.sampled_from("ab é猫😀 \n.ZX9"), max_size=400), max_size=6)
 
@@ -29,6 +30,13 @@ def test_a_long_text_is_cut_around_what_was_asked_for() -> None:
     assert part.endswith(CUT)
     assert 50 <= estimate_tokens(part) <= 60
     assert abs(part.index("Rufus") - len(part) // 2) < 20
+
+
+def test_terms_are_located_in_whatever_form_they_are_written() -> None:
+    # U+0E33 is two characters in form NFKC.
+    filler = "ขค " * 400
+    [part] = cut_to_budget([f"{filler}กำ {filler}"], frozenset(terms("กำ")), 60)
+    assert "กำ" in part
 
 
 def test_window_maximizes_distinct_terms_not_repetitions() -> None:

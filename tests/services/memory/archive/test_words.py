@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.common.texts import normalized
 from services.memory.archive.words import STOP_WORDS, located_terms, term_key, terms
 
 
@@ -44,7 +45,7 @@ def test_a_long_run_of_letters_is_found_by_its_beginning() -> None:
 
 @given(st.text())
 def test_terms_follow_each_other_within_any_text(text: str) -> None:
-    last = 0
+    last, text = 0, normalized("NFKC", text)
     for place, term in located_terms(text):
         assert last <= place < len(text)
         assert term in terms(text[place:])

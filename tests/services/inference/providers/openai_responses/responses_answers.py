@@ -37,6 +37,10 @@ class Provider:
         return failures.in_band(self.name, body)
 
 
+# What a response says of which nothing is kept.
+UNKEPT: Json = {"background": False, "previous_response_id": None, "store": False}
+
+
 def response(*items: Json, **fields: Any) -> Json:
     return {
         "id": "resp_1",
@@ -49,6 +53,7 @@ def response(*items: Json, **fields: Any) -> Json:
         "incomplete_details": None,
         "service_tier": "default",
         "usage": USAGE,
+        **UNKEPT,
         **fields,
     }
 
@@ -206,11 +211,16 @@ def native_reader_of(limits: Limits | None = None) -> NativeReader:
 
 def handed_on(event: Json) -> Json:
     """Return an event as a caller of the dialect is handed it, less what the gateway writes."""
-    if "response" not in event:
+    given = event.get("response")
+    if given is None or (UNKEPT.items() <= given.items() and given.get("conversation") is None):
         return event
-    own = ("id", "background", "conversation", "previous_response_id", "store")
-    rest = {name: value for name, value in event["response"].items() if name not in own}
-    return {**event, "response": rest}
+    return {**event, "response": as_unkept(given)}
+
+
+def as_unkept(given: Json) -> Json:
+    """Return a response object in which the gateway has written that nothing is kept of it."""
+    rest = {name: value for name, value in given.items() if name != "conversation"}
+    return {**rest, **UNKEPT, "id": ""}
 
 
 def read(*events: Json | bytes, **fields: Any) -> list[Event]:

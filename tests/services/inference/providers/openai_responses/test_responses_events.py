@@ -14,7 +14,6 @@ from gateway.conversation.v1.conversation_pb2 import FinishReason
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.settings import Limits
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
-from services.inference.providers.openai_responses.native_events import passthrough
 from services.inference.providers.sse import SseSplitter
 from tests.services.inference.providers.openai_responses.responses_answers import (
     USAGE,
@@ -279,17 +278,6 @@ def test_native_events_may_be_split_at_every_byte() -> None:
             if ready := splitter.feed(chunk):
                 reader.feed(ready, out)
         assert [*map(orjson.loads, natives(out))] == [*map(handed_on, events)]
-
-
-def test_a_whole_answer_is_passed_through_as_it_came() -> None:
-    given = response(reasoning("a"), message(text("Hi")), search())
-    event = passthrough({**given, "store": False, "background": False})
-    assert event is not None
-    # Without what the gateway writes itself.
-    assert {"id": given["id"], **orjson.loads(event.whole.passthrough)} == given
-    assert event.whole.usage == whole(message()).usage
-    for wrong in ({"usage": None}, {"status": "queued"}, {"output": [1]}, {"id": None}):
-        assert passthrough({**given, **wrong}) is None
 
 
 @pytest.mark.parametrize(

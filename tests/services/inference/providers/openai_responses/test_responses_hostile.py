@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from services.common.errors import UpstreamError
 from services.inference.providers.openai_responses.events import events_from_whole
-from services.inference.providers.openai_responses.native_events import passthrough
+from services.inference.providers.openai_responses.response_objects import passthrough
 from tests.services.inference.providers.changes import GONE, changed, spread, values
 from tests.services.inference.providers.openai_responses.responses_answers import (
+    UNKEPT,
     Provider,
     answer,
     custom_call,
@@ -69,8 +70,12 @@ def read_whole(given: Json) -> None:
         answer(events_from_whole(given, call_of(), Provider(), str))
     except UpstreamError:
         pass
-    event = passthrough(given)
-    assert event is None or orjson.loads(event.whole.passthrough).keys() == given.keys() - OWN
+    passed = passthrough(orjson.dumps(given))
+    if passed is not None:
+        told = orjson.loads(passed.passthrough)
+        assert UNKEPT.items() <= told.items() and told.get("conversation") is None
+        assert next(iter(told)) == "id"
+        assert told.keys() - OWN == given.keys() - OWN
 
 
 def read_stream(events: list[Json], *, native: bool) -> None:

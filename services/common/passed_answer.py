@@ -1,0 +1,115 @@
+"""A whole answer that goes to its caller in the provider's own JSON.
+
+Within a process the inference service returns one in place of a `GenerateResponse`: its parts are
+read once, and few. Over gRPC it goes as the message.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.errors.v1.errors_pb2 import Attempt
+from gateway.inference.v1.inference_pb2 import (
+    CACHE_STATUS_UNSPECIFIED,
+    GenerateResponse,
+    RouteInfo,
+)
+
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+class TokenCounts(NamedTuple):
+    """The token counts of an answer that say all of its usage; fields as in `Usage`."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def message(self) -> Usage:
+        """Return them as a message."""
+        return Usage(**self._asdict())
+
+
+class PassedRoute:
+    """The route of a passed answer; attributes as the fields of `RouteInfo`."""
+
+    cache = CACHE_STATUS_UNSPECIFIED
+    cache_age_s = 0
+    memory_truncated = 0
+    deployment = ""
+    dropped: Sequence[str] = ()
+    adapted: Sequence[str] = ()
+    failed_attempts: Sequence[Attempt] = ()
+
+    def __init__(
+        self,
+        model: str,
+        provider: str,
+        step: str,
+        attempts: int,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        upstream_request_id: str = "",
+    ) -> None:
+        self.model = model
+        self.provider = provider
+        self.step = step
+        self.attempts = attempts
+        self.headers = headers
+        self.upstream_request_id = upstream_request_id
+
+    def message(self) -> RouteInfo:
+        """Return it as a message."""
+        return RouteInfo(
+            model=self.model,
+            provider=self.provider,
+            step=self.step,
+            attempts=self.attempts,
+            headers=self.headers,
+            upstream_request_id=self.upstream_request_id,
+            memory_truncated=self.memory_truncated,
+            deployment=self.deployment,
+            dropped=self.dropped,
+            adapted=self.adapted,
+            failed_attempts=self.failed_attempts,
+        )
+
+
+class PassedAnswer:
+    """A whole answer in the provider's own JSON.
+
+    Attributes:
+        passthrough: the JSON.
+        usage: its token counts; the message where something in it is billed apart.
+        route: what served it, once that is known.
+    """
+
+    __slots__ = ("passthrough", "route", "usage")
+
+    def __init__(self, passthrough: bytes, usage: TokenCounts | Usage) -> None:
+        self.passthrough = passthrough
+        self.usage = usage
+        self.route = _NO_ROUTE
+
+    def response(self) -> GenerateResponse:
+        """Return it as a message."""
+        usage = self.usage
+        return GenerateResponse(
+            passthrough=self.passthrough,
+            usage=usage if isinstance(usage, Usage) else usage.message(),
+            route=self.route.message(),
+        )
+
+    # As protobuf calls them: code that sends messages calls these.
+
+    def ByteSize(self) -> int:
+        """Return about as many bytes as the message would have."""
+        return len(self.passthrough)
+
+    def SerializeToString(self) -> bytes:
+        """Return the message, serialized."""
+        return self.response().SerializeToString()
+
+
+_NO_ROUTE = PassedRoute("", "", "", 0)

@@ -1,0 +1,113 @@
+"""Events of a provider's stream, from the pieces of its response."""
+
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.errors import UpstreamError
+from services.common.far_timers import FarTimers
+from services.common.settings import Limits
+from services.inference import http
+from services.inference.providers.idle_reader import IdleTimeoutReader
+from services.inference.providers.protocols import Reader
+from services.inference.providers.sse import SseSplitter
+from services.inference.stream.batches import Take
+from services.inference.stream.filters import Batch
+
+# Seconds for data after the end of an answer, such as usage.
+_USAGE_S = 30.0
+
+
+class EventStream:
+    """Reads the events of one response.
+
+    How long the first content may take is for the caller to say: a model may think long after the
+    provider has begun to answer. From then on each read may take `limits.stream_idle_s`.
+    """
+
+    def __init__(
+        self, response: http.Response, reader: Reader, limits: Limits, timers: FarTimers
+    ) -> None:
+        """Create a stream of a response whose body is unread; `reader` makes the events."""
+        self._response = response
+        self._reader = reader
+        self._idle_s = limits.stream_idle_s
+        self._timers = timers
+        self._splitter = SseSplitter(limits.max_sse_line_bytes)
+        self._idle: IdleTimeoutReader | None = None
+        # Raised once the events that came before it have been taken.
+        self._failure: UpstreamError | None = None
+        self._take: Take | None = None
+        self._is_over = self._is_full = False
+        self._awaits_usage = False  # by the timeout of `_idle`
+
+    async def next(self, take: Take | None) -> Batch | None:
+        """Return the next events, or None at the end.
+
+        With `take`, what comes after the first content is passed to that, as it is received, until
+        it returns True; no events are returned then.
+
+        Raises:
+            UpstreamError: an event tells an error, or cannot be read.
+            HttpError: as `http.Response.read`.
+            SseTooLongError: as `SseSplitter.feed`.
+            TimeoutError: the idle timeout has passed.
+        """
+        while not self._is_over:
+            idle = self._watch()
+            if take is None or idle is None:
+                piece = await (idle or self._response).read()
+                if not piece:
+                    return None
+                if events := self._feed(piece):
+                    return events
+            else:
+                self._take = take
+                if not await idle.deliver(self._pass_on):
+                    return None
+                if self._is_full:
+                    return ()
+        if self._failure is not None:
+            raise self._failure
+        return None
+
+    def stop(self) -> None:
+        """Stop the timer."""
+        if self._idle is not None:
+            self._idle.stop()
+        # It refers to whoever holds this.
+        self._take = None
+
+    def _feed(self, piece: bytes) -> list[Event]:
+        """Return the events that a piece completes, possibly none."""
+        events: list[Event] = []
+        if text := self._splitter.feed(piece):
+            try:
+                self._reader.feed(text, events)
+                self._is_over = self._reader.ended
+            except UpstreamError as error:
+                self._failure = error
+                self._is_over = True
+        return events
+
+    def _pass_on(self, piece: bytes) -> bool:
+        """Pass on the events of a piece; return whether `next` has to see to what follows."""
+        assert self._take is not None and self._idle is not None, "events are passed on"
+        self._idle.touch()
+        events = self._feed(piece)
+        self._is_full = bool(events) and self._take(events)
+        return (
+            self._is_full or self._is_over or (self._reader.is_complete and not self._awaits_usage)
+        )
+
+    def _watch(self) -> IdleTimeoutReader | None:
+        """Return what reads on with a timeout; None before the first content."""
+        patience_s = self._idle_s
+        if self._reader.is_complete:
+            self._awaits_usage = True
+            patience_s = min(patience_s, _USAGE_S)
+        elif not self._reader.has_content:
+            return None
+        if self._idle is not None:
+            if self._idle.patience_s == patience_s:
+                return self._idle
+            self._idle.stop()
+        self._idle = IdleTimeoutReader(self._response, patience_s, self._timers)
+        return self._idle

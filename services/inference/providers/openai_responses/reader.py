@@ -1,0 +1,76 @@
+"""What readers of OpenAI's responses have in common."""
+
+from functools import partial
+
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.ids import IdGenerator
+from services.inference.providers import failures
+from services.inference.providers.base import Call
+from services.inference.providers.bounds import Bounds, name_of
+from services.inference.providers.delta_templates import DeltaTemplates
+from services.inference.providers.openai_responses.event_types import DONE, said_by
+from services.inference.providers.protocols import Failures
+from services.inference.providers.request_fields import Json
+
+
+class EventReader:
+    """A reader of one stream.
+
+    Args:
+        call: what was asked.
+        upstream: makes failures of what the provider says.
+        new_id: makes the id of an answer that the provider gave none.
+
+    Attributes:
+        ended: whether the provider has said that nothing follows.
+        has_content: whether some of the answer has come.
+    """
+
+    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
+        self.ended = self.has_content = False
+        self._call = call
+        self._upstream = upstream
+        self._broken = partial(failures.broken_answer, upstream.name)
+        self._new_id = new_id
+        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._started = False
+        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer is complete; its last event says that."""
+        return self.ended
+
+    def end(self, out: list[Event]) -> None:
+        """Handle the end of the stream.
+
+        Raises:
+            UpstreamError: it came too early.
+        """
+        if not self.ended:
+            raise failures.cut_off(self._upstream.name)
+
+    def _parsed(self, data: bytes) -> Json:
+        """Return the data of an event.
+
+        Raises:
+            UpstreamError: it ends the stream too early, or is no JSON object.
+        """
+        if data == DONE:
+            raise failures.cut_off(self._upstream.name)
+        event = self._bounds.parse(data)
+        if not isinstance(event, dict):
+            raise self._broken("streamed something that is no JSON object", data)
+        return event
+
+    def _start(self, response: Json) -> Event:
+        """Return the beginning of an answer, from the first response object."""
+        given_id = response.get("id") or self._new_id("resp_")
+        return self._started_as(given_id, response.get("model") or self._call.target.upstream)
+
+    def _started_as(self, given_id: object, model: object) -> Event:
+        """Return the beginning of an answer with this id, of this model."""
+        self._started = True
+        event = Event()
+        event.start.id, event.start.model = name_of(given_id), name_of(model)
+        return event

@@ -1,0 +1,101 @@
+"""Response objects as they are handed on to callers of the same dialect. Pure.
+
+One begins with an id, and says that nothing is kept of it, as is so of those that the gateway asks
+for: `background` and `store` are false, `previous_response_id` is null, and there is no
+`conversation`. Who hands one on writes the gateway's id, and what the gateway keeps of it.
+"""
+
+import re
+from typing import Any, Literal
+
+import orjson
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.raw_json import NULL
+from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
+from services.inference.providers.openai_responses.usage import read_usage, usual_counts
+from services.inference.providers.request_fields import Json
+
+# How an object begins, up to its id.
+_BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
+_REPLACED = ("id", "conversation")
+_UNKEPT = {"background": False, "previous_response_id": None, "store": False}
+
+
+class OutputItem(Struct, gc=False):
+    """What is read of an output item."""
+
+    type: str
+    content: Any = None
+
+
+class ResponseObject(Struct, gc=False):
+    """What is read of a response object."""
+
+    id: str
+    object: Literal["response"]
+    status: str
+    model: str
+    output: list[OutputItem]
+    usage: Raw = NULL
+    incomplete_details: Any = None
+    error: None = None
+    background: Any = None
+    conversation: Any = None
+    previous_response_id: Any = ""
+    store: Any = None
+
+    def is_unkept(self, data: bytes) -> bool:
+        """Return whether the object, of this JSON, is handed on as it is."""
+        return (
+            self.background is False
+            and self.conversation is None
+            and self.previous_response_id is None
+            and self.store is False
+            and (beginning := _BEGINNING.match(data)) is not None
+            and data.startswith(b'%b"' % self.id.encode(), beginning.end())
+        )
+
+
+_OBJECT = Decoder(ResponseObject)
+
+
+def read_object(data: bytes) -> ResponseObject | None:
+    """Return what is read of a response object; None if it is not as OpenAI writes it."""
+    try:
+        if not data.isascii():
+            data.decode()  # texts that are not built are not checked to be UTF-8
+        return _OBJECT.decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def passthrough(answer: bytes) -> PassedAnswer | None:
+    """Return a whole answer that is passed through, or None if it is not as OpenAI writes it.
+
+    Args:
+        answer: JSON.
+    """
+    response = read_object(answer)
+    if response is None or response.status not in OVER or response.usage == NULL:
+        return None
+    report = bytes(response.usage)
+    try:
+        usage: TokenCounts | Usage | None = usual_counts(report)
+        if usage is None:
+            usage = Usage()
+            read_usage(orjson.loads(report), usage)
+        if not response.is_unkept(answer):
+            answer = orjson.dumps(unkept(orjson.loads(answer)))
+    except MALFORMED:
+        return None
+    return PassedAnswer(answer, usage)
+
+
+def unkept(response: Json) -> Json:
+    """Return a response object as it is handed on."""
+    rest = {name: value for name, value in response.items() if name not in _REPLACED}
+    return {"id": "", **rest, **_UNKEPT}

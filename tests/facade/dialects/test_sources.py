@@ -1,0 +1,39 @@
+"""Bodies of equal settings, of which the conversations alone differ."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+import pytest
+
+from facade.dialects.anthropic import parse_messages
+from facade.dialects.openai import parse_chat
+from facade.dialects.responses import parse_request
+
+MESSAGES = partial(parse_messages, betas=[], coding=False)
+PARSERS: list[Any] = [
+    pytest.param(parse_chat, "messages", {"temperature": 0.5}, id="chat"),
+    pytest.param(parse_chat, "messages", {"user": "ada", "top_logprobs": 1}, id="further settings"),
+    pytest.param(MESSAGES, "messages", {"max_tokens": 9}, id="messages"),
+    pytest.param(parse_request, "input", {"store": False}, id="responses"),
+]
+
+
+def body(field: str, text: str, settings: dict[str, Any]) -> bytes:
+    said = [{"role": "user", "content": text}]
+    return orjson.dumps({"model": "m", field: said, **settings})
+
+
+@pytest.mark.parametrize(("parse", "field", "settings"), PARSERS)
+def test_conversations_of_equal_settings_stay_apart(
+    parse: Callable[..., Any], field: str, settings: dict[str, Any]
+) -> None:
+    texts = ["first", "second", "third"]
+    parsed = [parse(body(field, text, settings), lazily=True) for text in texts]
+    # Each is looked at before any is completed, as the balancer does.
+    assert [next(iter(each.lazy.beginning())).texts for each in parsed]
+    requests = [each.lazy.complete() for each in parsed]
+    assert [request.messages[0].blocks[0].text for request in requests] == texts
+    for text, request in zip(texts, requests, strict=True):
+        assert request == parse(body(field, text, settings)).request

@@ -1,0 +1,107 @@
+"""Calls in the caller's task say what calls over a channel say."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+from services.common.inprocess.channel import InProcessChannel
+from services.common.inprocess.server import InProcessServer
+from tests.services.common.inprocess.carriers import MIB, SOON_S, TEXT
+
+METHOD = "/test.T/Unary"
+
+
+async def echo(request: bytes, context: Any) -> bytes:
+    assert context.time_remaining() is None and not context.cancelled() and not context.done()
+    given = dict(context.invocation_metadata())
+    return request + str(given.get("x-text", "")).encode()
+
+
+async def aborts(request: bytes, context: Any) -> bytes:
+    await context.abort(grpc.StatusCode.NOT_FOUND, "not here", (("x-detail-bin", b"\0"),))
+    raise AssertionError("it goes on")
+
+
+async def sets_a_code(request: bytes, context: Any) -> bytes:
+    context.set_code(grpc.StatusCode.OUT_OF_RANGE)
+    context.set_details("too far")
+    context.set_trailing_metadata((("x-detail-bin", b"\1"),))
+    return b""
+
+
+class Refusing(grpc.aio.ServerInterceptor):
+    """Refuses all calls before their messages are read, as whoever checks keys does."""
+
+    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        assert handler_call_details.method == METHOD
+        assert TEXT in handler_call_details.invocation_metadata
+
+        async def refuse(_: Any, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no key")
+
+        return grpc.stream_unary_rpc_method_handler(refuse)
+
+
+def channel(behavior: Any, *interceptors: Any, is_started: bool = True) -> InProcessChannel:
+    server = InProcessServer(interceptors, max_message_bytes=MIB)
+    methods = {"Unary": grpc.unary_unary_rpc_method_handler(behavior)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.T", methods),))
+    if is_started:
+        server.start()
+    return InProcessChannel(server)
+
+
+async def status(call: Any) -> tuple[Any, ...]:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    error = caught.value
+    return error.code(), error.details(), tuple(error.trailing_metadata() or ())
+
+
+async def test_the_response_is_that_of_a_call() -> None:
+    over = channel(echo)
+    assert await over.direct(METHOD)(b"a", (TEXT,)) == b"aa=1"
+    assert await over.unary_unary(METHOD)(b"a", metadata=(TEXT,)) == b"aa=1"
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        channel(aborts),
+        channel(sets_a_code),
+        channel(echo, Refusing()),
+        channel(echo, is_started=False),
+    ],
+    ids=["aborted", "code set", "refused", "not started"],
+)
+async def test_a_status_is_that_of_a_call(over: InProcessChannel) -> None:
+    direct = await status(over.direct(METHOD)(b"", (TEXT,)))
+    assert direct == await status(over.unary_unary(METHOD)(b"", metadata=(TEXT,)))
+    assert direct[0] is not grpc.StatusCode.OK
+
+
+async def test_an_unknown_method_is_refused_as_by_a_call() -> None:
+    over = channel(echo)
+    assert (await status(over.direct("/test.T/Other")(b"", ())))[0] is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_cancelling_the_task_cancels_the_servicer() -> None:
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def waits(request: bytes, context: Any) -> bytes:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+        return b""
+
+    task = asyncio.create_task(channel(waits).direct(METHOD)(b"", ()))
+    async with asyncio.timeout(SOON_S):
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert left.is_set()
