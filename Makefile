@@ -101,9 +101,9 @@ screenshots: setup console ## take the pictures of the console that docs/console
 # Hundreds of processes, which tests start, would each compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests wait for processes and time limits of others: workers more than there are processors
-# leave none of them idle.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Tests wait for processes and time limits of others: one worker more than there are processors
+# leaves none of them idle.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test: setup sdks console ## run all tests (needs no network, root or running server)

@@ -12,7 +12,7 @@ from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
 from facade.draining import Drain
-from facade.inference_stub import Generate
+from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -39,6 +39,7 @@ class Context:
         channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
         generate: calls its `Generate` for tasks that serve one request alone.
+        stream_generate: the same of its `StreamGenerate`.
         files: the stub of the FileStoreService on it.
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
@@ -67,6 +68,7 @@ class Context:
     channel: grpc.aio.Channel
     inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
     generate: Generate
+    stream_generate: StreamGenerate
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"

@@ -9,11 +9,15 @@ from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata
 from services.common.inprocess.channel import InProcessChannel
+from services.common.inprocess.delivery import deliver
+from services.common.inprocess.pipe import Receiver
 
-_GENERATE = f"/{inference_pb2.DESCRIPTOR.services_by_name['InferenceService'].full_name}/Generate"
+_SERVICE = f"/{inference_pb2.DESCRIPTOR.services_by_name['InferenceService'].full_name}"
 
 # Takes a request and the metadata of the call.
 Generate = Callable[[Any, Metadata], Awaitable[GenerateResponse]]
+# Takes a receiver of the responses too.
+StreamGenerate = Callable[[Any, Metadata, Receiver], Awaitable[None]]
 
 
 def inference_stub(
@@ -29,9 +33,19 @@ def direct_generate(channel: grpc.aio.Channel) -> Generate:
     Within a process the task serves the call too.
     """
     if isinstance(channel, InProcessChannel):
-        return channel.direct(_GENERATE)
+        return channel.direct(f"{_SERVICE}/Generate")
     stub = inference_stub(channel)
     return lambda request, metadata: stub.Generate(request, metadata=metadata)
+
+
+def direct_stream_generate(channel: grpc.aio.Channel) -> StreamGenerate:
+    """Return what calls `StreamGenerate`, as `direct_generate` calls `Generate`."""
+    if isinstance(channel, InProcessChannel):
+        return channel.direct_stream(f"{_SERVICE}/StreamGenerate")
+    stub = inference_stub(channel)
+    return lambda request, metadata, receiver: deliver(
+        stub.StreamGenerate(request, metadata=metadata), receiver
+    )
 
 
 class _Channel:

@@ -22,7 +22,7 @@ from facade.http.connections import Connections
 from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
-from facade.inference_stub import direct_generate, inference_stub
+from facade.inference_stub import direct_generate, direct_stream_generate, inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
@@ -114,6 +114,7 @@ class Facade:
             channel=channel,
             inference=inference_stub(channel),
             generate=direct_generate(channel),
+            stream_generate=direct_stream_generate(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),

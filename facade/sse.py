@@ -7,8 +7,8 @@ events. One message from the service becomes one write.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 import grpc
 
@@ -22,7 +22,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
-from services.common.inprocess.delivery import deliver
+from services.common.inprocess.pipe import Receiver
 
 log = logging.getLogger(__name__)
 
@@ -80,13 +80,16 @@ class EndObserver(Protocol):
 
 
 async def relay(
-    exchange: Exchange, call: Any, encoder: Encoder, observer: EndObserver | None = None
+    exchange: Exchange,
+    begin: Callable[[Receiver], Awaitable[None]],
+    encoder: Encoder,
+    observer: EndObserver | None = None,
 ) -> StreamedResponse:
-    """Respond with the events of `call`, a started StreamGenerate.
+    """Respond with the events of a StreamGenerate.
 
     Args:
         exchange: the request.
-        call: the call.
+        begin: returns what passes all messages of the call to a receiver, when awaited.
         encoder: encodes its events.
         observer: is told of the end, once `encoder` has encoded it.
 
@@ -96,7 +99,9 @@ async def relay(
     stream = _EventStream(exchange, encoder)
     try:
         try:
-            await deliver(call, stream)
+            delivery = begin(stream)
+            del begin  # it holds the request
+            await delivery
         except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
             # Also handles events from other services.
             if not exchange.has_begun:
@@ -118,7 +123,6 @@ async def relay(
         return await stream.end(await _finished(exchange, encoder, observer))
     finally:
         exchange.answer_summary = AnswerSummary.of(encoder.route, encoder.usage)
-        call.cancel()
         stream.stop()
 
 

@@ -5,6 +5,7 @@ parsing, and the request after sending.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -27,6 +28,7 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata, call_metadata
 from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
+from services.common.inprocess.delivery import deliver
 
 _JSON = "application/json"
 _MAX_CACHE_CONTROL = 256  # characters
@@ -111,9 +113,14 @@ def stream(
     exchange: Exchange, parsed: Parsed, encoder: Encoder, observer: EndObserver | None = None
 ) -> Awaitable[Response]:
     """Start a streamed call; return the coroutine that writes the response; see `relay`."""
-    inference = exchange.context.inference
-    call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
-    return relay(exchange, call, encoder, observer)
+    context = exchange.context
+    carried = rpc_metadata(exchange)
+    if exchange.has_own_task:
+        begin = partial(context.stream_generate, parsed.request, carried)
+    else:
+        call = context.inference.StreamGenerate(parsed.request, metadata=carried)
+        begin = partial(deliver, call)
+    return relay(exchange, begin, encoder, observer)
 
 
 def generate(

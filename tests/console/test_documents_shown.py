@@ -12,6 +12,10 @@ from tests.console.documents import Editor, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+FRAMES = """() => new Promise(
+    (resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))
+)"""
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def full(gateway):
@@ -116,6 +120,9 @@ async def test_selected_text_is_cited(browser, gateway):
         await page.keyboard.press("Home")
         for _ in "one":
             await page.keyboard.press("Shift+ArrowRight")
+        await page.wait_for_function("getSelection().toString() === 'one'")
+        # The page is told of a selection with the next frame.
+        await page.evaluate(FRAMES)
         await page.get_by_label("Cite a reference").select_option("r")
         await page.keyboard.press("Control+Enter")
         await expect(page.get_by_role("link", name="[1]")).to_be_visible()

@@ -18,6 +18,7 @@ from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start, StreamGenerateResponse
 from services.common.errors import GatewayError
+from services.common.inprocess.delivery import deliver
 from services.common.settings import Limits
 from tests.facade.plain_connection import PlainServer
 from tests.services.inference.fallback.virtual_time import in_no_time
@@ -92,7 +93,7 @@ def failure() -> Exception:
 
 async def respond(call: Call, exchange: Exchange) -> Response:
     try:
-        return await relay(exchange, cast(Any, call), TextEncoder())
+        return await relay(exchange, partial(deliver, cast(Any, call)), TextEncoder())
     except grpc.aio.AioRpcError:
         return JsonResponse(b"{}", {}, 500)
 

@@ -4,7 +4,7 @@
 replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. Each call has metadata,
 deadline, cancellation and status. It is served in a task of its own, or, if it has one request, in
 the task that awaits or delivers its responses at once. A task that serves one request alone calls
-a method with one response by `InProcessChannel.direct`, without a call object. Messages are passed
+methods by `InProcessChannel.direct` and `direct_stream`, without a call object. Messages are passed
 without serialization: the servicer owns the request and the caller owns the response, so a sender
 that reuses a message must copy it.
 

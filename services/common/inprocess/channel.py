@@ -15,7 +15,12 @@ from services.common.inprocess.calls import (
     UnaryStreamCall,
     UnaryUnaryCall,
 )
-from services.common.inprocess.direct import DirectMethod, direct_method
+from services.common.inprocess.direct import (
+    DirectMethod,
+    DirectStreamMethod,
+    direct_method,
+    direct_stream_method,
+)
 from services.common.inprocess.exchange import Exchange, Metadata
 from services.common.inprocess.server import InProcessServer
 
@@ -90,6 +95,10 @@ class InProcessChannel(grpc.aio.Channel):
     def direct(self, method: str) -> DirectMethod:
         """Return a function that calls a unary method in the current task; see `direct`."""
         return direct_method(self._server, method)
+
+    def direct_stream(self, method: str) -> DirectStreamMethod:
+        """Return what `direct` does, for a method with a stream of responses."""
+        return direct_stream_method(self._server, method)
 
     def begin(
         self,

@@ -15,6 +15,9 @@ class ReadableCall(Protocol):
     async def read(self) -> Any:
         """Return the next message, `grpc.aio.EOF` at the end."""
 
+    def cancel(self) -> bool:
+        """Cancel the call, unless it has ended."""
+
 
 def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
     """Pass every message of a call to a receiver, until the end of the call, when awaited.
@@ -33,6 +36,9 @@ def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
 
 
 async def _read_all(call: ReadableCall, receiver: Receiver) -> None:
-    while (message := await call.read()) is not grpc.aio.EOF:
-        if receiver.receive(message):
-            await receiver.drain()
+    try:
+        while (message := await call.read()) is not grpc.aio.EOF:
+            if receiver.receive(message):
+                await receiver.drain()
+    finally:
+        call.cancel()

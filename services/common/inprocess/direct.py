@@ -1,22 +1,26 @@
-"""Calls of methods with one request and one response, served where they are made.
+"""Calls of methods with one request, served where they are made.
 
 Most calls of a facade are these, and nobody but the task that makes them looks at them: they have
 no deadline and need no call object.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, NoReturn
 
 import grpc
 
-from services.common.inprocess.context import CallContext, Entry
+from services.common.inprocess.context import CallContext, Entry, Handler, OverError
 from services.common.inprocess.exchange import Metadata
+from services.common.inprocess.pipe import Receiver
 from services.common.inprocess.server import NOT_SERVING, InProcessServer
 
 _OK = grpc.StatusCode.OK
 
 # Takes a request and the metadata that goes with it; returns the response.
 DirectMethod = Callable[[Any, Metadata], Awaitable[Any]]
+# Takes a receiver of the responses too.
+DirectStreamMethod = Callable[[Any, Metadata, Receiver], Awaitable[None]]
 
 
 class _Details:
@@ -62,6 +66,41 @@ class DirectContext(CallContext):
         return grpc.aio.EOF
 
 
+class _StreamContext(DirectContext):
+    """The servicer's context of a direct call with a stream of responses.
+
+    Attributes:
+        failure: an exception of the receiver, which ended the call.
+    """
+
+    failure: Exception | None = None
+
+    def __init__(self, metadata: Metadata, receiver: Receiver) -> None:
+        self._metadata = metadata
+        self._receiver = receiver
+
+    def send(self, message: Any) -> bool:
+        """Send a response at once; return whether the servicer should wait (`drained`)."""
+        if self.failure is None:
+            try:
+                return self._receiver.receive(message)
+            except Exception as error:
+                # The servicer has nothing to do with it.
+                self.failure = error
+        self.raise_over()
+
+    async def drained(self) -> None:
+        """Wait until the stream of responses may go on."""
+        try:
+            await self._receiver.drain()
+        except Exception as error:
+            self.failure = error
+            self.raise_over()
+
+    async def send_initial_metadata(self, initial_metadata: Any) -> None:
+        """Do nothing: nobody looks at it."""
+
+
 def direct_method(server: InProcessServer, method: str) -> DirectMethod:
     """Return a function that calls a unary method of a server in the current task.
 
@@ -72,9 +111,7 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
     """
 
     async def call(request: Any, metadata: Metadata) -> Any:
-        if not server.is_serving:
-            raise _error(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
-        handler = await server.find(_Details(method, metadata))
+        handler = await _find(server, method, metadata)
         if handler is None:
             raise _error(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         context = DirectContext(metadata)
@@ -82,12 +119,54 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
             response = await handler.stream_unary(context, context)
         else:
             response = await handler.unary_unary(request, context)
-        code = context.code()
-        if code is None or code is _OK:
-            return response
-        raise _error(code, context.details(), context.trailing_metadata())
+        _check_status(context)
+        return response
 
     return call
+
+
+def direct_stream_method(server: InProcessServer, method: str) -> DirectStreamMethod:
+    """Return what `direct_method` does, for a method with a stream of responses.
+
+    The function passes each response to a receiver, as it is sent, and raises what that raises.
+    """
+
+    async def call(request: Any, metadata: Metadata, receiver: Receiver) -> None:
+        handler = await _find(server, method, metadata)
+        if handler is None:
+            raise _error(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+        context = _StreamContext(metadata, receiver)
+        try:
+            if handler.unary_stream is None:  # of an interceptor that refuses the call
+                responses = handler.stream_stream(context, context)
+            else:
+                responses = handler.unary_stream(request, context)
+            if isinstance(responses, AsyncGenerator):
+                async with aclosing(responses):
+                    await context.write_all(responses)
+            else:
+                await responses
+        except OverError:
+            if context.failure is None:
+                raise
+        if context.failure is not None:
+            raise context.failure
+        _check_status(context)
+
+    return call
+
+
+def _find(server: InProcessServer, method: str, metadata: Metadata) -> Awaitable[Handler | None]:
+    """Return the handler of a call, or None, by way of the interceptors."""
+    if not server.is_serving:
+        raise _error(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
+    return server.find(_Details(method, metadata))
+
+
+def _check_status(context: DirectContext) -> None:
+    code = context.code()
+    if code is not None and code is not _OK:
+        raise _error(code, context.details(), context.trailing_metadata())
 
 
 def _error(code: grpc.StatusCode, details: str, trailing: Metadata = ()) -> grpc.aio.AioRpcError:

@@ -44,7 +44,8 @@ async def test_a_caller_who_is_full_is_waited_for_each_time() -> None:
     somebody: Any = SimpleNamespace(limits=())
     token = caller.set(somebody)
     try:
-        await InferenceServicer(engine, limiter).StreamGenerate(GenerateRequest(), context)
+        responses = InferenceServicer(engine, limiter).StreamGenerate(GenerateRequest(), context)
+        await context.write_all(responses)
     finally:
         caller.reset(token)
     assert context.done == [FIRST, "drained", SECOND, "drained", THIRD, "drained"]
