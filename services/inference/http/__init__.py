@@ -13,7 +13,6 @@ request than the rest of this process.
 """
 
 from services.inference.http.client import Client
-from services.inference.http.connection import Response, Take
 from services.inference.http.errors import (
     ConnectionBrokenError,
     CutOffError,
@@ -24,6 +23,7 @@ from services.inference.http.errors import (
 from services.inference.http.fields import fields
 from services.inference.http.origins import Origin, origin_of
 from services.inference.http.proxies import Proxies
+from services.inference.http.response import Response, Take
 
 __all__ = [
     "Client",

@@ -10,16 +10,17 @@ from typing import Self
 
 import aiohappyeyeballs
 
-from services.inference.http.connection import Connection, Response, read_size
+from services.inference.http.connection import Connection, read_size
 from services.inference.http.errors import ConnectionBrokenError
 from services.inference.http.origins import Origin
 from services.inference.http.proxies import Proxies, Proxy
+from services.inference.http.response import Response
 
 # Minimum idle time before a connection is reused for the first time. A server that sends two
 # responses to a request does so within moments, and the second one would be taken for the response
 # to the next request. One that did not after the first response is trusted from then on, but for
 # what has arrived by the next request: reused at once, a connection is still in the caches of the
-# processor, and a tenth as many are open.
+# processor, and fewer are open.
 _SETTLE_S = 0.05
 # Delay before the next address of a host is tried in parallel (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25

@@ -4,16 +4,15 @@ import asyncio
 import select
 import ssl
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from contextvars import copy_context
 from copy import copy
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import cast
 
 import httptools
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from services.inference.http.bodies import Unpacker
 from services.inference.http.errors import (
     ConnectionBrokenError,
     CutOffError,
@@ -21,6 +20,7 @@ from services.inference.http.errors import (
     NotHttpError,
     TooLargeError,
 )
+from services.inference.http.response import Response, Take
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
 # extensions, trailers.
@@ -31,8 +31,6 @@ _SENT_AT_ONCE = 64 << 10
 # and its events, about ten times its size, stay in memory until the caller reads them: with more
 # responses each one gets smaller reads, and with few responses large reads are faster.
 _READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
-# Takes a piece of a body; returns whether the next ones should wait.
-Take = Callable[[bytes], bool]
 # Receive buffer, shared by all connections.
 _BUFFER = memoryview(bytearray(_READ_MOST))
 
@@ -41,101 +39,6 @@ _BUFFER = memoryview(bytearray(_READ_MOST))
 def read_size(answers: int) -> int:
     """Return the read size in bytes for a number of concurrent responses."""
     return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
-
-
-class Response:
-    """The response to one request; close it if its body is not read to the end.
-
-    Attributes:
-        status: the HTTP status.
-        headers: case-insensitive; repeated fields are kept.
-    """
-
-    def __init__(
-        self,
-        connection: "Connection",
-        status: int,
-        headers: CIMultiDictProxy[str],
-        max_answer_bytes: int,
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self._connection = connection
-        encoding = headers.get("content-encoding", "")
-        self._unpacker = None
-        if encoding and encoding.lower() != "identity":
-            self._unpacker = Unpacker(encoding.lower())
-            self._unpacked: Iterator[bytes] = iter(())
-            self._left = max_answer_bytes  # remaining limit of decompressed bytes
-
-    def read(self) -> Coroutine[Any, Any, bytes]:
-        """Return the next piece of the body, b"" at its end.
-
-        Raises:
-            CutOffError: the connection closed before the end of the body.
-            NotHttpError: the response is not valid HTTP.
-            TooLargeError: the response exceeds the client's limit.
-        """
-        if self._unpacker is None:
-            return self._connection.read()
-        return self._read_packed(self._unpacker)
-
-    def rest(self) -> bytes | None:
-        """Return the rest of the body if it has been received completely, else None."""
-        return self._connection.rest() if self._unpacker is None else None
-
-    async def _read_packed(self, unpacker: Unpacker) -> bytes:
-        while True:
-            if part := next(self._unpacked, b""):
-                self._left -= len(part)
-                if self._left < 0:
-                    raise TooLargeError
-                # Yield to the event loop: decompression may run for long without awaiting.
-                await asyncio.sleep(0)
-                return part
-            piece = await self._connection.read()
-            if not piece:
-                if not unpacker.is_whole:
-                    raise CutOffError
-                return b""
-            self._unpacked = unpacker.feed(piece)
-
-    async def whole(self) -> bytes | None:
-        """Return the rest of the body once all of it has been received; None if it is compressed.
-
-        Raises:
-            CutOffError: the connection closed before the end of the body.
-            NotHttpError: the response is not valid HTTP.
-            TooLargeError: the response exceeds the client's limit.
-        """
-        return await self._connection.whole() if self._unpacker is None else None
-
-    async def deliver(self, take: Take) -> bool:
-        """Pass the pieces of the body to `take` as they are received, in the event loop's callback.
-
-        That saves a switch of tasks for each piece.
-
-        Returns:
-            Whether `take` asked to stop; False at the end of the body.
-
-        Raises:
-            HttpError: as `read`.
-            Exception: as `take`.
-        """
-        if self._unpacker is None:
-            return await self._connection.deliver(take)
-        while piece := await self.read():
-            if take(piece):
-                return True
-        return False
-
-    def break_off(self) -> None:
-        """Stop reading; a pending `read` fails as if the connection had closed."""
-        self._connection.close()
-
-    def close(self) -> None:
-        """Close the response; a connection with an unread body is closed too."""
-        self._connection.leave()
 
 
 class Connection(asyncio.BufferedProtocol):

@@ -1,8 +1,13 @@
 """Response reader with an idle timeout."""
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 from services.common.far_timers import FarTimers
 from services.common.idle import IdleTimer
 from services.inference import http
+
+_T = TypeVar("_T")
 
 
 class IdleTimeoutReader:
@@ -27,16 +32,7 @@ class IdleTimeoutReader:
         Raises:
             TimeoutError: the idle timeout has passed.
         """
-        self._timer.touch()
-        self._waits = True
-        try:
-            chunk = await self._response.read()
-        except http.HttpError:
-            if self._is_over:
-                raise TimeoutError from None
-            raise
-        finally:
-            self._waits = False
+        chunk = await self._wait(self._response.read())
         if self._is_over and not chunk:
             raise TimeoutError
         return chunk
@@ -49,19 +45,27 @@ class IdleTimeoutReader:
         Raises:
             TimeoutError: the idle timeout has passed.
         """
+        is_stopped = await self._wait(self._response.deliver(take))
+        if self._is_over and not is_stopped:
+            raise TimeoutError
+        return is_stopped
+
+    async def _wait(self, reading: Awaitable[_T]) -> _T:
+        """Return what reading comes to.
+
+        Raises:
+            TimeoutError: the idle timeout has passed.
+        """
         self._timer.touch()
         self._waits = True
         try:
-            is_stopped = await self._response.deliver(take)
+            return await reading
         except http.HttpError:
             if self._is_over:
                 raise TimeoutError from None
             raise
         finally:
             self._waits = False
-        if self._is_over and not is_stopped:
-            raise TimeoutError
-        return is_stopped
 
     def stop(self) -> None:
         """Cancel the timer."""

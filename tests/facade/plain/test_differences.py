@@ -78,9 +78,9 @@ def test_what_api_clients_send_is_read_without_the_parser(pair, taken, path, str
 
 def test_one_request(pair, taken):
     every = [*corpus.callers(*corpus.PATHS), *corpus.broken(*corpus.PATHS)]
-    for request in sampled([*corpus.heads(), *every], 3):
+    for request in sampled([*corpus.heads(), *every], 2):
         pair.compare(request)
-    assert taken.count > (150 if is_soak() else 50)
+    assert taken.count > (150 if is_soak() else 75)
 
 
 def test_one_request_behind_a_plain_one_and_before_one(pair, taken):
@@ -156,7 +156,6 @@ def test_a_request_that_stops_coming(pair, then):
 @pytest.mark.parametrize("then", [ClientAction.LEAVE, ClientAction.END, ClientAction.STALL])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_caller_who_leaves_before_the_end_or_reads_no_more(pair, then, stream):
-    cases: list[list[Step]] = []
     for model in ("m", "slow", "silent", "large", "busy", "breaks"):
         request = ask(sends=body(model, stream=stream))
         for before in (
@@ -167,14 +166,10 @@ def test_a_caller_who_leaves_before_the_end_or_reads_no_more(pair, then, stream)
             [NEXT + NEXT, ClientAction.SETTLE],
             [ClientAction.LINGER],
         ):
-            cases += (
-                [request, *before, then],
-                [request[:-1], *before, then, request[-1:], ClientAction.LINGER, NEXT],
-                [then, request, *before, ClientAction.WAIT, ClientAction.READ, NEXT],
-                [then, request, *before, ClientAction.LINGER, ClientAction.LINGER],
-            )
-    for case in sampled(cases, 5):
-        pair.compare(*case)
+            pair.compare(request, *before, then)
+            pair.compare(request[:-1], *before, then, request[-1:], ClientAction.LINGER, NEXT)
+            pair.compare(then, request, *before, ClientAction.WAIT, ClientAction.READ, NEXT)
+            pair.compare(then, request, *before, ClientAction.LINGER, ClientAction.LINGER)
 
 
 def test_time_between_requests(pair):
@@ -203,17 +198,12 @@ def test_time_between_requests(pair):
 
 
 def test_requests_that_do_not_wait_for_answers(pair):
-    cases: list[list[Step]] = []
     for request in REQUESTS.values():
         for count in range(1, 8):
-            cases += (
-                [SLOW, *[request] * count, ClientAction.LINGER, NEXT],
-                [SLOW + request * count, ClientAction.LINGER, NEXT],
-                [request * count, NEXT * count],
-                [SLOW, request[:-1], request[-1:] + NEXT * count, ClientAction.WAIT, NEXT],
-            )
-    for case in sampled(cases, 3):
-        pair.compare(*case)
+            pair.compare(SLOW, *[request] * count, ClientAction.LINGER, NEXT)
+            pair.compare(SLOW + request * count, ClientAction.LINGER, NEXT)
+            pair.compare(request * count, NEXT * count)
+            pair.compare(SLOW, request[:-1], request[-1:] + NEXT * count, ClientAction.WAIT, NEXT)
 
 
 def test_empty_lines_between_requests(pair):
@@ -276,7 +266,6 @@ def test_the_same_head_with_another_length(pair, taken):
 def test_what_looks_like_a_request_within_another(pair):
     begun = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
     begun_of_body = ask(length=str(len(PLAIN)), sends=b"")
-    cases: list[list[Step]] = []
     for first in (
         *(begun + b"X: ", begun, begun[:-2], begun + b"Content-Length: 9\r\n\r\n", b"G", b"\r"),
         *(begun_of_body, begun_of_body + b"x", begun_of_body.replace(b"POST", b"PUT")),
@@ -290,15 +279,11 @@ def test_what_looks_like_a_request_within_another(pair):
             [SLOW, GET],
             [GET, ClientAction.SETTLE],
         ):
-            cases += (
-                [*before, first, PLAIN, NEXT],
-                [*before, first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT],
-                [*before, GET + first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT],
-                [*before, PLAIN[:-1], PLAIN[-1:] + first, ClientAction.WAIT, PLAIN, NEXT],
-                [*before, COUNT[:-1], COUNT[-1:] + first, ClientAction.WAIT, PLAIN, NEXT],
-            )
-    for case in sampled(cases, 3):
-        pair.compare(*case)
+            pair.compare(*before, first, PLAIN, NEXT)
+            pair.compare(*before, first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT)
+            pair.compare(*before, GET + first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT)
+            pair.compare(*before, PLAIN[:-1], PLAIN[-1:] + first, ClientAction.WAIT, PLAIN, NEXT)
+            pair.compare(*before, COUNT[:-1], COUNT[-1:] + first, ClientAction.WAIT, PLAIN, NEXT)
 
 
 @pytest.mark.parametrize(

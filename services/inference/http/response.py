@@ -1,0 +1,111 @@
+"""The response to one request: its status, its headers, and its body as it comes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from multidict import CIMultiDictProxy
+
+from services.inference.http.bodies import Unpacker
+from services.inference.http.errors import CutOffError, TooLargeError
+
+if TYPE_CHECKING:
+    from services.inference.http.connection import Connection
+
+# Takes a piece of a body; returns whether the next ones should wait.
+Take = Callable[[bytes], bool]
+
+
+class Response:
+    """The response to one request; close it if its body is not read to the end.
+
+    Attributes:
+        status: the HTTP status.
+        headers: case-insensitive; repeated fields are kept.
+    """
+
+    def __init__(
+        self,
+        connection: "Connection",
+        status: int,
+        headers: CIMultiDictProxy[str],
+        max_answer_bytes: int,
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._connection = connection
+        encoding = headers.get("content-encoding", "")
+        self._unpacker = None
+        if encoding and encoding.lower() != "identity":
+            self._unpacker = Unpacker(encoding.lower())
+            self._unpacked: Iterator[bytes] = iter(())
+            self._left = max_answer_bytes  # remaining limit of decompressed bytes
+
+    def read(self) -> Coroutine[Any, Any, bytes]:
+        """Return the next piece of the body, b"" at its end.
+
+        Raises:
+            CutOffError: the connection closed before the end of the body.
+            NotHttpError: the response is not valid HTTP.
+            TooLargeError: the response exceeds the client's limit.
+        """
+        if self._unpacker is None:
+            return self._connection.read()
+        return self._read_packed(self._unpacker)
+
+    def rest(self) -> bytes | None:
+        """Return the rest of the body if it has been received completely, else None."""
+        return self._connection.rest() if self._unpacker is None else None
+
+    async def _read_packed(self, unpacker: Unpacker) -> bytes:
+        while True:
+            if part := next(self._unpacked, b""):
+                self._left -= len(part)
+                if self._left < 0:
+                    raise TooLargeError
+                # Yield to the event loop: decompression may run for long without awaiting.
+                await asyncio.sleep(0)
+                return part
+            piece = await self._connection.read()
+            if not piece:
+                if not unpacker.is_whole:
+                    raise CutOffError
+                return b""
+            self._unpacked = unpacker.feed(piece)
+
+    async def whole(self) -> bytes | None:
+        """Return the rest of the body once all of it has been received; None if it is compressed.
+
+        Raises:
+            CutOffError: the connection closed before the end of the body.
+            NotHttpError: the response is not valid HTTP.
+            TooLargeError: the response exceeds the client's limit.
+        """
+        return await self._connection.whole() if self._unpacker is None else None
+
+    async def deliver(self, take: Take) -> bool:
+        """Pass the pieces of the body to `take` as they are received, in the event loop's callback.
+
+        That saves a switch of tasks for each piece.
+
+        Returns:
+            Whether `take` asked to stop; False at the end of the body.
+
+        Raises:
+            HttpError: as `read`.
+            Exception: as `take`.
+        """
+        if self._unpacker is None:
+            return await self._connection.deliver(take)
+        while piece := await self.read():
+            if take(piece):
+                return True
+        return False
+
+    def break_off(self) -> None:
+        """Stop reading; a pending `read` fails as if the connection had closed."""
+        self._connection.close()
+
+    def close(self) -> None:
+        """Close the response; a connection with an unread body is closed too."""
+        self._connection.leave()
