@@ -25,7 +25,7 @@ from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
 from services.common.far_timers import FarTimers
-from services.common.passed_answer import PassedRoute, TokenCounts
+from services.common.passed_answer import Route, TokenCounts
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -104,7 +104,7 @@ class AnswerSummary(NamedTuple):
     output_tokens: int
 
     @classmethod
-    def of(cls, route: RouteInfo | PassedRoute, usage: Usage | TokenCounts) -> Self:
+    def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:
         """Create it from both; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens

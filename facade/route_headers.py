@@ -9,7 +9,7 @@ from facade.dialects.paths import CallerPaths
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from services.common.passed_answer import PassedRoute
+from services.common.passed_answer import Route
 from services.common.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
@@ -30,7 +30,7 @@ _CACHE_WORDS = {
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def route_headers(route: RouteInfo | PassedRoute, paths: CallerPaths | None) -> dict[str, str]:
+def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
     `x-gateway-deployment` is there where the model has several, `x-gateway-cache` where the gateway

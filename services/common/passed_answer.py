@@ -32,8 +32,8 @@ class TokenCounts(NamedTuple):
         return Usage(**self._asdict())
 
 
-class PassedRoute:
-    """The route of a passed answer; attributes as the fields of `RouteInfo`."""
+class Route:
+    """What serves an answer; attributes as the fields of `RouteInfo`."""
 
     cache = CACHE_STATUS_UNSPECIFIED
     cache_age_s = 0
@@ -61,19 +61,22 @@ class PassedRoute:
 
     def message(self) -> RouteInfo:
         """Return it as a message."""
-        return RouteInfo(
-            model=self.model,
-            provider=self.provider,
-            step=self.step,
-            attempts=self.attempts,
-            headers=self.headers,
-            upstream_request_id=self.upstream_request_id,
-            memory_truncated=self.memory_truncated,
-            deployment=self.deployment,
-            dropped=self.dropped,
-            adapted=self.adapted,
-            failed_attempts=self.failed_attempts,
+        message = RouteInfo(
+            model=self.model, provider=self.provider, step=self.step, attempts=self.attempts
         )
+        # Setting an empty value takes as long as any other.
+        if self.upstream_request_id:
+            message.upstream_request_id = self.upstream_request_id
+        if self.deployment:
+            message.deployment = self.deployment
+        if self.memory_truncated:
+            message.memory_truncated = self.memory_truncated
+        for name in ("dropped", "adapted", "failed_attempts"):
+            if values := getattr(self, name):
+                getattr(message, name).extend(values)
+        if self.headers:
+            message.headers.update(self.headers)
+        return message
 
 
 class PassedAnswer:
@@ -112,4 +115,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = PassedRoute("", "", "", 0)
+_NO_ROUTE = Route("", "", "", 0)

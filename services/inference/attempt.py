@@ -1,14 +1,12 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
 from collections.abc import Awaitable, Mapping, Sequence
-from functools import lru_cache
 
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import UpstreamError
-from services.common.passed_answer import PassedAnswer, PassedRoute, TokenCounts
+from services.common.passed_answer import PassedAnswer, Route, TokenCounts
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, answer_head, set_route_head
+from services.inference.providers.heads import add_head, answer_head
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
 
@@ -98,28 +96,12 @@ class Attempt:
         """Add to a failure what a caller is told of the head of the answer it came with."""
         add_head(error, self._call, self._provider.dialect)
 
-    def describe(self, route: RouteInfo, step_id: str, attempts: int) -> None:
-        """Write down what serves the attempt, and what of the request could not be used."""
-        call = self._call
-        target = call.target
-        route.CopyFrom(_route(target.name, target.provider, step_id, attempts))
-        # Setting an empty value takes as long as any other.
-        if call.dropped:
-            route.dropped.extend(call.dropped)
-        if self._left_out:
-            route.memory_truncated = self._left_out
-        if self._adapted:
-            route.adapted.extend(self._adapted)
-        if target.is_deployment:
-            route.deployment = f"{target.provider}/{target.upstream}"
-        set_route_head(route, call, self._provider.dialect)
-
-    def passed_route(self, step_id: str, attempts: int) -> PassedRoute:
-        """Return what serves an answer that goes to the caller as it is; see `describe`."""
+    def route(self, step_id: str, attempts: int) -> Route:
+        """Return what serves the attempt, and what of the request could not be used."""
         call = self._call
         target = call.target
         headers, request_id = answer_head(call, self._provider.dialect)
-        route = PassedRoute(target.name, target.provider, step_id, attempts, headers, request_id)
+        route = Route(target.name, target.provider, step_id, attempts, headers, request_id)
         if call.dropped:
             route.dropped = call.dropped
         if self._left_out:
@@ -129,9 +111,3 @@ class Attempt:
         if target.is_deployment:
             route.deployment = f"{target.provider}/{target.upstream}"
         return route
-
-
-# To be copied, never changed: few differ.
-@lru_cache(maxsize=1024)
-def _route(model: str, provider: str, step: str, attempts: int) -> RouteInfo:
-    return RouteInfo(model=model, provider=provider, step=step, attempts=attempts)

@@ -3,7 +3,7 @@
 from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passed_answer import PassedAnswer, PassedRoute
+from services.common.passed_answer import PassedAnswer, Route
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
@@ -149,28 +149,23 @@ def _describe(
 ) -> None:
     """Write into an answer, or the beginning of one, what serves it."""
     if isinstance(begun, PassedAnswer):
-        begun.route = _passed_route(context, index, attempt)
+        begun.route = _route(context, index, attempt)
         return
     first = begun[0]
     kind = first.WhichOneof("kind")
     if kind == "start" or kind == "whole":
-        step = context.plan.steps[index]
         answer = getattr(first, kind)
         if kind == "whole" and answer.HasField("usage"):
             attempt.usage = answer.usage
-        if len(context.records) == 1:
-            attempt.describe(answer.route, step.step_id, 1)
-        else:
-            attempt.describe(answer.route, step.step_id, context.attempts_made())
-            answer.route.failed_attempts.extend(context.failed_attempts())
+        answer.route.CopyFrom(_route(context, index, attempt).message())
 
 
-def _passed_route(context: RunContext, index: int, attempt: Attempt) -> PassedRoute:
-    """Return what serves an answer that goes to the caller as it is."""
+def _route(context: RunContext, index: int, attempt: Attempt) -> Route:
+    """Return what serves an answer, after the attempts that failed."""
     step_id = context.plan.steps[index].step_id
     if len(context.records) == 1:
-        return attempt.passed_route(step_id, 1)
-    route = attempt.passed_route(step_id, context.attempts_made())
+        return attempt.route(step_id, 1)
+    route = attempt.route(step_id, context.attempts_made())
     route.failed_attempts = context.failed_attempts()
     return route
 
