@@ -44,13 +44,18 @@ class Refusing(grpc.aio.ServerInterceptor):
         return grpc.stream_unary_rpc_method_handler(refuse)
 
 
-def channel(behavior: Any, *interceptors: Any, is_started: bool = True) -> InProcessChannel:
+def served(handler: Any, *interceptors: Any, is_started: bool = True) -> InProcessChannel:
     server = InProcessServer(interceptors, max_message_bytes=MIB)
-    methods = {"Unary": grpc.unary_unary_rpc_method_handler(behavior)}
+    methods = {"Unary": handler}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.T", methods),))
     if is_started:
         server.start()
     return InProcessChannel(server)
+
+
+def channel(behavior: Any, *interceptors: Any, is_started: bool = True) -> InProcessChannel:
+    handler = grpc.unary_unary_rpc_method_handler(behavior)
+    return served(handler, *interceptors, is_started=is_started)
 
 
 async def status(call: Any) -> tuple[Any, ...]:
@@ -127,12 +132,8 @@ class Receiving:
 
 
 def streaming(behavior: Any, *interceptors: Any, is_started: bool = True) -> InProcessChannel:
-    server = InProcessServer(interceptors, max_message_bytes=MIB)
-    methods = {"Unary": grpc.unary_stream_rpc_method_handler(behavior)}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.T", methods),))
-    if is_started:
-        server.start()
-    return InProcessChannel(server)
+    handler = grpc.unary_stream_rpc_method_handler(behavior)
+    return served(handler, *interceptors, is_started=is_started)
 
 
 async def counts(request: bytes, context: Any) -> Any:

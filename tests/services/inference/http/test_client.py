@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -13,30 +13,11 @@ from yarl import URL
 from services.common.errors import GatewayError
 from services.inference import http
 from services.inference.http.connection import Connection as ClientConnection
-from tests.manual_clock import ManualClock
 from tests.services.inference.http.servers import ask, say_nothing, serving
 from tests.services.inference.providers.scripted_server import (
     Connection,
     ScriptedServer,
-    scripted_server,
 )
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ScriptedServer]:
-    async with scripted_server() as one:
-        yield one
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def client(clock: ManualClock) -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), monotonic=clock.monotonic, settle_s=0) as one:
-        yield one
 
 
 def raw(data: bytes) -> Callable[[Connection], object]:

@@ -1,31 +1,11 @@
 """Which connections serve another request, and when."""
 
 import asyncio
-from collections.abc import AsyncIterator
-
-import pytest
 
 from services.inference import http
 from tests.manual_clock import ManualClock
 from tests.services.inference.http.servers import ask
-from tests.services.inference.providers.scripted_server import ScriptedServer, scripted_server
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ScriptedServer]:
-    async with scripted_server() as one:
-        yield one
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def client(clock: ManualClock) -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), monotonic=clock.monotonic, settle_s=0) as one:
-        yield one
+from tests.services.inference.providers.scripted_server import ScriptedServer
 
 
 async def test_a_connection_long_idle_is_not_used_again(
