@@ -56,6 +56,7 @@ class Exchange(Changing):
     serve_here: Callable[[], Generator[Any, None, None]] | None = None
     _callbacks: list[Callable[[], object]] | None = None
     _timer: asyncio.TimerHandle | None = None
+    _timeout = 0.0
 
     def __init__(
         self,
@@ -95,6 +96,7 @@ class Exchange(Changing):
             self._limit(timeout)
 
     def _limit(self, timeout: float) -> None:
+        self._timeout = timeout
         self.deadline = self.loop.time() + timeout
         if timeout > 0:
             self._timer = self.loop.call_at(self.deadline, self._expire)
@@ -107,7 +109,8 @@ class Exchange(Changing):
         """Return the seconds until the deadline, or None."""
         if self.deadline is None:
             return None
-        return max(self.deadline - self.loop.time(), 0.0)
+        # A sum and a difference of times may be a rounding more than the timeout.
+        return min(max(self.deadline - self.loop.time(), 0.0), self._timeout)
 
     # The caller's side.
 
