@@ -110,7 +110,7 @@ class Exchange(Changing):
         if self.deadline is None:
             return None
         # A sum and a difference of times may be a rounding more than the timeout.
-        return min(max(self.deadline - self.loop.time(), 0.0), self._timeout)
+        return max(min(self.deadline - self.loop.time(), self._timeout), 0.0)
 
     # The caller's side.
 
