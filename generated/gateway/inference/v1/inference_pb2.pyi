@@ -1139,7 +1139,7 @@ class VideoAdaptation(_message.Message):
     model: _builtins.str
     """Optional. Name of the model that describes frames."""
     frames: _builtins.int
-    """Optional, 1 to 100; 8 when absent. DeltaTemplates taken from a film."""
+    """Optional, 1 to 100; 8 when absent. Frames taken from a film."""
     def __init__(
         self,
         *,
