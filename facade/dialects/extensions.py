@@ -81,9 +81,7 @@ class VideoAdaptation(_Extension):
 
     enabled: bool = Field(True, description="Whether films are converted.")
     model: Name | None = Field(None, description="Name of the model that describes frames.")
-    frames: Annotated[int, Field(ge=1, le=100)] = Field(
-        8, description="Frames taken from a film."
-    )
+    frames: Annotated[int, Field(ge=1, le=100)] = Field(8, description="Frames taken from a film.")
 
 
 class AudioAdaptation(_Extension):

@@ -7,6 +7,7 @@ read once, and few. Over gRPC it goes as the message.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import (
@@ -42,6 +43,7 @@ class Route:
     dropped: Sequence[str] = ()
     adapted: Sequence[str] = ()
     failed_attempts: Sequence[Attempt] = ()
+    limits: Sequence[LimitState] = ()
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class Route:
             message.deployment = self.deployment
         if self.memory_truncated:
             message.memory_truncated = self.memory_truncated
-        for name in ("dropped", "adapted", "failed_attempts"):
+        for name in ("dropped", "adapted", "failed_attempts", "limits"):
             if values := getattr(self, name):
                 getattr(message, name).extend(values)
         if self.headers:

@@ -69,7 +69,7 @@ class Limiter:
         try:
             answer = await answers.generate(request)
             meter.add_answer(answer)
-            permit.put_headers(answer.route.headers)
+            answer.route.limits.extend(permit.limits())
             end = End.COMPLETE
             return answer
         except GatewayError:
@@ -97,7 +97,7 @@ class Limiter:
                 async for batch in batches:
                     start = meter.add_events(batch)
                     if start is not None:
-                        permit.put_headers(start.route.headers)
+                        start.route.limits.extend(permit.limits())
                     yield batch
             end = End.COMPLETE
         except GatewayError:
@@ -115,13 +115,13 @@ class Limiter:
         embeddings.check(request)
         check_models(limits, request)
         tokens = estimate.estimate_inputs(request) if counts_tokens(limits) else 0
-        permit = await self._admission.admit(limits, tokens, request.dialect)
+        permit = await self._admission.admit(limits, tokens)
         used, meter = _noted(), AnswerMeter()
         end = End.LEFT
         try:
             answer = await embeddings.embed(self._engine, request)
             meter.add_answer(GenerateResponse(route=answer.route))
-            permit.put_headers(answer.route.headers)
+            answer.route.limits.extend(permit.limits())
             end = End.COMPLETE
             return answer
         except GatewayError:
@@ -143,7 +143,7 @@ class Limiter:
             else:
                 mark(given)
                 tokens = await offload(estimate.estimate_input_tokens, given)
-        return await self._admission.admit(limits, tokens, request.dialect)
+        return await self._admission.admit(limits, tokens)
 
     def _settle(self, permit: Permit, used: Spent, meter: AnswerMeter, end: End) -> None:
         models = meter.used(used, permit.tokens, end)
