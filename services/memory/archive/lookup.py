@@ -4,25 +4,25 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, Table, Text, bindparam, func, select
+from sqlalchemy import Select, Table, Text, and_, bindparam, cast, func, over, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from services.memory.archive import binary_quantization, bm25f, postings
+from services.memory.archive import binary_quantization, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.signature_cache import SignatureCache, Version
 from services.memory.storage import tables
 
-# About how many postings are read for a question; the rarest terms come first.
+# Postings that are read for a question: those of the rarest terms.
 _MAX_POSTINGS = 30_000
 # Turns that each search contributes. With 256 vectors find more (.835 for .823 of what the embedded
 # model is asked for), but one question of 36 across languages less, for a tenth more of CPU time.
-_CANDIDATES = 128
+CANDIDATES = 128
 
 
 class _IsAmong(FunctionElement[bool]):
@@ -50,23 +50,43 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 
 
 # The queries are made once: to make one takes as long as to execute it.
-_turns, _postings = tables.archived_turns.c, tables.postings.c
+_archives, _turns, _postings = tables.archives.c, tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
-_POSTINGS_OF = _IsAmong(_postings.term, bindparam("terms", type_=Text))
-_COUNTS = (
+_sizes = (
     _select(
-        tables.postings,
-        _postings.term,
-        func.sum(func.length(_postings.postings)).label("size"),
-        # The same in all rows.
-        func.max(tables.archives.c.turns).label("turns"),
-        func.max(tables.archives.c.terms).label("terms"),
+        tables.postings, _postings.term, func.sum(func.length(_postings.postings)).label("size")
     )
-    .where(_POSTINGS_OF)
+    .where(_IsAmong(_postings.term, bindparam("terms", type_=Text)))
     .group_by(_postings.term)
+    .subquery()
 )
-_BLOCKS = _select(tables.postings, _postings.term, _postings.postings).where(_POSTINGS_OF)
+# With the size of all rarer terms and of the term itself.
+_total = over(func.sum(_sizes.c.size), order_by=(_sizes.c.size, _sizes.c.term)).label("total")
+_totals = select(_sizes, _total).subquery()
+# The terms that are read, as a JSON array; the rarest however many postings it has.
+_rarest = (
+    select("[" + func.aggregate_strings(cast(_totals.c.term, Text), ",") + "]")
+    .where((_totals.c.total <= bindparam("max_bytes")) | (_totals.c.total == _totals.c.size))
+    .scalar_subquery()
+)
+# One row at least if the memory is the user's.
+_MATCHES = (
+    _select(
+        tables.archives,
+        _archives.turns,
+        _archives.terms,
+        tables.memories.c.epoch,
+        _postings.term,
+        _postings.postings,
+    )
+    .select_from(tables.archives)
+    .outerjoin(tables.memories, tables.memories.c.id == _archives.entity_id)
+    .outerjoin(
+        tables.postings,
+        and_(_postings.entity_id == _archives.entity_id, _IsAmong(_postings.term, _rarest)),
+    )
+)
 _SIGNATURES = (
     _select(tables.signatures, _signatures.signatures)
     .where(
@@ -74,10 +94,6 @@ _SIGNATURES = (
         _signatures.dimensions == bindparam("dimensions"),
     )
     .order_by(_signatures.block)
-)
-# See `signature_cache.Version`.
-_VERSION = _select(tables.archives, tables.memories.c.epoch, tables.archives.c.turns).outerjoin(
-    tables.memories, tables.memories.c.id == tables.archives.c.entity_id
 )
 _VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
     _vectors.model == bindparam("model"), _IsAmong(_vectors.turn, bindparam("turns", type_=Text))
@@ -99,6 +115,20 @@ _WITHOUT_VECTORS = (
 )
 
 
+class Matches(NamedTuple):
+    """What the index of a memory has about the terms of a question.
+
+    Attributes:
+        version: of the archive.
+        collection: the counts of the archive.
+        postings: the blocks of each term that is read, as `postings.pack` packs them.
+    """
+
+    version: Version
+    collection: Collection
+    postings: list[list[bytes]]
+
+
 class Lookup:
     """Queries on one memory; each of them checks that the memory is the user's."""
 
@@ -109,33 +139,29 @@ class Lookup:
         self._cache = cache
         self._memory = {"owner_id": owner_id, "entity_id": entity_id}
 
-    async def score_by_terms(
-        self, terms: Sequence[int], *, before_turn: int, recency: float
-    ) -> dict[int, float]:
-        """Return the turns that match terms best, given by their keys, the best first.
-
-        See `bm25f.score_turns`.
-        """
-        counted = await self._rows(_COUNTS, terms=json.dumps(terms))
-        if not counted:
-            return {}
-        sizes = {row.term: int(row.size) // postings.SIZE for row in counted}
-        chosen = postings.select_rarest(sizes, _MAX_POSTINGS)
+    async def matches(self, terms: Sequence[int]) -> Matches | None:
+        """Return the postings of the rarest of terms, by their keys; None for an empty archive."""
+        most = {"max_bytes": _MAX_POSTINGS * postings.SIZE}
+        rows = await self._rows(_MATCHES, terms=json.dumps(terms), **most)
+        if not rows or not rows[0].turns:
+            return None
+        turns, count, epoch, _, _ = rows[0]
         blocks = defaultdict[int, list[bytes]](list)
-        for term, block in await self._rows(_BLOCKS, terms=json.dumps(chosen)):
-            blocks[term].append(block)
-        # In a thread, like everything with numpy, whose import takes a tenth of a second.
-        return await asyncio.to_thread(
-            bm25f.score_turns,
-            [blocks[term] for term in chosen],
-            Collection(counted[0].turns, counted[0].terms),
-            before_turn=before_turn,
-            recency=recency,
-            most=_CANDIDATES,
-        )
+        for _, _, _, term, block in rows:
+            if block is not None:
+                blocks[term].append(block)
+        # In an order that is the same on both engines, since the scores are added up in it.
+        found = [blocks[term] for term in sorted(blocks)]
+        return Matches(Version(epoch, turns), Collection(turns, count), found)
 
     async def score_by_vector(
-        self, model: str, values: Sequence[float], among: Iterable[int], *, before_turn: int
+        self,
+        model: str,
+        values: Sequence[float],
+        version: Version,
+        among: Iterable[int],
+        *,
+        before_turn: int,
     ) -> dict[int, float]:
         """Return the cosine similarities of turns to a vector of the same model.
 
@@ -143,27 +169,26 @@ class Lookup:
         """
         near = await asyncio.to_thread(
             binary_quantization.nearest_by_hamming,
-            await self._quantized(model, len(values)),
+            await self._quantized(model, len(values), version),
             values,
             before_turn=before_turn,
-            most=_CANDIDATES,
+            most=CANDIDATES,
         )
         vectors = await self._rows(_VECTORS, model=model, turns=json.dumps(sorted({*near, *among})))
         packed = {turn: vector for turn, vector in vectors}
         return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
 
-    async def _quantized(self, model: str, dimensions: int) -> Sequence[bytes]:
+    async def _quantized(self, model: str, dimensions: int, version: Version) -> Sequence[bytes]:
         """Return the quantized vectors of a model, as `binary_quantization.transpose` does."""
         key = self._memory["entity_id"], model, dimensions
-        found = [Version(*row) for row in await self._rows(_VERSION)]
-        columns = self._cache.get(key, found[0]) if found else None
+        columns = self._cache.get(key, version)
         if columns is None:
             rows = await self._rows(_SIGNATURES, model=model, dimensions=dimensions)
             blocks = [block for (block,) in rows]
             columns = await asyncio.to_thread(binary_quantization.transpose, blocks, dimensions)
             # Else vectors may still be added to the same turns.
-            if found and len(columns[0]) // 8 == found[0].turns:
-                self._cache.put(key, found[0], columns)
+            if len(columns[0]) // 8 == version.turns:
+                self._cache.put(key, version, columns)
         return columns
 
     async def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
