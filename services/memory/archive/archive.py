@@ -17,9 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.database import reading
 from services.common.texts import elide_middle
-from services.memory.archive import bm25f, dates, index, score_fusion, words
+from services.memory.archive import dates, index, words
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.lookup import CANDIDATES, Lookup
+from services.memory.archive.lookup import Lookup
 from services.memory.archive.signature_cache import SignatureCache
 from services.memory.archive.snippets import cut_to_budget
 
@@ -115,23 +115,12 @@ class Archive:
         terms = self._terms(question)
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id, self._signatures)
-            matches = await lookup.matches([words.term_key(term) for term in sorted(terms)])
-            if matches is None:
-                return []
-            # In a thread, like everything with numpy, whose import takes a tenth of a second.
-            scores = await asyncio.to_thread(
-                bm25f.score_turns,
-                matches.postings,
-                matches.collection,
+            scores = await lookup.score(
+                [words.term_key(term) for term in terms],
+                vector,
                 before_turn=before_turn,
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
-                most=CANDIDATES,
             )
-            if vector is not None:
-                cosine = await lookup.score_by_vector(
-                    *vector, matches.version, scores, before_turn=before_turn
-                )
-                scores = score_fusion.fuse_scores(scores, cosine)
             best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
             found = await lookup.archived(best, limit)
         texts = [turn.text for turn in found]

@@ -4,25 +4,29 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Select, Table, Text, and_, bindparam, cast, func, over, select
+from sqlalchemy import Select, Table, Text, bindparam, cast, func, over, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from services.memory.archive import binary_quantization, postings
+from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
+from services.memory.archive.score_fusion import fuse_scores
 from services.memory.archive.signature_cache import SignatureCache, Version
 from services.memory.storage import tables
 
-# Postings that are read for a question: those of the rarest terms.
-_MAX_POSTINGS = 30_000
+# Bytes of the postings that are read for a question: those of the rarest terms.
+_MAX_POSTINGS = 30_000 * postings.SIZE
 # Turns that each search contributes. With 256 vectors find more (.835 for .823 of what the embedded
 # model is asked for), but one question of 36 across languages less, for a tenth more of CPU time.
-CANDIDATES = 128
+_CANDIDATES = 128
+
+# An embedding model, and a vector by it.
+_Vector = tuple[str, Sequence[float]]
 
 
 class _IsAmong(FunctionElement[bool]):
@@ -53,39 +57,28 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 _archives, _turns, _postings = tables.archives.c, tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
+_epoch, _block = tables.memories.c.epoch, _postings.postings
 _sizes = (
-    _select(
-        tables.postings, _postings.term, func.sum(func.length(_postings.postings)).label("size")
-    )
+    _select(tables.postings, _postings.term, func.sum(func.length(_block)).label("size"))
     .where(_IsAmong(_postings.term, bindparam("terms", type_=Text)))
     .group_by(_postings.term)
     .subquery()
 )
-# With the size of all rarer terms and of the term itself.
+# The size of a term and of all rarer ones.
 _total = over(func.sum(_sizes.c.size), order_by=(_sizes.c.size, _sizes.c.term)).label("total")
-_totals = select(_sizes, _total).subquery()
+_totals = select(_sizes, _total).subquery().c
 # The terms that are read, as a JSON array; the rarest however many postings it has.
-_rarest = (
-    select("[" + func.aggregate_strings(cast(_totals.c.term, Text), ",") + "]")
-    .where((_totals.c.total <= bindparam("max_bytes")) | (_totals.c.total == _totals.c.size))
+_RAREST = (
+    select("[" + func.aggregate_strings(cast(_totals.term, Text), ",") + "]")
+    .where((_totals.total <= bindparam("max_bytes")) | (_totals.total == _totals.size))
     .scalar_subquery()
 )
-# One row at least if the memory is the user's.
+_IS_READ = (_postings.entity_id == _archives.entity_id) & _IsAmong(_postings.term, _RAREST)
+# One row at least where the memory is the user's.
 _MATCHES = (
-    _select(
-        tables.archives,
-        _archives.turns,
-        _archives.terms,
-        tables.memories.c.epoch,
-        _postings.term,
-        _postings.postings,
-    )
-    .select_from(tables.archives)
-    .outerjoin(tables.memories, tables.memories.c.id == _archives.entity_id)
-    .outerjoin(
-        tables.postings,
-        and_(_postings.entity_id == _archives.entity_id, _IsAmong(_postings.term, _rarest)),
-    )
+    _select(tables.archives, _archives.turns, _archives.terms, _epoch, _postings.term, _block)
+    .outerjoin_from(tables.archives, tables.memories, tables.memories.c.id == _archives.entity_id)
+    .outerjoin(tables.postings, _IS_READ)
 )
 _SIGNATURES = (
     _select(tables.signatures, _signatures.signatures)
@@ -115,20 +108,6 @@ _WITHOUT_VECTORS = (
 )
 
 
-class Matches(NamedTuple):
-    """What the index of a memory has about the terms of a question.
-
-    Attributes:
-        version: of the archive.
-        collection: the counts of the archive.
-        postings: the blocks of each term that is read, as `postings.pack` packs them.
-    """
-
-    version: Version
-    collection: Collection
-    postings: list[list[bytes]]
-
-
 class Lookup:
     """Queries on one memory; each of them checks that the memory is the user's."""
 
@@ -139,40 +118,51 @@ class Lookup:
         self._cache = cache
         self._memory = {"owner_id": owner_id, "entity_id": entity_id}
 
-    async def matches(self, terms: Sequence[int]) -> Matches | None:
-        """Return the postings of the rarest of terms, by their keys; None for an empty archive."""
-        most = {"max_bytes": _MAX_POSTINGS * postings.SIZE}
-        rows = await self._rows(_MATCHES, terms=json.dumps(terms), **most)
+    async def score(
+        self, terms: Sequence[int], vector: _Vector | None, *, before_turn: int, recency: float
+    ) -> dict[int, float]:
+        """Return the scores of the turns that match a question best; see `bm25f.score_turns`.
+
+        Args:
+            terms: the keys of its terms, of which the rarest are read.
+            vector: its vector, where there is an embedding model.
+            before_turn: that turn and later ones are left out.
+            recency: the bonus of the newest turn.
+        """
+        rows = await self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
         if not rows or not rows[0].turns:
-            return None
+            return {}
         turns, count, epoch, _, _ = rows[0]
         blocks = defaultdict[int, list[bytes]](list)
-        for _, _, _, term, block in rows:
+        for *_, term, block in rows:
             if block is not None:
                 blocks[term].append(block)
-        # In an order that is the same on both engines, since the scores are added up in it.
-        found = [blocks[term] for term in sorted(blocks)]
-        return Matches(Version(epoch, turns), Collection(turns, count), found)
+        # In a thread, like everything with numpy, whose import takes a tenth of a second.
+        scores = await asyncio.to_thread(
+            bm25f.score_turns,
+            # Added up in this order, so that both engines give the same sums.
+            [blocks[term] for term in sorted(blocks)],
+            Collection(turns, count),
+            before_turn=before_turn,
+            recency=recency,
+            most=_CANDIDATES,
+        )
+        if vector is None:
+            return scores
+        version = Version(epoch, turns)
+        return fuse_scores(scores, await self._cosines(vector, version, scores, before_turn))
 
-    async def score_by_vector(
-        self,
-        model: str,
-        values: Sequence[float],
-        version: Version,
-        among: Iterable[int],
-        *,
-        before_turn: int,
+    async def _cosines(
+        self, vector: _Vector, version: Version, among: Iterable[int], before_turn: int
     ) -> dict[int, float]:
-        """Return the cosine similarities of turns to a vector of the same model.
-
-        Those of the nearest turns, and of the turns `among` which more are wanted.
-        """
+        """Return the cosine similarities of the nearest turns to a vector, and of those `among`."""
+        model, values = vector
         near = await asyncio.to_thread(
             binary_quantization.nearest_by_hamming,
             await self._quantized(model, len(values), version),
             values,
             before_turn=before_turn,
-            most=CANDIDATES,
+            most=_CANDIDATES,
         )
         vectors = await self._rows(_VECTORS, model=model, turns=json.dumps(sorted({*near, *among})))
         packed = {turn: vector for turn, vector in vectors}

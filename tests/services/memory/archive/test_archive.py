@@ -15,7 +15,7 @@ from services.common.clock import Clock
 from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import binary_quantization, bm25f, lookup
+from services.memory.archive import binary_quantization, bm25f, lookup, postings
 from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, ArchivedTurn
 from services.memory.storage import tables
@@ -190,7 +190,7 @@ async def test_only_the_rarest_terms_are_read(
     most: int,
     expected: set[int],
 ) -> None:
-    monkeypatch.setattr(lookup, "_MAX_POSTINGS", most)
+    monkeypatch.setattr(lookup, "_MAX_POSTINGS", most * postings.SIZE)
     texts = {2: "canary canary", 4: "rent", 8: "rent", 20: "boat", 22: "boat", 24: "boat"}
     await memory_archive.add(*(turn(number, text) for number, text in texts.items()))
     assert set(await memory_archive.numbers("boat rent canary tulip")) == expected
