@@ -11,7 +11,7 @@ from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
-from facade.direct_calls import CheckRoom, CreateResponse
+from facade.direct_calls import DirectCall
 from facade.draining import Drain
 from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import Metrics
@@ -76,8 +76,8 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
-    check_room: CheckRoom
-    create_response: CreateResponse
+    check_room: DirectCall
+    create_response: DirectCall
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"

@@ -6,7 +6,6 @@ as much as a small statement, and takes the interpreter's lock from the event lo
 
 import sqlite3
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import aiosqlite
@@ -24,10 +23,10 @@ class _Executed(NamedTuple):
     description: Any
     rowcount: int
     lastrowid: int | None
-    rows: Sequence[Any]
+    rows: deque[Any]
 
 
-_NOTHING = _Executed(None, -1, None, ())
+_NOTHING = _Executed(None, -1, None, deque())
 
 
 class _Cursor(AsyncAdapt_aiosqlite_cursor):
@@ -43,8 +42,8 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         self._connection = adapt_connection._connection
         self._cursor: Any = None
         self._soft_closed_memoized = EMPTY_DICT
-        self._rows = deque()
         self._executed = _NOTHING
+        self._rows = deque()
 
     @property
     def description(self) -> Any:
@@ -72,7 +71,7 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         async with adapted._execute_mutex:
             driver: Any = self._connection
             self._executed = await driver._execute(execute, driver._conn, operation, parameters)
-            self._rows = deque(self._executed.rows)
+            self._rows = self._executed.rows
 
 
 class _Connection(AsyncAdapt_aiosqlite_connection):
@@ -103,7 +102,7 @@ def _execute_many(connection: sqlite3.Connection, operation: str, parameters: An
 def _result(cursor: sqlite3.Cursor) -> _Executed:
     """Return what a cursor has executed; it is closed."""
     try:
-        rows = cursor.fetchall() if cursor.description else ()
+        rows = deque(cursor.fetchall() if cursor.description else ())
         return _Executed(cursor.description, cursor.rowcount, cursor.lastrowid, rows)
     finally:
         cursor.close()
