@@ -57,7 +57,8 @@ async def test_rows_and_counts_are_those_of_the_statement(engine: AsyncEngine) -
         assert sorted(returned.scalars()) == [1, 2, 3]
     async with reading(engine) as connection:
         rows = await connection.execute(select(pets).order_by(pets.c.id))
-        assert rows.keys() == {"id", "name"} and rows.all() == [(1, "Ed"), (2, "Ed"), (3, "Ed")]
+        assert list(rows.keys()) == ["id", "name"]
+        assert rows.all() == [(1, "Ed"), (2, "Ed"), (3, "Ed")]
         assert (await connection.execute(select(pets).where(pets.c.id > 3))).all() == []
 
 
