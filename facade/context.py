@@ -11,6 +11,7 @@ from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
+from facade.direct_calls import DirectCall
 from facade.draining import Drain
 from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import Metrics
@@ -44,6 +45,8 @@ class Context:
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
+        check_room: calls its `CheckRoom` as `generate` does.
+        create_response: calls its `CreateResponse` as `generate` does.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
@@ -73,6 +76,8 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
+    check_room: DirectCall
+    create_response: DirectCall
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"

@@ -34,14 +34,20 @@ class ResponseStore:
         self._response_id = response_id
         self._state = state
 
-    async def check_room(self) -> None:
+    async def check_room(self, *, has_own_task: bool) -> None:
         """Check that the response can be stored, before it is generated.
+
+        Args:
+            has_own_task: whether the task serves the request alone.
 
         Raises:
             grpc.aio.AioRpcError: it cannot.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
-        await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        if has_own_task:
+            await self._context.check_room(request, self._metadata)
+        else:
+            await self._context.responses.CheckRoom(request, metadata=self._metadata)
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
@@ -64,7 +70,7 @@ class ResponseStore:
         )
         request = CreateResponseRequest(response=new)
         try:
-            await self._context.responses.CreateResponse(request, metadata=self._metadata)
+            await self._context.create_response(request, self._metadata)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
 

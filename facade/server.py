@@ -16,6 +16,7 @@ from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.cors import Cors
+from facade.direct_calls import direct_response_call
 from facade.draining import Drain
 from facade.http.connection import Connection
 from facade.http.connections import Connections
@@ -119,6 +120,8 @@ class Facade:
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
+            check_room=direct_response_call(channel, "CheckRoom"),
+            create_response=direct_response_call(channel, "CreateResponse"),
             accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),

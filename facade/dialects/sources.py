@@ -101,18 +101,27 @@ class UnreadBody(Generic[_Wire]):
         """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
         self._wire = wire
         self._parts = parts
+        self._values: dict[str, Any] = {}  # parts that `wire` lacks, parsed
+
+    def part(self, name: str) -> Any:
+        """Return the value of a part that has not been read; None where there is none.
+
+        To read the body would copy the rest of it.
+        """
+        json = self._parts.pop(name, None)
+        if json is not None:
+            # Of a member that is there twice the first value may be a number of any size.
+            self._values[name] = from_json(json)
+        return self._values.get(name)
 
     def read(self, *names: str) -> _Wire:
         """Return the body with the parts of these names, by default the whole of it."""
-        read = {}
         for name in names or tuple(self._parts):
-            json = self._parts.pop(name, None)
-            if json is not None:
-                # Of a member that is there twice the first value may be a number of any size.
-                read[name] = from_json(json)
-        if read:
+            self.part(name)
+        if self._values:
             # Other requests may have the same object, with other conversations.
-            self._wire = self._wire.model_copy(update=read)
+            self._wire = self._wire.model_copy(update=self._values)
+            self._values = {}
         return self._wire
 
 

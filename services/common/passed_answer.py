@@ -30,7 +30,21 @@ class TokenCounts(NamedTuple):
 
     def message(self) -> Usage:
         """Return them as a message."""
-        return Usage(**self._asdict())
+        message = Usage()
+        self.set_in(message)
+        return message
+
+    def set_in(self, message: Usage) -> None:
+        """Set them in a message that has none."""
+        # Zero is what a message begins with, and setting it takes as long as any other number.
+        message.input_tokens = self.input_tokens
+        message.output_tokens = self.output_tokens
+        if self.cache_read_input_tokens:
+            message.cache_read_input_tokens = self.cache_read_input_tokens
+        if self.cache_creation_input_tokens:
+            message.cache_creation_input_tokens = self.cache_creation_input_tokens
+        if self.reasoning_tokens:
+            message.reasoning_tokens = self.reasoning_tokens
 
 
 class Route:

@@ -247,10 +247,9 @@ def _state(
     name = conversation_name(wire)
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if unread is not None and store:
-        held = unread.read().__dict__
     if unread is None or store:
-        items = _items(held["input"] or (), store=store)
+        given = held["input"] if unread is None else unread.part("input")
+        items = _items(given or (), store=store)
         references = _references(items)
         if store or references:
             written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
