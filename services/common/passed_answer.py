@@ -1,7 +1,8 @@
 """A whole answer that goes to its caller in the provider's own JSON.
 
-Within a process the inference service returns one in place of a `GenerateResponse`: its parts are
-read once, and few. Over gRPC it goes as the message.
+Within a process the inference service returns one in place of a `GenerateResponse`, or a
+`services.common.plain_answer.PlainAnswer`: its parts are read once, and few. Over gRPC it goes as
+the message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ class PassedAnswer:
     def __init__(self, passthrough: bytes, usage: TokenCounts | Usage) -> None:
         self.passthrough = passthrough
         self.usage = usage
-        self.route = _NO_ROUTE
+        self.route = NO_ROUTE
 
     def response(self) -> GenerateResponse:
         """Return it as a message."""
@@ -101,7 +102,7 @@ class PassedAnswer:
         return GenerateResponse(
             passthrough=self.passthrough,
             usage=usage if isinstance(usage, Usage) else usage.message(),
-            route=self.route.message(),
+            route=None if self.route is NO_ROUTE else self.route.message(),
         )
 
     # As protobuf calls them: code that sends messages calls these.
@@ -115,4 +116,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = Route("", "", "", 0)
+NO_ROUTE = Route("", "", "", 0)
