@@ -101,19 +101,21 @@ class UnreadBody(Generic[_Wire]):
         """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
         self._wire = wire
         self._parts = parts
+        self._conversation: dict[str, Any] = {}
 
-    def read(self, *names: str) -> _Wire:
-        """Return the body with the parts of these names, by default the whole of it."""
-        read = {}
+    def conversation(self, *names: str) -> dict[str, Any]:
+        """Return the parts, and have read those of these names, by default all."""
         for name in names or tuple(self._parts):
             json = self._parts.pop(name, None)
             if json is not None:
                 # Of a member that is there twice the first value may be a number of any size.
-                read[name] = from_json(json)
-        if read:
-            # Other requests may have the same object, with other conversations.
-            self._wire = self._wire.model_copy(update=read)
-        return self._wire
+                self._conversation[name] = from_json(json)
+        return self._conversation
+
+    def read(self, *names: str) -> _Wire:
+        """Return the body with the parts of these names, by default the whole of it."""
+        # Other requests may have the same object, with other conversations.
+        return self._wire.model_copy(update=self.conversation(*names))
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

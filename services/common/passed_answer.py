@@ -94,7 +94,7 @@ class PassedAnswer:
     def __init__(self, passthrough: bytes, usage: TokenCounts | Usage) -> None:
         self.passthrough = passthrough
         self.usage = usage
-        self.route = NO_ROUTE
+        self.route = _NO_ROUTE
 
     def response(self) -> GenerateResponse:
         """Return it as a message."""
@@ -102,7 +102,7 @@ class PassedAnswer:
         return GenerateResponse(
             passthrough=self.passthrough,
             usage=usage if isinstance(usage, Usage) else usage.message(),
-            route=None if self.route is NO_ROUTE else self.route.message(),
+            route=None if self.route is _NO_ROUTE else self.route.message(),
         )
 
     # As protobuf calls them: code that sends messages calls these.
@@ -116,4 +116,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-NO_ROUTE = Route("", "", "", 0)
+_NO_ROUTE = Route("", "", "", 0)

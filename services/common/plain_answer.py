@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.passed_answer import NO_ROUTE, PassedAnswer, TokenCounts
+from services.common.passed_answer import PassedAnswer, TokenCounts
 
 
 class PlainChoice(NamedTuple):
@@ -41,9 +41,7 @@ class PlainAnswer(PassedAnswer):
     def __init__(
         self, id: str, model: str, choices: Sequence[PlainChoice], usage: TokenCounts | Usage
     ) -> None:
-        self.passthrough = b""
-        self.usage = usage
-        self.route = NO_ROUTE
+        super().__init__(b"", usage)
         self.id = id
         self.model = model
         self.choices = choices

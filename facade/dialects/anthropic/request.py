@@ -110,14 +110,16 @@ def _translated(
             if getattr(body, name) is not None and name in body.model_fields_set:
                 raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
     request = pb.GenerateRequest(
-        model=body.model,
-        dialect=conversation_pb2.DIALECT_ANTHROPIC,
-        betas=betas,
-        # Agents ask for as much as their own provider's models write, whatever the model.
-        lowers_max_tokens=coding,
-        ends_with_text=True,
+        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
     )
-    names = body.model_fields_set | (body.model_extra or {}).keys()
+    if betas:
+        request.betas.extend(betas)
+    if coding:
+        # Agents ask for as much as their own provider's models write, whatever the model.
+        request.lowers_max_tokens = True
+    names: AbstractSet[str] = body.model_fields_set
+    if body.model_extra:
+        names = names | body.model_extra.keys()
     lazy = settings = None
     if source is None:
         _add_conversation(request, body, "", origins)
@@ -140,14 +142,15 @@ def _translated(
             size=size,
             only_maker=source.only_maker,
             is_whole=settings is not None,
-            read_plain=lambda: plain_request(unread.read(), settings),
-            read_beginning=lambda: beginning(unread.read()),
+            read_plain=lambda: plain_request(unread.conversation(), settings),
+            read_beginning=lambda: beginning(unread.conversation()),
         )
     if settings is None:
         set_settings(request, body, names, "")
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
-    request.use_built_in_tools = bool(body.use_built_in_tools)
+    if body.use_built_in_tools:
+        request.use_built_in_tools = True
     if coding and body.use_built_in_tools is None:
         request.expects_built_in_tools = True
 

@@ -156,8 +156,9 @@ def _lazy(
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
     fields: dict[str, object] = {**source.fields}
-    if wire.instructions:
-        fields["instructions"] = wire.instructions
+    instructions = wire.instructions
+    if instructions:
+        fields["instructions"] = instructions
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
@@ -178,8 +179,8 @@ def _lazy(
         size=size,
         only_maker=source.only_maker,
         is_whole=settings is not None,
-        read_plain=lambda: plain_request(unread.read(), settings),
-        read_beginning=lambda: beginning(unread.read()),
+        read_plain=lambda: plain_request(unread.conversation(), instructions, settings),
+        read_beginning=lambda: beginning(unread.conversation(), instructions),
     )
 
 
