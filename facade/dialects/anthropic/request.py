@@ -105,18 +105,7 @@ def _translated(
     origins: Origins,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     """Return the request; the lazy one too where its body, of `size` bytes, has a `source`."""
-    if coding:
-        for name in ("fallback", "fallback_config"):
-            if getattr(body, name) is not None and name in body.model_fields_set:
-                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
-    request = pb.GenerateRequest(
-        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
-    )
-    if betas:
-        request.betas.extend(betas)
-    if coding:
-        # Agents ask for as much as their own provider's models write, whatever the model.
-        request.lowers_max_tokens = True
+    request = _begin(body, betas, coding)
     names: AbstractSet[str] = body.model_fields_set
     if body.model_extra:
         names = names | body.model_extra.keys()
@@ -147,15 +136,30 @@ def _translated(
         )
     if settings is None:
         set_settings(request, body, names, "")
+    set_extensions(request, body, partial(_step_parameters, body), origins)
+    return request, lazy
+
+
+def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
+    """Return a request with what is beside its conversation, its settings and extensions."""
+    if coding:
+        for name in ("fallback", "fallback_config"):
+            if getattr(body, name) is not None and name in body.model_fields_set:
+                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
+    request = pb.GenerateRequest(
+        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
+    )
+    if betas:
+        request.betas.extend(betas)
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
     if body.use_built_in_tools:
         request.use_built_in_tools = True
-    if coding and body.use_built_in_tools is None:
-        request.expects_built_in_tools = True
-
-    set_extensions(request, body, partial(_step_parameters, body), origins)
-    return request, lazy
+    if coding:
+        # Agents ask for as much as their own provider's models write, whatever the model.
+        request.lowers_max_tokens = True
+        request.expects_built_in_tools = body.use_built_in_tools is None
+    return request
 
 
 def _add_conversation(
