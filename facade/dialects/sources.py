@@ -104,7 +104,7 @@ class UnreadBody(Generic[_Wire]):
         self._conversation: dict[str, Any] = {}
 
     def conversation(self, *names: str) -> dict[str, Any]:
-        """Return the parts, and have read those of these names, by default all."""
+        """Return the parts that have been parsed, with those of these names, by default all."""
         for name in names or tuple(self._parts):
             json = self._parts.pop(name, None)
             if json is not None:
@@ -114,8 +114,11 @@ class UnreadBody(Generic[_Wire]):
 
     def read(self, *names: str) -> _Wire:
         """Return the body with the parts of these names, by default the whole of it."""
+        read = self.conversation(*names)
+        if names:
+            read = {name: read[name] for name in names if name in read}
         # Other requests may have the same object, with other conversations.
-        return self._wire.model_copy(update=self.conversation(*names))
+        return self._wire.model_copy(update=read) if read else self._wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

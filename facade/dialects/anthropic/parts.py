@@ -73,11 +73,10 @@ def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
 
 def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:
     """Return the JSON of token usage."""
-    further = _further_usage(usage) if isinstance(usage, pb.Usage) else {}
-    if usage.reasoning_tokens:
-        further["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    thoughts = usage.reasoning_tokens
     return {
-        **further,
+        **({"output_tokens_details": {"thinking_tokens": thoughts}} if thoughts else {}),
+        **(_further_usage(usage) if isinstance(usage, pb.Usage) else {}),
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,
@@ -90,9 +89,10 @@ def _further_usage(usage: pb.Usage) -> dict[str, Any]:
 
     Of server tools that is the provider's usage plus that of gateway tools.
     """
-    fields = own_extra(usage)
+    fields: dict[str, Any] = {}
     if usage.helpers:
         fields["gateway"] = {"helpers": helpers_json(usage.helpers)}
+    fields |= own_extra(usage)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
         reported = fields.get("server_tool_use")

@@ -6,12 +6,12 @@ from typing import Any
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
 _MAX_TOKENS = "max_output_tokens"
-_SPOKEN = frozenset({"type", "role", "content"})
-_TEXT = frozenset({"type", "text"})
-_CALL = frozenset({"type", "call_id", "name", "arguments"})
-_OUTPUT = frozenset({"type", "call_id", "output"})
 # Fields of items of an answer: sent back, they say nothing to another provider.
 _OF_ANSWERS = frozenset({"id", "status"})
+_SPOKEN = _OF_ANSWERS | {"type", "role", "content"}
+_TEXT = frozenset({"type", "text"})
+_CALL = _OF_ANSWERS | {"type", "call_id", "name", "arguments"}
+_OUTPUT = _OF_ANSWERS | {"type", "call_id", "output"}
 _ROLES = frozenset({"user", "assistant", "system"})
 
 
@@ -66,7 +66,7 @@ def beginning(conversation: Mapping[str, Any], instructions: str | None) -> Iter
 
 def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
     """Add an item to the messages; return False if it has no plain form."""
-    named = item.keys() - _OF_ANSWERS
+    named = item.keys()
     kind = item.get("type") or "message"
     last = messages[-1] if messages else None
     if kind == "message":

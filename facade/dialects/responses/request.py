@@ -263,7 +263,9 @@ def _state(
         written,
         references,
         held["instructions"],
-        echo_of(wire, (lambda: wire) if unread is None else unread.read, name, dump),
+        echo_of(
+            wire, (lambda: wire) if unread is None else partial(unread.read, "tools"), name, dump
+        ),
     )
 
 
