@@ -182,11 +182,16 @@ def test_one_text_is_read_at_once_as_its_translation(answer: dict[str, Any]) -> 
         check_plain(plain, translated(answer), DIALECT_ANTHROPIC)
 
 
-@pytest.mark.parametrize("changes", [{}, STOPPED, {("stop_reason",): "refusal"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, STOPPED, *({("stop_reason",): reason} for reason in ("refusal", "max_tokens"))],
+)
 def test_usual_answers_are_read_at_once(changes: dict[Path, Any]) -> None:
     answer = changed(ONE_TEXT, changes)
     assert whole_of_text(orjson.dumps(answer), answer) is not None
-    assert plain_answer(orjson.dumps(answer)) is not None
+    plain = plain_answer(orjson.dumps(answer))
+    assert plain is not None
+    check_plain(plain, translated(answer), DIALECT_ANTHROPIC)
 
 
 @settings(max_examples=examples(80))

@@ -205,6 +205,12 @@ def test_one_answer_is_requested_by_default() -> None:
     assert not goes(OFFICIAL, 1)
 
 
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
+def test_one_choice_is_told_alike_in_every_dialect(reason: str) -> None:
+    one = changed(OFFICIAL, {CHOICE: GONE, ("choices", 0, "finish_reason"): reason})
+    check_same(orjson.dumps(one), one, 1)
+
+
 FURTHER: list[Path] = [
     *((*MESSAGE, name) for name in ("tool_calls", "reasoning", "reasoning_content", "audio")),
     *((*CHOICE, name) for name in ("stop_reason", "content_filter_results")),
