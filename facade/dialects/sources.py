@@ -101,28 +101,24 @@ class UnreadBody(Generic[_Wire]):
         """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
         self._wire = wire
         self._parts = parts
-        self._values: dict[str, Any] = {}  # parts that `wire` lacks, parsed
+        self._conversation: dict[str, Any] = {}
 
-    def part(self, name: str) -> Any:
-        """Return the value of a part that has not been read; None where there is none.
-
-        To read the body would copy the rest of it.
-        """
-        json = self._parts.pop(name, None)
-        if json is not None:
-            # Of a member that is there twice the first value may be a number of any size.
-            self._values[name] = from_json(json)
-        return self._values.get(name)
+    def conversation(self, *names: str) -> dict[str, Any]:
+        """Return the parts that have been parsed, with those of these names, by default all."""
+        for name in names or tuple(self._parts):
+            json = self._parts.pop(name, None)
+            if json is not None:
+                # Of a member that is there twice the first value may be a number of any size.
+                self._conversation[name] = from_json(json)
+        return self._conversation
 
     def read(self, *names: str) -> _Wire:
         """Return the body with the parts of these names, by default the whole of it."""
-        for name in names or tuple(self._parts):
-            self.part(name)
-        if self._values:
-            # Other requests may have the same object, with other conversations.
-            self._wire = self._wire.model_copy(update=self._values)
-            self._values = {}
-        return self._wire
+        read = self.conversation(*names)
+        if names:
+            read = {name: read[name] for name in names if name in read}
+        # Other requests may have the same object, with other conversations.
+        return self._wire.model_copy(update=read) if read else self._wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

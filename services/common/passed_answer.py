@@ -1,7 +1,8 @@
 """A whole answer that goes to its caller in the provider's own JSON.
 
-Within a process the inference service returns one in place of a `GenerateResponse`: its parts are
-read once, and few. Over gRPC it goes as the message.
+Within a process the inference service returns one in place of a `GenerateResponse`, or a
+`services.common.plain_answer.PlainAnswer`: its parts are read once, and few. Over gRPC it goes as
+the message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +118,7 @@ class PassedAnswer:
         return GenerateResponse(
             passthrough=self.passthrough,
             usage=usage if isinstance(usage, Usage) else usage.message(),
-            route=self.route.message(),
+            route=None if self.route is _NO_ROUTE else self.route.message(),
         )
 
     # As protobuf calls them: code that sends messages calls these.
