@@ -4,7 +4,7 @@ Within a process the inference service returns one in place of a `GenerateRespon
 read once, and few. Over gRPC it goes as the message.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -14,8 +14,6 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     RouteInfo,
 )
-
-_NO_HEADERS: Mapping[str, str] = {}
 
 
 class TokenCounts(NamedTuple):
@@ -49,7 +47,7 @@ class Route:
         provider: str,
         step: str,
         attempts: int,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: dict[str, str],
         upstream_request_id: str = "",
     ) -> None:
         self.model = model
@@ -67,6 +65,8 @@ class Route:
         # Setting an empty value takes as long as any other.
         if self.upstream_request_id:
             message.upstream_request_id = self.upstream_request_id
+        if self.cache:
+            message.cache = self.cache
         if self.deployment:
             message.deployment = self.deployment
         if self.memory_truncated:
@@ -115,4 +115,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = Route("", "", "", 0)
+_NO_ROUTE = Route("", "", "", 0, {})

@@ -18,10 +18,32 @@ _SHOWN: Mapping[Measure.ValueType, str] = {
     limits_pb2.MEASURE_REQUESTS_PER_MINUTE: "requests",
     limits_pb2.MEASURE_TOKENS_PER_MINUTE: "tokens",
 }
+
+
+class _Names(NamedTuple):
+    """Names of the headers of one limit."""
+
+    limit: str
+    remaining: str
+    reset: str
+
+
+_OPENAI = "x-ratelimit-"
+_ANTHROPIC = "anthropic-ratelimit-"
 _PREFIXES: Mapping[Dialect.ValueType, str] = {
-    conversation_pb2.DIALECT_OPENAI: "x-ratelimit-",
-    conversation_pb2.DIALECT_RESPONSES: "x-ratelimit-",
-    conversation_pb2.DIALECT_ANTHROPIC: "anthropic-ratelimit-",
+    conversation_pb2.DIALECT_OPENAI: _OPENAI,
+    conversation_pb2.DIALECT_RESPONSES: _OPENAI,
+    conversation_pb2.DIALECT_ANTHROPIC: _ANTHROPIC,
+}
+_NAMES: Mapping[str, Mapping[Measure.ValueType, _Names]] = {
+    _OPENAI: {
+        measure: _Names(*[f"{_OPENAI}{what}-{about}" for what in _Names._fields])
+        for measure, about in _SHOWN.items()
+    },
+    _ANTHROPIC: {
+        measure: _Names(*[f"{_ANTHROPIC}{about}-{what}" for what in _Names._fields])
+        for measure, about in _SHOWN.items()
+    },
 }
 
 
@@ -56,27 +78,27 @@ def put_headers(
         now_ms: the time.
     """
     prefix = _PREFIXES.get(dialect)
-    tightest: dict[str, Standing] = {}
+    if prefix is None:
+        return
+    names = _NAMES[prefix]
+    tightest: dict[Measure.ValueType, Standing] = {}
     for one in standings:
-        about = _SHOWN.get(one.measure)
-        if about is not None:
-            known = tightest.get(about)
+        if one.measure in names:
+            known = tightest.get(one.measure)
             if known is None or one.remaining < known.remaining:
-                tightest[about] = one
-    if prefix is None or not tightest:
+                tightest[one.measure] = one
+    if not tightest:
         return
     for name in [name for name in headers if name.startswith(prefix)]:
         del headers[name]
-    for about, one in tightest.items():
-        remaining, limit = str(one.remaining), str(one.limit)
-        if dialect == conversation_pb2.DIALECT_ANTHROPIC:
-            headers[f"{prefix}{about}-limit"] = limit
-            headers[f"{prefix}{about}-remaining"] = remaining
-            headers[f"{prefix}{about}-reset"] = _time(one.reset_ms)
+    for measure, one in tightest.items():
+        limit, remaining, reset = names[measure]
+        headers[limit] = str(one.limit)
+        headers[remaining] = str(one.remaining)
+        if prefix is _ANTHROPIC:
+            headers[reset] = _time(one.reset_ms)
         else:
-            headers[f"{prefix}limit-{about}"] = limit
-            headers[f"{prefix}remaining-{about}"] = remaining
-            headers[f"{prefix}reset-{about}"] = _duration(one.reset_ms - now_ms)
+            headers[reset] = _duration(one.reset_ms - now_ms)
 
 
 def _time(ms: int) -> str:

@@ -15,6 +15,7 @@ from services.common.errors import GatewayError, unavailable
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.allowance import Ask
 from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.subjects import CallerLimits
 from tests.waiting import until
 
 NOW_MS = 1_700_000_000_000
@@ -62,7 +63,7 @@ class Worker:
         self.on_pause()
 
     async def admit(self, *limits: SubjectLimits, tokens: int = 0) -> Permit:
-        return await self._admission.admit(limits, tokens, NOT_SAID)
+        return await self._admission.admit(CallerLimits(limits), tokens, NOT_SAID)
 
 
 @pytest.fixture
