@@ -143,11 +143,12 @@ class Plan(NamedTuple):
 
         Silence means nothing of a model that thinks, and asking another would be paid twice.
         """
+        steps = self.steps
         return (
-            len(self.steps) > 1
+            len(steps) > 1
             and self.hedge_after_s > 0
-            and self.after(index) < len(self.steps)
-            and not self.steps[index].target.thinks
+            and not steps[index].target.thinks
+            and self.after(index) < len(steps)
         )
 
 
