@@ -54,14 +54,14 @@ class Admission:
         may_wait = True
         while True:
             now_ms = self._now_ms()
-            allowances = [self._leaser.allowance(need.key, need.limit) for need in needs]
-            for allowance in allowances:
+            lacking = []
+            allowances = []
+            for need in needs:
+                allowance = self._leaser.allowance(need.key, need.limit)
                 allowance.advance(now_ms)
-            lacking = [
-                need
-                for need, allowance in zip(needs, allowances, strict=True)
-                if allowance.available < need.amount
-            ]
+                allowances.append(allowance)
+                if allowance.available < need.amount:
+                    lacking.append(need)
             if not lacking:
                 taken = []
                 for need, allowance in zip(needs, allowances, strict=True):

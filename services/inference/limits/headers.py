@@ -4,7 +4,7 @@ OpenAI: https://platform.openai.com/docs/guides/rate-limits; a reset is a durati
 it. Anthropic: https://docs.anthropic.com/en/api/rate-limits; a reset is a time of RFC 3339.
 """
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -17,33 +17,6 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 _SHOWN: Mapping[Measure.ValueType, str] = {
     limits_pb2.MEASURE_REQUESTS_PER_MINUTE: "requests",
     limits_pb2.MEASURE_TOKENS_PER_MINUTE: "tokens",
-}
-
-
-class _Names(NamedTuple):
-    """Names of the headers of one limit."""
-
-    limit: str
-    remaining: str
-    reset: str
-
-
-_OPENAI = "x-ratelimit-"
-_ANTHROPIC = "anthropic-ratelimit-"
-_PREFIXES: Mapping[Dialect.ValueType, str] = {
-    conversation_pb2.DIALECT_OPENAI: _OPENAI,
-    conversation_pb2.DIALECT_RESPONSES: _OPENAI,
-    conversation_pb2.DIALECT_ANTHROPIC: _ANTHROPIC,
-}
-_NAMES: Mapping[str, Mapping[Measure.ValueType, _Names]] = {
-    _OPENAI: {
-        measure: _Names(*[f"{_OPENAI}{what}-{about}" for what in _Names._fields])
-        for measure, about in _SHOWN.items()
-    },
-    _ANTHROPIC: {
-        measure: _Names(*[f"{_ANTHROPIC}{about}-{what}" for what in _Names._fields])
-        for measure, about in _SHOWN.items()
-    },
 }
 
 
@@ -77,10 +50,10 @@ def put_headers(
         standings: with all limits of the caller.
         now_ms: the time.
     """
-    prefix = _PREFIXES.get(dialect)
-    if prefix is None:
+    vendor = _VENDORS.get(dialect)
+    if vendor is None:
         return
-    names = _NAMES[prefix]
+    prefix, names, reset_of = vendor
     tightest: dict[Measure.ValueType, Standing] = {}
     for one in standings:
         if one.measure in names:
@@ -95,18 +68,61 @@ def put_headers(
         limit, remaining, reset = names[measure]
         headers[limit] = str(one.limit)
         headers[remaining] = str(one.remaining)
-        if prefix is _ANTHROPIC:
-            headers[reset] = _time(one.reset_ms)
-        else:
-            headers[reset] = _duration(one.reset_ms - now_ms)
+        headers[reset] = reset_of(one.reset_ms, now_ms)
 
 
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _time(reset_ms: int, now_ms: int) -> str:
+    return datetime.fromtimestamp(reset_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _duration(ms: int) -> str:
+def _duration(reset_ms: int, now_ms: int) -> str:
     """Return a duration of at most a minute, such as `12.5s` or `7ms`."""
+    ms = reset_ms - now_ms
     if ms < 1000:
         return f"{max(0, ms)}ms"
     return f"{ms / 1000:g}s"
+
+
+class _Vendor(NamedTuple):
+    """The headers of one vendor.
+
+    Attributes:
+        prefix: of all of them.
+        names: of those of the limit, of what remains and of the reset, by what is limited.
+        reset_of: writes the time of a reset; takes that and the time, in Unix milliseconds.
+    """
+
+    prefix: str
+    names: Mapping[Measure.ValueType, tuple[str, str, str]]
+    reset_of: Callable[[int, int], str]
+
+
+_OPENAI = _Vendor(
+    "x-ratelimit-",
+    {
+        measure: (
+            f"x-ratelimit-limit-{about}",
+            f"x-ratelimit-remaining-{about}",
+            f"x-ratelimit-reset-{about}",
+        )
+        for measure, about in _SHOWN.items()
+    },
+    _duration,
+)
+_ANTHROPIC = _Vendor(
+    "anthropic-ratelimit-",
+    {
+        measure: (
+            f"anthropic-ratelimit-{about}-limit",
+            f"anthropic-ratelimit-{about}-remaining",
+            f"anthropic-ratelimit-{about}-reset",
+        )
+        for measure, about in _SHOWN.items()
+    },
+    _time,
+)
+_VENDORS: Mapping[Dialect.ValueType, _Vendor] = {
+    conversation_pb2.DIALECT_OPENAI: _OPENAI,
+    conversation_pb2.DIALECT_RESPONSES: _OPENAI,
+    conversation_pb2.DIALECT_ANTHROPIC: _ANTHROPIC,
+}
