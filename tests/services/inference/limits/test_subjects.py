@@ -47,6 +47,12 @@ def test_tokens_count_for_limits_on_tokens_and_money() -> None:
     assert CallerLimits([SubjectLimits(spend_per_month_pusd=0)]).count_tokens
 
 
+def test_models_are_looked_at_where_a_subject_restricts_them() -> None:
+    assert CallerLimits([SubjectLimits(), _models("a")]).restrict_models
+    assert CallerLimits([_models()]).restrict_models
+    assert not CallerLimits([SubjectLimits(requests_per_minute=1)]).restrict_models
+
+
 def test_a_star_stands_for_any_rest() -> None:
     assert may_use([], "gpt-4o")
     assert may_use([SubjectLimits()], "gpt-4o")
