@@ -248,7 +248,6 @@ class Services:
                 telemetry=telemetry,
             )
             services._limiting = Limiting(
-                services._inference.engine,
                 channel,
                 settings,
                 secrets,

@@ -24,9 +24,10 @@ Filled = Annotated[str, Meta(min_length=1)]
 _KEPT_TOOLS: Final = 32
 _KEPT_BYTES: Final = 64 << 10
 # Bodies without their conversations that are kept, as callers send the same settings again and
-# again, and bytes of each.
+# again, and bytes of each, and its objects and lists, which take many times their bytes.
 _KEPT_SETTINGS: Final = 256
-_KEPT_SETTINGS_BYTES: Final = 512
+_KEPT_SETTINGS_BYTES: Final = 1024
+_KEPT_SETTINGS_NESTED: Final = 32
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
@@ -57,7 +58,8 @@ class SourceReader(Generic[_Wire]):
         """Create a reader.
 
         Args:
-            unread: the type of a body without its conversation, whose values never change.
+            unread: the type of a body without its conversation, which several requests may have:
+                nobody changes its values, nor what is in them.
             conversation: the names of the fields of a conversation.
             is_plain: returns whether nothing else in a body needs the conversation.
             source_of: returns the conversation of its fields, which have not been validated; None
@@ -79,8 +81,10 @@ class SourceReader(Generic[_Wire]):
             return None
         conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
         rest = encode(fields)
-        is_flat = rest.count(b"{") == 1 and b"[" not in rest
-        is_kept = is_flat and len(rest) <= _KEPT_SETTINGS_BYTES
+        is_kept = (
+            len(rest) <= _KEPT_SETTINGS_BYTES
+            and rest.count(b"{") + rest.count(b"[") <= _KEPT_SETTINGS_NESTED
+        )
         wire = (self._read_kept if is_kept else self._read_settings)(rest)
         source = None if wire is None else self._source_of(conversation)
         return None if wire is None or source is None else (wire, source, rest)

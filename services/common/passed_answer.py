@@ -5,7 +5,7 @@ Within a process the inference service returns one in place of a `GenerateRespon
 the message.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gateway.accounts.v1.limits_pb2 import LimitState
@@ -16,8 +16,6 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     RouteInfo,
 )
-
-_NO_HEADERS: Mapping[str, str] = {}
 
 
 class TokenCounts(NamedTuple):
@@ -66,7 +64,7 @@ class Route:
         provider: str,
         step: str,
         attempts: int,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: dict[str, str],
         upstream_request_id: str = "",
     ) -> None:
         self.model = model
@@ -84,6 +82,8 @@ class Route:
         # Setting an empty value takes as long as any other.
         if self.upstream_request_id:
             message.upstream_request_id = self.upstream_request_id
+        if self.cache:
+            message.cache = self.cache
         if self.deployment:
             message.deployment = self.deployment
         if self.memory_truncated:
@@ -132,4 +132,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = Route("", "", "", 0)
+_NO_ROUTE = Route("", "", "", 0, {})

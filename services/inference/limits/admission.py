@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import LimitState, Measure, SubjectLimits
+from gateway.accounts.v1.limits_pb2 import LimitState, Measure
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
+from services.common.passed_answer import Route
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.refusals import limit_reached
-from services.inference.limits.subjects import SPEND, Need, needs_of
+from services.inference.limits.subjects import SPEND, CallerLimits, Need
 from services.inference.limits.windows import Window
 
 # The pause after which slots are asked for again: another worker may keep one for its next request,
@@ -37,7 +39,7 @@ class Admission:
         self._now_ms = now_ms
         self._pause = pause
 
-    async def admit(self, limits: Sequence[SubjectLimits], tokens: int) -> "Permit":
+    async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
         """Take what a request needs of all allowances at once; whoever gets the permit ends it.
 
         Args:
@@ -48,12 +50,24 @@ class Admission:
             GatewayError: rate_limited or budget_exceeded, a limit is reached; unavailable, the
                 counts cannot be read.
         """
-        needs = needs_of(limits, tokens)
+        needs = limits.needs(tokens)
         may_wait = True
         while True:
-            lacking = self._lacking(needs)
+            now_ms = self._now_ms()
+            lacking = []
+            allowances = []
+            for need in needs:
+                allowance = self._leaser.allowance(need.key, need.limit)
+                allowance.advance(now_ms)
+                allowances.append(allowance)
+                if allowance.available < need.amount:
+                    lacking.append(need)
             if not lacking:
-                return self._take(needs, tokens)
+                taken = []
+                for need, allowance in zip(needs, allowances, strict=True):
+                    allowance.take(need.taken, now_ms)
+                    taken.append((need, allowance.window))
+                return Permit(self._leaser, self._now_ms, taken, tokens, limits.count_cost)
             refused = self._refused(lacking)
             if refused is not None:
                 slots = self._leaser.allowance(refused.key, refused.limit)
@@ -76,16 +90,6 @@ class Admission:
             for allowance in allowances:
                 allowance.stop_waiting()
 
-    def _lacking(self, needs: Sequence[Need]) -> list[Need]:
-        now_ms = self._now_ms()
-        lacking = []
-        for need in needs:
-            allowance = self._leaser.allowance(need.key, need.limit)
-            allowance.advance(now_ms)
-            if allowance.available < need.amount:
-                lacking.append(need)
-        return lacking
-
     def _refused(self, lacking: Sequence[Need]) -> Need | None:
         now_ms = self._now_ms()
         for need in lacking:
@@ -93,15 +97,6 @@ class Admission:
             if allowance.is_exhausted(need.amount, now_ms):
                 return need
         return None
-
-    def _take(self, needs: Sequence[Need], tokens: int) -> "Permit":
-        now_ms = self._now_ms()
-        windows = []
-        for need in needs:
-            allowance = self._leaser.allowance(need.key, need.limit)
-            allowance.take(need.taken, now_ms)
-            windows.append(allowance.window)
-        return Permit(self._leaser, self._now_ms, needs, windows, tokens)
 
     def _refusal(self, need: Need, needs: Sequence[Need]) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
@@ -115,25 +110,31 @@ class Permit:
 
     Attributes:
         tokens: taken for it, an estimate.
+        counts_cost: whether `end` has to be told what the request cost.
     """
 
     def __init__(
         self,
         leaser: Leaser,
         now_ms: Callable[[], int],
-        needs: Sequence[Need],
-        windows: Sequence[Window],
+        taken: Sequence[tuple[Need, Window]],
         tokens: int,
+        counts_cost: bool,
     ) -> None:
         self._leaser = leaser
         self._now_ms = now_ms
-        self._taken = list(zip(needs, windows, strict=True))
+        self._taken = taken
         self._is_open = True
         self.tokens = tokens
+        self.counts_cost = counts_cost
 
-    def limits(self) -> Sequence[LimitState]:
-        """Return how the caller stands with its limits; see `tightest`."""
-        return tightest(self._leaser, [need for need, _ in self._taken])
+    def put_limits(self, route: RouteInfo | Route) -> None:
+        """Say in the route of an answer how the caller stands with its limits; see `tightest`."""
+        limits = tightest(self._leaser, [need for need, _ in self._taken])
+        if isinstance(route, Route):
+            route.limits = limits
+        else:
+            route.limits.extend(limits)
 
     def end(self, tokens: int, cost_pusd: int) -> None:
         """Settle what the request has used, and give back its slots; only the first call counts.
