@@ -5,7 +5,19 @@ from importlib.metadata import version
 
 from google.protobuf.internal import api_implementation
 
-from services.common.imports import import_bare
+from services.common.imports import import_bare, import_later
+
+# Packages of the gateway that are imported with the first request that needs them.
+_LATER = (
+    "facade.dialects.admin",
+    "facade.dialects.anthropic",
+    "facade.dialects.articles",
+    "facade.dialects.memory",
+    "facade.dialects.responses",
+    "facade.dialects.stored_responses",
+    "facade.routes.admin",
+    "facade.routes.articles",
+)
 
 
 def import_used_parts() -> None:
@@ -40,3 +52,5 @@ def import_used_parts() -> None:
         "sqlalchemy.ext.asyncio",
         {"engine": ("AsyncConnection", "AsyncEngine", "create_async_engine")},
     )
+    for name in _LATER:
+        import_later(name)
