@@ -7,7 +7,7 @@ from google.protobuf.internal import api_implementation
 
 from services.common.imports import import_bare, import_later
 
-# Packages of the gateway that are imported with the first request that needs them.
+# Parts of the gateway that are imported with the first request that needs them.
 _LATER = (
     "facade.dialects.admin",
     "facade.dialects.anthropic",
@@ -17,6 +17,11 @@ _LATER = (
     "facade.dialects.stored_responses",
     "facade.routes.admin",
     "facade.routes.articles",
+    "services.accounts.admin.serving",
+    "services.articles.serving",
+    "services.memory.jobs.job_handlers",
+    "services.memory.jobs.stores",
+    "services.memory.serving",
 )
 
 

@@ -1,19 +1,17 @@
 """Assembly of the administration of one process."""
 
 import asyncio
+from collections.abc import Callable
+from functools import cache
 from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.accounts.admin import serving
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
 from services.accounts.admin.audit import AuditLog
 from services.accounts.admin.authentication import AdminAuthenticator
-from services.accounts.admin.keys import KeyAdministration
-from services.accounts.admin.limits import LimitAdministration
-from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
-from services.accounts.admin.teams import TeamAdministration
-from services.accounts.admin.users import UserAdministration
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
@@ -35,15 +33,21 @@ def admin_authenticator(
     )
 
 
+SERVICE_NAME = "gateway.accounts.v1.AdminService"
+
+
 class Administration:
     """The administration of one process, the sweeper of its audit log at work.
 
     Attributes:
-        servicer: answers calls.
+        servicer: returns the gRPC servicer, which is made when it is first called.
     """
 
     def __init__(
-        self, servicer: AdminServicer, sweeper: AuditSweeper, authenticator: AdminAuthenticator
+        self,
+        servicer: Callable[[], object],
+        sweeper: AuditSweeper,
+        authenticator: AdminAuthenticator,
     ) -> None:
         self.servicer = servicer
         self._authenticator = authenticator
@@ -62,13 +66,7 @@ class Administration:
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
-            AdminServicer(
-                KeyAdministration(database, clock),
-                UserAdministration(database, clock),
-                TeamAdministration(database, clock),
-                LimitAdministration(database, clock),
-                log,
-            ),
+            cache(lambda: serving.open_servicer(database, clock, log)),
             AuditSweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),
