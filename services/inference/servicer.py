@@ -1,5 +1,7 @@
 """The InferenceService's gRPC servicer."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -16,8 +18,7 @@ from services.inference.engine import Engine
 from services.inference.limits.limiter import Answers, Limiter, check_models
 from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
-from services.inference.response_cache import directives
-from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
+from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import Take
 from services.inference.stream.event_batch import EventBatch
@@ -38,22 +39,22 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     """
 
     def __init__(
-        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
+        self, engine: Engine, limiter: Limiter, cache: cached_answers.CachedAnswers | None = None
     ) -> None:
         self._engine = engine
         self._limiter = limiter
         self._cache = cache
 
-    def _answers(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Answers:
+    def _answers(self, context: grpc.aio.ServicerContext[Any, Any]) -> Answers:
         """Return what answers a call, within its caller's limits."""
         if self._cache is None:
             return self._engine
-        return DirectedAnswers(self._cache, _directives(context))
+        return cached_answers.DirectedAnswers(self._cache, _directives(context))
 
     async def Generate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> Any:
         """Return a whole answer, as a message or a `PassedAnswer`."""
         if isinstance(request, LargeRequest):
@@ -69,7 +70,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def StreamGenerate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, Send | None]:
         """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
@@ -94,7 +95,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def CountTokens(
         self,
         request: inference_pb2.GenerateRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.CountTokensResponse:
         """Count the input tokens of a request."""
         if isinstance(request, LargeRequest):
@@ -106,7 +107,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def Embed(
         self,
         request: inference_pb2.EmbedRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return vectors of texts."""
         if limits := caller.get().limits:
@@ -116,7 +117,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def ListModels(
         self,
         request: inference_pb2.ListModelsRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.ListModelsResponse:
         """Return the available models, those that the caller may use."""
         models = self._engine.routes.models.list()
@@ -127,7 +128,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def GetModel(
         self,
         request: inference_pb2.GetModelRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.GetModelResponse:
         """Return a model that the caller may use."""
         if not may_use(caller.get().limits, request.name):
@@ -138,7 +139,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def RunTask(
         self,
         request: inference_pb2.RunTaskRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
@@ -164,7 +165,7 @@ def _sending(send: Send) -> Take:
     return lambda batch: send(EventBatch(batch))
 
 
-def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:
+def _directives(context: grpc.aio.ServicerContext[Any, Any]) -> CacheDirectives:
     """Return what the caller of a call wants of the cache."""
     for name, value in context.invocation_metadata() or ():
         if name == "cache-control":

@@ -20,6 +20,8 @@ _LATER = (
     "facade.routes.articles",
     "services.accounts.admin.serving",
     "services.articles.serving",
+    "services.inference.response_cache.cached_answers",
+    "services.inference.tools.loop",
     "services.memory.jobs.job_handlers",
     "services.memory.jobs.stores",
     "services.memory.serving",
