@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.articles.v1 import articles_pb2_grpc
 from services.articles import serving
 from services.articles.metrics import Metrics
 from services.articles.retention import Retention
@@ -65,11 +66,10 @@ class Articles:
             ),
         )
 
-    def servicer(self) -> object:
-        """Return the gRPC servicer, which is made when it is first called."""
-        if self._editing is None:
-            self._editing = self._open_editing()
-        return self._editing.servicer
+    def register(self, server: Any) -> None:
+        """Make the gRPC servicer, and add it to a server."""
+        self._editing = self._open_editing()
+        articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server(self._editing.servicer, server)
 
     async def stop(self) -> None:
         """Stop the sweeper and wait for what edits have started."""

@@ -14,16 +14,12 @@ class LaterService(grpc.GenericRpcHandler):
 
     Args:
         name: full name of the service.
-        register: the function that protoc generates for it.
-        servicer: returns the servicer.
+        register: makes the servicer, and adds it to a server.
     """
 
-    def __init__(
-        self, name: str, register: Callable[[Any, Any], None], servicer: Callable[[], object]
-    ) -> None:
+    def __init__(self, name: str, register: Callable[[Any], None]) -> None:
         self._path = f"/{name}/"
         self._register = register
-        self._servicer = servicer
         self._handlers: Mapping[str, Handler] | None = None
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "Handler | None":
@@ -31,10 +27,14 @@ class LaterService(grpc.GenericRpcHandler):
         path, _, name = handler_call_details.method.rpartition("/")
         if f"{path}/" != self._path:
             return None
+        return self.handlers().get(name)
+
+    def handlers(self) -> "Mapping[str, Handler]":
+        """Return the handlers of its methods, by their names; the servicer is made now."""
         if self._handlers is None:
-            self._register(self._servicer(), self)
-            assert self._handlers is not None, "the function passes them on"
-        return self._handlers.get(name)
+            self._register(self)
+            assert self._handlers is not None, "the function of protoc's passes them on"
+        return self._handlers
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Ignore handlers that `add_registered_method_handlers` gets too."""

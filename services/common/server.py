@@ -87,9 +87,9 @@ class Server:
         self._servicers.append((register, servicer))
         self._names.append(name)
 
-    def add_later(self, register: Any, servicer: Callable[[], object], name: str) -> None:
-        """Offer what `servicer` returns, which is called with the first call to the service."""
-        self._later.append(LaterService(name, register, servicer))
+    def add_later(self, register: Callable[[Any], None], name: str) -> None:
+        """Offer the servicer that `register` adds to a server, once the service is called."""
+        self._later.append(LaterService(name, register))
         self._names.append(name)
 
     def channel(self) -> grpc.aio.Channel:
@@ -135,7 +135,7 @@ class Server:
         if self._server is not None:
             self._server.add_generic_rpc_handlers(self._later)
             names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
-            self._server.add_generic_rpc_handlers((LazyReflection(names),))
+            self._server.add_generic_rpc_handlers((LazyReflection(names, self._later),))
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.memory.v1 import memory_pb2_grpc
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.instances import Instances
@@ -39,18 +40,18 @@ class MemoryService:
     """The memory service of one process, with its background work running.
 
     Attributes:
-        servicer: returns the gRPC servicer, which is made when it is first called.
+        register: makes the gRPC servicer, and adds it to a server.
     """
 
     def __init__(
         self,
-        servicer: Callable[[], object],
+        register: Callable[[Any], None],
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
         sweeper: MemorySweeper,
     ) -> None:
-        self.servicer = servicer
+        self.register = register
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
@@ -91,16 +92,16 @@ class MemoryService:
             database, queue, open_handlers, metrics, limits.job_poll_s, instances=instances
         )
 
-        @cache
-        def servicer() -> object:
-            return serving.open_servicer(
+        def register(server: Any) -> None:
+            servicer = serving.open_servicer(
                 limits, database, clock, opened_stores(), locks, jobs, tasks, metrics, reserve
             )
+            memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
 
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
         sweeper = MemorySweeper(MemoryRepository(database, clock), locks, lease, every_s)
-        return cls(servicer, locks, jobs, tasks, sweeper)
+        return cls(register, locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
         """Use the models that the settings name now."""

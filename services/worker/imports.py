@@ -18,6 +18,8 @@ _LATER = (
     "facade.dialects.stored_responses",
     "facade.routes.admin",
     "facade.routes.articles",
+    "gateway.articles.v1.articles_pb2",
+    "gateway.articles.v1.articles_pb2_grpc",
     "services.accounts.admin.serving",
     "services.articles.serving",
     "services.inference.response_cache.cached_answers",

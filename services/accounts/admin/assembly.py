@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -40,16 +39,16 @@ class Administration:
     """The administration of one process, the sweeper of its audit log at work.
 
     Attributes:
-        servicer: returns the gRPC servicer, which is made when it is first called.
+        register: makes the gRPC servicer, and adds it to a server.
     """
 
     def __init__(
         self,
-        servicer: Callable[[], object],
+        register: Callable[[Any], None],
         sweeper: AuditSweeper,
         authenticator: AdminAuthenticator,
     ) -> None:
-        self.servicer = servicer
+        self.register = register
         self._authenticator = authenticator
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
@@ -66,7 +65,7 @@ class Administration:
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
-            cache(lambda: serving.open_servicer(database, clock, log)),
+            lambda server: serving.register(server, database, clock, log),
             AuditSweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),

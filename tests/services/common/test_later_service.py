@@ -1,3 +1,5 @@
+from typing import Any
+
 import grpc
 import pytest
 
@@ -31,13 +33,11 @@ class Offered:
         self.made = 0
         self.models = Models()
         self.server = Server(_identify, max_message_bytes=1 << 20)
-        self.server.add_later(
-            inference_pb2_grpc.add_InferenceServiceServicer_to_server, self._make, NAME
-        )
+        self.server.add_later(self._register, NAME)
 
-    def _make(self) -> Models:
+    def _register(self, server: Any) -> None:
         self.made += 1
-        return self.models
+        inference_pb2_grpc.add_InferenceServiceServicer_to_server(self.models, server)
 
 
 async def _list_models(channel: grpc.aio.Channel) -> None:

@@ -169,9 +169,7 @@ async def memory_server(
             disk.reserve,
             None,
         )
-        server.add_later(
-            memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME
-        )
+        server.add_later(memories.register, SERVICE_NAME)
         server.add(
             inference_pb2_grpc.add_InferenceServiceServicer_to_server,
             inference,
