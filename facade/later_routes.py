@@ -1,7 +1,7 @@
 """Routes whose modules are imported with the first request to one of them."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any, NoReturn
 
 from aiohttp import web
@@ -19,11 +19,15 @@ class LaterRoutes(PrefixResource):
     def __init__(self, prefix: str, routes: Callable[[], Iterable[web.AbstractRouteDef]]) -> None:
         super().__init__(prefix)
         self._routes = routes
+        self._router: web.UrlDispatcher | None = None
 
     async def resolve(
         self, request: web.Request
     ) -> tuple[web.UrlMappingMatchInfo | None, set[str]]:
         """Return the route of a request, and the methods that its path takes if there is none."""
+        if self._router is None:
+            # Not on the event loop: imports take a tenth of a second.
+            self._router = await asyncio.to_thread(self._make_router)
         match = await self._router.resolve(request)
         if match.http_exception is None:
             return match, set()
@@ -38,13 +42,12 @@ class LaterRoutes(PrefixResource):
         return {"prefix": self._prefix}
 
     def __len__(self) -> int:
-        return len(self._router.routes())
+        return 0 if self._router is None else len(self._router.routes())
 
     def __iter__(self) -> Iterator[web.AbstractRoute]:
-        return iter(self._router.routes())
+        return iter(() if self._router is None else self._router.routes())
 
-    @cached_property
-    def _router(self) -> web.UrlDispatcher:
+    def _make_router(self) -> web.UrlDispatcher:
         router = web.UrlDispatcher()
         router.add_routes(self._routes())
         return router
