@@ -1,6 +1,7 @@
 """The dependencies that all handlers of a facade share."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import grpc
@@ -42,7 +43,6 @@ class Context:
         generate: calls its `Generate` for tasks that serve one request alone.
         stream_generate: the same of its `StreamGenerate`.
         files: the stub of the FileStoreService on it.
-        articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
         check_room: calls its `CheckRoom` as `generate` does.
@@ -73,7 +73,6 @@ class Context:
     generate: Generate
     stream_generate: StreamGenerate
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
-    articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
     check_room: DirectCall
@@ -95,6 +94,11 @@ class Context:
     telemetry: Telemetry | None
     has_response_cache: bool = False
     timers: FarTimers = field(default_factory=FarTimers)
+
+    @cached_property
+    def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":
+        """The stub of the ArticleEditorService on the channel."""
+        return articles_pb2_grpc.ArticleEditorServiceStub(self.channel)
 
 
 class AnswerSummary(NamedTuple):

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-from facade import credentials, dialects
+from facade import credentials
 from facade.dialects.gateway_objects import attempt_object
+from facade.dialects.limits import with_limits
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import Exchange
 from gateway.accounts.v1.limits_pb2 import LimitState
@@ -40,16 +41,16 @@ def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, st
     """
     headers = route_headers(route, exchange.caller_paths)
     if limits := route.limits:
-        headers = with_limits(exchange, headers, limits)
+        headers = with_caller_limits(exchange, headers, limits)
     return headers
 
 
-def with_limits(
+def with_caller_limits(
     exchange: Exchange, headers: Mapping[str, str], limits: Iterable[LimitState]
 ) -> dict[str, str]:
     """Return headers with those of the caller's limits in place of the provider's."""
     shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
-    return dialects.with_limits(shape, headers, limits, exchange.context.clock.now_ms())
+    return with_limits(shape, headers, limits, exchange.context.clock.now_ms())
 
 
 def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:

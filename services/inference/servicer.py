@@ -1,5 +1,7 @@
 """The InferenceService's gRPC servicer."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
 from typing import Any
@@ -16,8 +18,7 @@ from services.inference.engine import Engine
 from services.inference.limits.limiter import Limiter, check_models
 from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
-from services.inference.response_cache import directives
-from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
+from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import Take, observed
 from services.inference.stream.event_batch import EventBatch
@@ -40,22 +41,24 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     """
 
     def __init__(
-        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
+        self, engine: Engine, limiter: Limiter, cache: cached_answers.CachedAnswers | None = None
     ) -> None:
         self._engine = engine
         self._limiter = limiter
         self._cache = cache
 
-    def _answers(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Engine | DirectedAnswers:
+    def _answers(
+        self, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> Engine | cached_answers.DirectedAnswers:
         """Return what answers a call that its caller's limits admit."""
         if self._cache is None:
             return self._engine
-        return DirectedAnswers(self._cache, _directives(context))
+        return cached_answers.DirectedAnswers(self._cache, _directives(context))
 
     async def Generate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> Any:
         """Return a whole answer, as a message or a `PassedAnswer`."""
         if isinstance(request, LargeRequest):
@@ -72,7 +75,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def StreamGenerate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, Send | None]:
         """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
@@ -99,7 +102,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def CountTokens(
         self,
         request: inference_pb2.GenerateRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.CountTokensResponse:
         """Count the input tokens of a request."""
         if isinstance(request, LargeRequest):
@@ -111,7 +114,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def Embed(
         self,
         request: inference_pb2.EmbedRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return vectors of texts."""
         limits = caller.get().limits
@@ -126,7 +129,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def ListModels(
         self,
         request: inference_pb2.ListModelsRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.ListModelsResponse:
         """Return the available models, those that the caller may use."""
         models = self._engine.routes.models.list()
@@ -137,7 +140,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def GetModel(
         self,
         request: inference_pb2.GetModelRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.GetModelResponse:
         """Return a model that the caller may use."""
         if not may_use(caller.get().limits, request.name):
@@ -148,7 +151,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def RunTask(
         self,
         request: inference_pb2.RunTaskRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
@@ -174,7 +177,7 @@ def _sending(send: Send) -> Take:
     return lambda batch: send(EventBatch(batch))
 
 
-def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:
+def _directives(context: grpc.aio.ServicerContext[Any, Any]) -> CacheDirectives:
     """Return what the caller of a call wants of the cache."""
     for name, value in context.invocation_metadata() or ():
         if name == "cache-control":

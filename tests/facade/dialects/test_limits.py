@@ -1,5 +1,5 @@
 from facade.credentials import ApiFormat
-from facade.dialects import with_limits
+from facade.dialects.limits import with_limits
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import LimitState
 
