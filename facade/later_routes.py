@@ -27,8 +27,8 @@ class LaterRoutes(PrefixResource):
         """Return the route of a request, and the methods that its path takes if there is none."""
         if self._router is None:
             # Not on the event loop: imports take a tenth of a second.
-            self._router = await asyncio.to_thread(self._make_router)
-        match = await self._router.resolve(request)
+            await asyncio.to_thread(self._made)
+        match = await self._made().resolve(request)
         if match.http_exception is None:
             return match, set()
         return None, getattr(match.http_exception, "allowed_methods", set())
@@ -42,12 +42,15 @@ class LaterRoutes(PrefixResource):
         return {"prefix": self._prefix}
 
     def __len__(self) -> int:
-        return 0 if self._router is None else len(self._router.routes())
+        return len(self._made().routes())
 
     def __iter__(self) -> Iterator[web.AbstractRoute]:
-        return iter(() if self._router is None else self._router.routes())
+        return iter(self._made().routes())
 
-    def _make_router(self) -> web.UrlDispatcher:
-        router = web.UrlDispatcher()
-        router.add_routes(self._routes())
-        return router
+    def _made(self) -> web.UrlDispatcher:
+        """Return a router of the routes, which are made if they have not been."""
+        if self._router is None:
+            router = web.UrlDispatcher()
+            router.add_routes(self._routes())
+            self._router = router
+        return self._router

@@ -225,7 +225,7 @@ async def test_the_tightest_limit_of_each_measure_is_told(worker: Worker) -> Non
     user = _with(USER, requests_per_minute=3, tokens_per_minute=3, concurrent_requests=3)
     await worker.admit(user, tokens=1)
     permit = await worker.admit(_with(TEAM, requests_per_minute=3), user)
-    plain, route = Route("model", "provider", "primary", 1), RouteInfo()
+    plain, route = Route("model", "provider", "primary", 1, {}), RouteInfo()
     permit.put_limits(plain)
     permit.put_limits(route)
     # Two requests of the user's three, and one of the team's; one token.
