@@ -9,6 +9,7 @@ from facade import middlewares
 from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
 from facade.http.plain import PlainEndpoint
+from facade.later_routes import LaterRoutes
 from facade.middlewares import Endpoint, as_handler
 from facade.request_context import request_context
 from facade.routes import (
@@ -65,11 +66,14 @@ def create_app(context: Context) -> web.Application:
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_response)
     app.add_routes([*with_aliases(_routes())])
+    # Their tables of endpoints hold the types of bodies, and few gateways get a request for them.
+    app.router.register_resource(LaterRoutes("/article/v1", lambda: articles.routes()))
+    app.router.register_resource(LaterRoutes("/admin/v1", lambda: admin.routes()))
     return app
 
 
 def _routes() -> list[web.RouteDef]:
-    """Return the routes of all endpoints, but for their aliases."""
+    """Return the routes, but for those of documents and administration, and for aliases."""
     return [
         *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
         web.get("/beta/v1/models", models.list_models),
@@ -84,8 +88,6 @@ def _routes() -> list[web.RouteDef]:
         web.get("/beta/v1/storage", files.storage),
         *stored_responses.routes(),
         *memory.routes(),
-        *articles.routes(),
-        *admin.routes(),
         *console_sign_in.routes(),
         *console.routes(),
         *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),

@@ -6,6 +6,8 @@ process could go on with a response: one whose process dies is marked as failed 
 is never generated a second time. A cancelled response ends the call, which ends the generation.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from contextlib import ExitStack, suppress
@@ -13,13 +15,7 @@ from typing import Any
 
 import grpc
 
-from facade.dialects.responses import ResponseState, ResponseStream, failed_response
-from facade.dialects.stored_responses import (
-    MAX_EVENTS,
-    new_response,
-    pack_events,
-    response_content,
-)
+from facade.dialects import responses, stored_responses
 from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
@@ -51,13 +47,13 @@ class BackgroundResponse:
         self,
         exchange: Exchange,
         parsed: Parsed,
-        state: ResponseState,
+        state: responses.ResponseState,
         metadata: Metadata,
         response_id: str,
     ) -> None:
         assert exchange.caller is not None, "it has been authenticated"
         context = exchange.context
-        self.events = LiveEvents(MAX_EVENTS)
+        self.events = LiveEvents(stored_responses.MAX_EVENTS)
         self._exchange = exchange
         self._context = context
         self._tasks = context.background
@@ -70,7 +66,7 @@ class BackgroundResponse:
         self._id = response_id
         self._created = int(context.clock.now())
         now = context.clock.now
-        self._encoder = ResponseStream(response_id, self._created, state.echo, now)
+        self._encoder = responses.ResponseStream(response_id, self._created, state.echo, now)
         self._call: Any = None
         self._held = ExitStack()
         self._generating: asyncio.Task[bytes] | None = None
@@ -104,7 +100,7 @@ class BackgroundResponse:
     async def _create(self) -> None:
         """Make the response durable, with the call that holds it."""
         queued = self._encoder.queue(self._model)
-        new = new_response(
+        new = stored_responses.new_response(
             self._id,
             self._state.previous_response_id,
             self._state.input_items,
@@ -173,22 +169,28 @@ class BackgroundResponse:
             return self._encoder.error(stopping())
         return self._generating.result()
 
-    async def _finish(self, end: bytes, finished: "asyncio.Future[Any]") -> None:
+    async def _finish(self, end: bytes, finished: asyncio.Future[Any]) -> None:
         """Store the end of the response, and add the end of its stream after that.
 
         Raises:
             GatewayError: it was not stored.
         """
         streamed = self.events.whole()
-        packed = await asyncio.to_thread(pack_events, streamed + end) if streamed else b""
+        packed = (
+            await asyncio.to_thread(stored_responses.pack_events, streamed + end)
+            if streamed
+            else b""
+        )
         failure = GatewayError(
             errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
             "the response does not fit in what your plan has for memories and stored responses",
         )
-        failed = failed_response(failure, self._id, self._created, self._state.echo, self._model)
+        failed = responses.failed_response(
+            failure, self._id, self._created, self._state.echo, self._model
+        )
         last = FinishResponse(
-            content=response_content(self._encoder.response, packed),
-            body_without_room=response_content(failed).body,
+            content=stored_responses.response_content(self._encoder.response, packed),
+            body_without_room=stored_responses.response_content(failed).body,
         )
         await self._write(RunResponseRequest(finish=last))
         if (await finished).finished.without_room:

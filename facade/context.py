@@ -1,6 +1,7 @@
 """The dependencies that all handlers of a facade share."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import grpc
@@ -11,6 +12,7 @@ from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.cors import Cors
+from facade.direct_calls import DirectCall
 from facade.draining import Drain
 from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import Metrics
@@ -41,9 +43,10 @@ class Context:
         generate: calls its `Generate` for tasks that serve one request alone.
         stream_generate: the same of its `StreamGenerate`.
         files: the stub of the FileStoreService on it.
-        articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
+        check_room: calls its `CheckRoom` as `generate` does.
+        create_response: calls its `CreateResponse` as `generate` does.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
@@ -70,9 +73,10 @@ class Context:
     generate: Generate
     stream_generate: StreamGenerate
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
-    articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
+    check_room: DirectCall
+    create_response: DirectCall
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"
@@ -90,6 +94,11 @@ class Context:
     telemetry: Telemetry | None
     has_response_cache: bool = False
     timers: FarTimers = field(default_factory=FarTimers)
+
+    @cached_property
+    def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":
+        """The stub of the ArticleEditorService on the channel."""
+        return articles_pb2_grpc.ArticleEditorServiceStub(self.channel)
 
 
 class AnswerSummary(NamedTuple):

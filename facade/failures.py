@@ -6,10 +6,11 @@ from http import HTTPStatus
 import grpc
 from aiohttp import web
 
-from facade import credentials, dialects, http_errors
+from facade import credentials, http_errors
+from facade.dialects.errors import render_error
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse
-from facade.route_headers import UPSTREAM_REQUEST_ID
+from facade.route_headers import UPSTREAM_REQUEST_ID, with_caller_limits
 from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.errors import GatewayError
@@ -58,8 +59,10 @@ def failed(exchange: Exchange, error: GatewayError) -> JsonResponse:
 def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
     """Return an error response in the format of the endpoint."""
     shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
-    status, body = dialects.render_error(shape, error, exchange.request_id)
+    status, body = render_error(shape, error, exchange.request_id)
     headers = dict(error.headers)
+    if error.caller_limits:
+        headers = with_caller_limits(exchange, headers, error.caller_limits)
     if error.upstream_request_id:
         headers[UPSTREAM_REQUEST_ID] = error.upstream_request_id
     if error.retry_after_s is not None:

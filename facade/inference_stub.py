@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import grpc
 
+from facade.direct_calls import direct_call
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata
@@ -28,14 +29,8 @@ def inference_stub(
 
 
 def direct_generate(channel: grpc.aio.Channel) -> Generate:
-    """Return what calls `Generate` for a task that serves one HTTP request alone.
-
-    Within a process the task serves the call too.
-    """
-    if isinstance(channel, InProcessChannel):
-        return channel.direct(f"{_SERVICE}/Generate")
-    stub = inference_stub(channel)
-    return lambda request, metadata: stub.Generate(request, metadata=metadata)
+    """Return what calls `Generate`; see `direct_call`."""
+    return direct_call(channel, f"{_SERVICE}/Generate", inference_stub(channel).Generate)
 
 
 def direct_stream_generate(channel: grpc.aio.Channel) -> StreamGenerate:

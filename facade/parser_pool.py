@@ -11,8 +11,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from facade.dialects import responses
 from facade.dialects.paths import Origins
-from facade.dialects.responses import ResponseState
 from facade.parsing import Kind, Option, Options, Parsed, parse
 from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common import lazy_request
@@ -108,7 +108,7 @@ class ParserPool:
         if "refused" in result:
             raise GatewayError(**result["refused"])
         if result["state"] is not None:
-            result["state"] = ResponseState.load(result["state"])
+            result["state"] = responses.ResponseState.load(result["state"])
         request: LargeRequest | EmbedRequest = LargeRequest(parts)
         if kind == "embeddings":
             request = EmbedRequest.FromString(b"".join(parts))

@@ -1,5 +1,7 @@
 """Parser for bodies of chat completions, messages, responses and embeddings."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,14 +17,6 @@ Kind = Literal["chat", "messages", "count_tokens", "embeddings", "responses"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
-# Field names of the canonical request, by endpoint.
-FIELD_NAMES: Mapping[Kind, FieldNames] = {
-    "chat": openai.FIELD_NAMES,
-    "messages": anthropic.FIELD_NAMES,
-    "count_tokens": anthropic.FIELD_NAMES,
-    "embeddings": openai.EMBEDDING_NAMES,
-    "responses": responses.FIELD_NAMES,
-}
 
 
 @dataclass(slots=True)
@@ -47,6 +41,19 @@ class Parsed:
     include_usage: bool = False
     base64: bool = False
     state: responses.ResponseState | None = None
+
+
+def field_names(kind: Kind) -> FieldNames:
+    """Return the names of the canonical request's fields in an endpoint's bodies."""
+    match kind:
+        case "chat":
+            return openai.FIELD_NAMES
+        case "messages" | "count_tokens":
+            return anthropic.FIELD_NAMES
+        case "embeddings":
+            return openai.EMBEDDING_NAMES
+        case "responses":
+            return responses.FIELD_NAMES
 
 
 def parse(

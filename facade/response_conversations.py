@@ -4,6 +4,8 @@ Both are fetched and put into the request: the conversation before its input, th
 place of the references to them.
 """
 
+from __future__ import annotations
+
 import asyncio
 import re
 from collections.abc import Sequence
@@ -11,9 +13,8 @@ from dataclasses import replace
 
 import grpc
 
+from facade.dialects import responses, stored_responses
 from facade.dialects.paths import CallerPaths, FieldNames, Origins
-from facade.dialects.responses import FIELD_NAMES, ResponseState, messages_of_items
-from facade.dialects.stored_responses import continued_error, item_error
 from facade.http.exchange import Exchange
 from facade.parsing import Parsed
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
@@ -66,8 +67,8 @@ class ContinuedPaths(CallerPaths):
 
 
 async def put_conversation(
-    exchange: Exchange, parsed: Parsed, state: ResponseState, metadata: Metadata
-) -> ResponseState:
+    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, metadata: Metadata
+) -> responses.ResponseState:
     """Put what a request continues into it; return its state with the items of its own input.
 
     Raises:
@@ -89,7 +90,7 @@ async def put_conversation(
     for step in request.fallback_config.steps:
         _put_after_system(step.parameters, earlier)
     exchange.caller_paths = ContinuedPaths(
-        FIELD_NAMES,
+        responses.FIELD_NAMES,
         parsed.origins,
         range(first, first + len(earlier)),
         is_rewritten=bool(state.references),
@@ -106,12 +107,12 @@ async def _conversation(
     try:
         response = await exchange.context.responses.GetConversation(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
-        raise continued_error(from_rpc_error(error), previous_id) from None
+        raise stored_responses.continued_error(from_rpc_error(error), previous_id) from None
     return [item.json for item in response.items]
 
 
 async def _resolved(
-    exchange: Exchange, state: ResponseState, metadata: Metadata
+    exchange: Exchange, state: responses.ResponseState, metadata: Metadata
 ) -> Sequence[bytes]:
     """Return the items of the input, with stored ones in the place of references."""
     if not state.references:
@@ -123,7 +124,7 @@ async def _resolved(
         failure = from_rpc_error(error)
         place = re.fullmatch(r"ids\[(\d+)\]", failure.param)
         reference = state.references[int(place[1]) if place else 0]
-        raise item_error(failure, reference.item_id, reference.path) from None
+        raise stored_responses.item_error(failure, reference.item_id, reference.path) from None
     sent = list(state.input_items)
     for reference, item in zip(state.references, response.items, strict=True):
         sent[reference.index] = item.json
@@ -138,8 +139,8 @@ async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
     """
     try:
         if sum(map(len, items)) > _MANY_BYTES:
-            return await asyncio.to_thread(messages_of_items, items)
-        return messages_of_items(items)
+            return await asyncio.to_thread(responses.messages_of_items, items)
+        return responses.messages_of_items(items)
     except GatewayError as error:
         if not field:
             raise

@@ -1,13 +1,14 @@
 """Stores a response before the end of it is sent."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 
 import grpc
 
 from facade.context import Context
-from facade.dialects.responses import ResponseState, ResponseStream
-from facade.dialects.stored_responses import new_response, with_status
+from facade.dialects import responses, stored_responses
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
 from services.common.channels import Metadata
@@ -27,21 +28,27 @@ class ResponseStore:
     """
 
     def __init__(
-        self, context: Context, metadata: Metadata, response_id: str, state: ResponseState
+        self, context: Context, metadata: Metadata, response_id: str, state: responses.ResponseState
     ) -> None:
         self._context = context
         self._metadata = metadata
         self._response_id = response_id
         self._state = state
 
-    async def check_room(self) -> None:
+    async def check_room(self, *, has_own_task: bool) -> None:
         """Check that the response can be stored, before it is generated.
+
+        Args:
+            has_own_task: whether the task serves the request alone.
 
         Raises:
             grpc.aio.AioRpcError: it cannot.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
-        await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        if has_own_task:
+            await self._context.check_room(request, self._metadata)
+        else:
+            await self._context.responses.CheckRoom(request, metadata=self._metadata)
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
@@ -59,12 +66,12 @@ class ResponseStore:
 
     async def _store(self, response: bytes) -> None:
         state = self._state
-        new = new_response(
+        new = stored_responses.new_response(
             self._response_id, state.previous_response_id, state.input_items, response
         )
         request = CreateResponseRequest(response=new)
         try:
-            await self._context.responses.CreateResponse(request, metadata=self._metadata)
+            await self._context.create_response(request, self._metadata)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
 
@@ -83,7 +90,7 @@ class StoredStream:
         encoder: has the response object once the answer has ended.
     """
 
-    def __init__(self, store: ResponseStore, encoder: ResponseStream) -> None:
+    def __init__(self, store: ResponseStore, encoder: responses.ResponseStream) -> None:
         self._store = store
         self._encoder = encoder
 
@@ -94,4 +101,4 @@ class StoredStream:
     def left(self) -> None:
         """Store what there is of the response as cancelled."""
         self._encoder.error(GatewayError(errors_pb2.REASON_CANCELLED, "the client has left"))
-        self._store.store_later(with_status(self._encoder.response, "cancelled"))
+        self._store.store_later(stored_responses.with_status(self._encoder.response, "cancelled"))

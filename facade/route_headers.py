@@ -1,11 +1,15 @@
 """Response headers that identify the serving model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
+from facade import credentials
 from facade.dialects.gateway_objects import attempt_object
+from facade.dialects.limits import with_limits
 from facade.dialects.paths import CallerPaths
+from facade.http.exchange import Exchange
+from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
@@ -28,6 +32,25 @@ _CACHE_WORDS = {
 
 # The provider's request id.
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
+
+
+def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, str]:
+    """Return `route_headers` of an answer, and how its caller stands with its own limits, if any.
+
+    Those take the place of the provider's headers of rate limits.
+    """
+    headers = route_headers(route, exchange.caller_paths)
+    if limits := route.limits:
+        headers = with_caller_limits(exchange, headers, limits)
+    return headers
+
+
+def with_caller_limits(
+    exchange: Exchange, headers: Mapping[str, str], limits: Iterable[LimitState]
+) -> dict[str, str]:
+    """Return headers with those of the caller's limits in place of the provider's."""
+    shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
+    return with_limits(shape, headers, limits, exchange.context.clock.now_ms())
 
 
 def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:

@@ -16,6 +16,7 @@ from facade.background_tasks import BackgroundTasks
 from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.cors import Cors
+from facade.direct_calls import direct_response_call
 from facade.draining import Drain
 from facade.http.connection import Connection
 from facade.http.connections import Connections
@@ -28,7 +29,6 @@ from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
-from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
@@ -116,9 +116,10 @@ class Facade:
             generate=direct_generate(channel),
             stream_generate=direct_stream_generate(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
-            articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
+            check_room=direct_response_call(channel, "CheckRoom"),
+            create_response=direct_response_call(channel, "CreateResponse"),
             accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),

@@ -17,7 +17,7 @@ from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import StreamedResponse
-from facade.route_headers import route_headers
+from facade.route_headers import answer_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
@@ -224,7 +224,7 @@ class _EventStream:
         """Return whether content has arrived; store the headers that name the serving model."""
         for event in events:
             if event.WhichOneof("kind") == "start":
-                self._headers |= route_headers(event.start.route, self._exchange.caller_paths)
+                self._headers |= answer_headers(self._exchange, event.start.route)
             elif _is_content(event):
                 return True
         return False

@@ -15,16 +15,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
-    admin_pb2_grpc,
     limits_pb2_grpc,
     usage_pb2_grpc,
 )
-from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
+from gateway.memory.v1 import responses_pb2_grpc
 from services.accounts import servicer as accounts
-from services.accounts.admin import servicer as admin
+from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
 from services.accounts.change_watch import ChangeWatch
 from services.accounts.development import redeem_sign_in_code
@@ -33,7 +31,7 @@ from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
-from services.articles import servicer as articles
+from services.articles import assembly as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
 from services.common.authentication import CachingAuthenticator, Identify
@@ -58,7 +56,7 @@ from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.shared_folder import SharedFolder
 from services.inference.store_sweeper import ROUNDS
 from services.inference.usage.usage_client import UsageClient
-from services.memory import servicer as memory
+from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
 from services.responses import servicer as responses
 from services.responses.assembly import Responses
@@ -180,11 +178,7 @@ class Services:
             services._administration = Administration.start(
                 settings, database, clock, identify_admin
             )
-            server.add(
-                admin_pb2_grpc.add_AdminServiceServicer_to_server,
-                services._administration.servicer,
-                admin.SERVICE_NAME,
-            )
+            server.add_later(services._administration.register, admin.SERVICE_NAME)
         if "files" in names:
             services._files = Files.start(settings, database, clock, CollectorRegistry(), for_blobs)
             server.add(
@@ -196,11 +190,7 @@ class Services:
             services._articles = Articles.start(
                 settings, database, clock, CollectorRegistry(), channel, for_rows
             )
-            server.add(
-                articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
-                services._articles.servicer,
-                articles.SERVICE_NAME,
-            )
+            server.add_later(services._articles.register, articles.SERVICE_NAME)
         if "memory" in names:
             # The death of a process on another machine cannot be detected.
             if is_sqlite(settings.storage):
@@ -215,11 +205,7 @@ class Services:
                 for_rows,
                 services._instances,
             )
-            server.add(
-                memory_pb2_grpc.add_MemoryServiceServicer_to_server,
-                services._memory.servicer,
-                memory.SERVICE_NAME,
-            )
+            server.add_later(services._memory.register, memory.SERVICE_NAME)
             services._responses = Responses.start(
                 settings, database, clock, for_rows, services._instances
             )
@@ -248,7 +234,6 @@ class Services:
                 telemetry=telemetry,
             )
             services._limiting = Limiting(
-                services._inference.engine,
                 channel,
                 settings,
                 secrets,

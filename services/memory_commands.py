@@ -156,13 +156,16 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository
         from services.common.clock import Clock
-        from services.memory.assembly import open_locks, open_stores
+        from services.memory.assembly import open_locks, open_queue
+        from services.memory.jobs.stores import Stores
         from services.memory.management import MemoryManagement
 
         owner = await AccountRepository(engine).caller_named(user)
         clock = Clock()
         locks = open_locks(engine, clock, settings.memory)
-        management = MemoryManagement(engine, open_stores(engine, clock), locks, _no_vector)
+        management = MemoryManagement(
+            engine, Stores.open(engine, clock, open_queue(engine, clock)), locks, _no_vector
+        )
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:

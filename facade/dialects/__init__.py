@@ -1,16 +1,1 @@
 """Callers' dialects: translation between their JSON and the canonical model, one package each."""
-
-from facade.credentials import ApiFormat
-from facade.dialects import anthropic, articles, openai
-from services.common.errors import GatewayError
-
-
-def render_error(shape: ApiFormat, error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Return the HTTP status and the body of an error in a format."""
-    match shape:
-        case ApiFormat.OPENAI:
-            return openai.render_error(error, request_id)
-        case ApiFormat.ANTHROPIC:
-            return anthropic.render_error(error, request_id)
-        case ApiFormat.ENVELOPE:
-            return articles.render_error(error)

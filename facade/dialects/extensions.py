@@ -6,7 +6,7 @@ validation, `set_extensions` adds them to the request.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -81,9 +81,7 @@ class VideoAdaptation(_Extension):
 
     enabled: bool = Field(True, description="Whether films are converted.")
     model: Name | None = Field(None, description="Name of the model that describes frames.")
-    frames: Annotated[int, Field(ge=1, le=100)] = Field(
-        8, description="DeltaTemplates taken from a film."
-    )
+    frames: Annotated[int, Field(ge=1, le=100)] = Field(8, description="Frames taken from a film.")
 
 
 class AudioAdaptation(_Extension):
@@ -205,6 +203,16 @@ class FallbackFields(BaseModel):
         None, description="The chain; required with `enabled` and `strict`, otherwise ignored."
     )
 
+    @cached_property
+    def plain_chain(self) -> bytes | None:
+        """The chain, validated and serialized; None if its steps have parameters.
+
+        Raises:
+            GatewayError: invalid, naming the field.
+        """
+        json = write_json(self.fallback_config, "fallback_config")
+        return (_kept_config if len(json) <= _KEPT_BYTES else _plain_config)(json)
+
 
 class ExtensionFields(FallbackFields):
     """What a body of either dialect may carry beside the dialect's own fields."""
@@ -316,11 +324,11 @@ def set_fallback(
                 "fallback_config",
                 f"fallback_config: is required when fallback is {fields.fallback!r}",
             )
-        json = write_json(fields.fallback_config, "fallback_config")
-        kept = _kept_config(json) if len(json) <= _KEPT_BYTES else None
-        if kept is not None:
-            request.fallback_config.MergeFromString(kept)
+        chain = fields.plain_chain
+        if chain is not None:
+            request.fallback_config.MergeFromString(chain)
         else:
+            json = write_json(fields.fallback_config, "fallback_config")
             _set_fallback_config(request.fallback_config, json, read_parameters, origins)
 
 
@@ -350,8 +358,7 @@ def _given(fields: BaseModel) -> dict[str, Any]:
     return fields.model_dump(exclude_unset=True, exclude_none=True)
 
 
-@lru_cache(_KEPT)
-def _kept_config(json: bytes) -> bytes | None:
+def _plain_config(json: bytes) -> bytes | None:
     """Return a config, serialized; None if its steps have parameters.
 
     Parameters depend on the rest of the request.
@@ -360,6 +367,9 @@ def _kept_config(json: bytes) -> bytes | None:
     if any(step.parameters for step in config.steps):
         return None
     return _chain(config).SerializeToString()
+
+
+_kept_config = lru_cache(_KEPT)(_plain_config)
 
 
 def _set_fallback_config(

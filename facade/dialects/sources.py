@@ -24,9 +24,10 @@ Filled = Annotated[str, Meta(min_length=1)]
 _KEPT_TOOLS: Final = 32
 _KEPT_BYTES: Final = 64 << 10
 # Bodies without their conversations that are kept, as callers send the same settings again and
-# again, and bytes of each.
+# again, and bytes of each, and its objects and lists, which take many times their bytes.
 _KEPT_SETTINGS: Final = 256
-_KEPT_SETTINGS_BYTES: Final = 512
+_KEPT_SETTINGS_BYTES: Final = 1024
+_KEPT_SETTINGS_NESTED: Final = 32
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
@@ -57,7 +58,8 @@ class SourceReader(Generic[_Wire]):
         """Create a reader.
 
         Args:
-            unread: the type of a body without its conversation, whose values never change.
+            unread: the type of a body without its conversation, which several requests may have:
+                nobody changes its values, nor what is in them.
             conversation: the names of the fields of a conversation.
             is_plain: returns whether nothing else in a body needs the conversation.
             source_of: returns the conversation of its fields, which have not been validated; None
@@ -79,8 +81,10 @@ class SourceReader(Generic[_Wire]):
             return None
         conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
         rest = encode(fields)
-        is_flat = rest.count(b"{") == 1 and b"[" not in rest
-        is_kept = is_flat and len(rest) <= _KEPT_SETTINGS_BYTES
+        is_kept = (
+            len(rest) <= _KEPT_SETTINGS_BYTES
+            and rest.count(b"{") + rest.count(b"[") <= _KEPT_SETTINGS_NESTED
+        )
         wire = (self._read_kept if is_kept else self._read_settings)(rest)
         source = None if wire is None else self._source_of(conversation)
         return None if wire is None or source is None else (wire, source, rest)
@@ -101,19 +105,24 @@ class UnreadBody(Generic[_Wire]):
         """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
         self._wire = wire
         self._parts = parts
+        self._conversation: dict[str, Any] = {}
 
-    def read(self, *names: str) -> _Wire:
-        """Return the body with the parts of these names, by default the whole of it."""
-        read = {}
+    def conversation(self, *names: str) -> dict[str, Any]:
+        """Return the parts that have been parsed, with those of these names, by default all."""
         for name in names or tuple(self._parts):
             json = self._parts.pop(name, None)
             if json is not None:
                 # Of a member that is there twice the first value may be a number of any size.
-                read[name] = from_json(json)
-        if read:
-            # Other requests may have the same object, with other conversations.
-            self._wire = self._wire.model_copy(update=read)
-        return self._wire
+                self._conversation[name] = from_json(json)
+        return self._conversation
+
+    def read(self, *names: str) -> _Wire:
+        """Return the body with the parts of these names, by default the whole of it."""
+        read = self.conversation(*names)
+        if names:
+            read = {name: read[name] for name in names if name in read}
+        # Other requests may have the same object, with other conversations.
+        return self._wire.model_copy(update=read) if read else self._wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

@@ -8,8 +8,9 @@ from email.utils import formatdate
 
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
-from facade import credentials, dialects
+from facade import credentials
 from facade.credentials import ApiFormat
+from facade.dialects.errors import render_error
 from facade.http.responses import status_line
 from facade.http_errors import HttpError
 from services.common.errors import GatewayError, unavailable
@@ -116,7 +117,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
         request_id: identifier in the response and the log.
         now: Unix seconds.
     """
-    status, body = dialects.render_error(
+    status, body = render_error(
         credentials.rules_for(path).shape or ApiFormat.OPENAI, failure, request_id
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"

@@ -9,7 +9,7 @@ from facade.dialects import openai
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
-from facade.route_headers import route_headers
+from facade.route_headers import answer_headers
 from facade.routes.generation import parse, rpc_metadata
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import EmbedResponse
@@ -35,7 +35,7 @@ async def _answer(exchange: Exchange, call: Any, *, base64: bool) -> Response:
     exchange.answer_summary = AnswerSummary.of(
         response.route, Usage(input_tokens=response.input_tokens)
     )
-    headers = route_headers(response.route, exchange.caller_paths)
+    headers = answer_headers(exchange, response.route)
     if response.estimated:
         headers["x-gateway-estimate"] = "true"
     return JsonResponse(response.passthrough or await _render(response, base64=base64), headers)

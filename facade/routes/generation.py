@@ -19,8 +19,8 @@ from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
-from facade.parsing import FIELD_NAMES, Kind, Option, Parsed
-from facade.route_headers import route_headers
+from facade.parsing import Kind, Option, Parsed, field_names
+from facade.route_headers import answer_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -79,7 +79,7 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
         async with ReceivedBody(exchange, max_body_bytes) as held:
             parsed = await context.parser.parse(kind, held, **options)
     exchange.model = parsed.model
-    exchange.caller_paths = CallerPaths(FIELD_NAMES[kind], parsed.origins)
+    exchange.caller_paths = CallerPaths(field_names(kind), parsed.origins)
     return parsed
 
 
@@ -157,6 +157,5 @@ async def _whole(
     route = response.route
     exchange.answer_summary = AnswerSummary.of(route, response.usage)
     return JsonResponse(
-        pass_on(passed) if passed else render(response),
-        route_headers(route, exchange.caller_paths),
+        pass_on(passed) if passed else render(response), answer_headers(exchange, route)
     )

@@ -7,7 +7,7 @@ from facade.dialects import anthropic
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
-from facade.route_headers import route_headers
+from facade.route_headers import answer_headers
 from facade.routes.generation import generate, parse, rpc_metadata, stream
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import invalid
@@ -54,7 +54,7 @@ async def _count_tokens(exchange: Exchange, *, coding: bool) -> Response:
     exchange.answer_summary = AnswerSummary.of(
         counted.route, Usage(input_tokens=counted.input_tokens)
     )
-    headers = route_headers(counted.route, exchange.caller_paths)
+    headers = answer_headers(exchange, counted.route)
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"
     return JsonResponse(anthropic.render_count(counted), headers)

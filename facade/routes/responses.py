@@ -1,14 +1,11 @@
 """POST /beta/v1/responses."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable
 
 from facade.background_responses import BackgroundResponse
-from facade.dialects.responses import (
-    ResponseState,
-    ResponseStream,
-    pass_on_response,
-    render_response,
-)
+from facade.dialects import responses
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
@@ -31,7 +28,7 @@ async def create(exchange: Exchange) -> Response:
 
 
 async def _generate_in_background(
-    exchange: Exchange, parsed: Parsed, state: ResponseState
+    exchange: Exchange, parsed: Parsed, state: responses.ResponseState
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
     metadata = rpc_metadata(exchange)
@@ -42,7 +39,9 @@ async def _generate_in_background(
     return JsonResponse(queued, {})
 
 
-def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Awaitable[Response]:
+def _generate(
+    exchange: Exchange, parsed: Parsed, state: responses.ResponseState
+) -> Awaitable[Response]:
     """Start a generation; return the coroutine that responds with the response, or its events."""
     response_id = new_response_id()
     if state.store:
@@ -53,11 +52,11 @@ def _generate(exchange: Exchange, parsed: Parsed, state: ResponseState) -> Await
 
 
 async def _generate_stored(
-    exchange: Exchange, parsed: Parsed, state: ResponseState, response_id: str
+    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, response_id: str
 ) -> Response:
     """Respond with the response, or its events; it is stored before its end is sent."""
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
-    await store.check_room()
+    await store.check_room(has_own_task=exchange.has_own_task)
     if parsed.stream:
         encoder = _encoder(exchange, state, response_id)
         return await stream(exchange, parsed, encoder, StoredStream(store, encoder))
@@ -67,18 +66,22 @@ async def _generate_stored(
     return response
 
 
-def _encoder(exchange: Exchange, state: ResponseState, response_id: str) -> ResponseStream:
+def _encoder(
+    exchange: Exchange, state: responses.ResponseState, response_id: str
+) -> responses.ResponseStream:
     now = exchange.context.clock.now
-    return ResponseStream(response_id, int(now()), state.echo, now)
+    return responses.ResponseStream(response_id, int(now()), state.echo, now)
 
 
 def _whole(
-    exchange: Exchange, parsed: Parsed, state: ResponseState, response_id: str
+    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, response_id: str
 ) -> Awaitable[Response]:
     created, echo = int(exchange.context.clock.now()), state.echo
     return generate(
         exchange,
         parsed,
-        lambda answer: render_response(answer, response_id=response_id, created=created, echo=echo),
-        lambda body: pass_on_response(body, response_id, echo),
+        lambda answer: responses.render_response(
+            answer, response_id=response_id, created=created, echo=echo
+        ),
+        lambda body: responses.pass_on_response(body, response_id, echo),
     )

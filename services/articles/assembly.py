@@ -1,21 +1,19 @@
 """Composition of the article service from settings."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.articles.cache import DocumentCache
-from services.articles.committer import DocumentCommitter
-from services.articles.files import FileStore
-from services.articles.groups import GroupRepository
+from gateway.articles.v1 import articles_pb2_grpc
+from services.articles import serving
 from services.articles.metrics import Metrics
-from services.articles.operation_log import OperationLog
-from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
-from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import ArticleSweeper
 from services.articles.usage import Usage
@@ -24,19 +22,17 @@ from services.common.disk import DiskReserve
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 
+SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
+
 
 class Articles:
-    """The article service of one process, with its sweeper running.
-
-    Attributes:
-        servicer: the gRPC servicer.
-    """
+    """The article service of one process, with its sweeper running."""
 
     def __init__(
-        self, servicer: ArticleEditorServicer, committer: DocumentCommitter, sweeper: ArticleSweeper
+        self, open_editing: Callable[[], serving.Editing], sweeper: ArticleSweeper
     ) -> None:
-        self.servicer = servicer
-        self._committer = committer
+        self._open_editing = open_editing
+        self._editing: serving.Editing | None = None
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
 
@@ -53,33 +49,32 @@ class Articles:
         """Start the service on a migrated database; `channel` leads to the file store."""
         chosen = settings.articles
         metrics = Metrics(counters)
-        owner_usage = Usage(chosen)
-        articles = ArticleRepository(database, clock, owner_usage=owner_usage)
+        usage = Usage(chosen)
         sessions = SessionRepository(database, clock, chosen)
-        committer = DocumentCommitter(
-            database,
-            sessions,
-            OperationLog(database, clock),
-            DocumentCache(chosen.cache_bytes),
-            metrics,
-            owner_usage,
-        )
-        groups = GroupRepository(database, clock) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)
+
+        def open_editing() -> serving.Editing:
+            return serving.Editing(
+                chosen, database, clock, sessions, usage, metrics, channel, reserve
+            )
+
         return cls(
-            ArticleEditorServicer(
-                articles, sessions, committer, FileStore(channel), groups, reserve
-            ),
-            committer,
+            open_editing,
             ArticleSweeper(
-                Retention(database, clock, owner_usage), sessions, lease, chosen, every_s, metrics
+                Retention(database, clock, usage), sessions, lease, chosen, every_s, metrics
             ),
         )
 
+    def register(self, server: Any) -> None:
+        """Make the gRPC servicer, and add it to a server."""
+        self._editing = self._open_editing()
+        articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server(self._editing.servicer, server)
+
     async def stop(self) -> None:
-        """Stop the sweeper and wait for what the committer started."""
+        """Stop the sweeper and wait for what edits have started."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self._committer.stop()
+        if self._editing is not None:
+            await self._editing.stop()
         await self._sweeper.stop()

@@ -6,6 +6,8 @@ group's may delete it, if they may read it. A deleted document is only marked: i
 restored until the sweeper purges it.
 """
 
+from __future__ import annotations
+
 import secrets as randomness
 from collections import defaultdict
 from collections.abc import Callable
@@ -15,7 +17,6 @@ from sqlalchemy import ColumnElement, Row, Select, and_, insert, or_, select, up
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2
-from gateway.articles.v1.articles_pb2 import Article, ArticleGroup, Permission
 from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_document, no_group
 from services.articles.retention import PURGING_MS
 from services.articles.tables import (
@@ -40,11 +41,6 @@ UNTITLED = "Untitled"
 # there are. 2^63 is beyond the year 2039; an id is text, and its column has room.
 _RANDOM_BITS = 22
 _MAX_ID_LENGTH = 20
-
-_PERMISSIONS: dict[str, Permission.ValueType] = {
-    PRIVATE: articles_pb2.PERMISSION_PRIVATE,
-    GROUP_ONLY: articles_pb2.PERMISSION_GROUP_ONLY,
-}
 
 
 class AccessRights(NamedTuple):
@@ -130,7 +126,9 @@ class ArticleRepository:
         self._clock = clock or Clock()
         self._random_bits = random_bits
 
-    async def create(self, user_id: str, plan: str, group_id: int, name: str) -> Article:
+    async def create(
+        self, user_id: str, plan: str, group_id: int, name: str
+    ) -> articles_pb2.Article:
         """Create an empty document.
 
         Raises:
@@ -217,7 +215,7 @@ class ArticleRepository:
         if not changed.rowcount:
             raise invalid("document", "document: no such document has that id")
 
-    async def list_groups(self, user_id: str) -> list[ArticleGroup]:
+    async def list_groups(self, user_id: str) -> list[articles_pb2.ArticleGroup]:
         """Return a user's groups, the private one first, with the documents they may read."""
         mine = select(groups).join(members).where(members.c.user_id == user_id)
         theirs = or_(articles.c.creator_id == user_id, articles.c.group_id.in_(_joined(user_id)))
@@ -236,18 +234,18 @@ class ArticleRepository:
             found = (
                 await connection.execute(mine.order_by(groups.c.created_at_ms, groups.c.id))
             ).all()
-        in_group: dict[int, list[Article]] = defaultdict(list)
+        in_group: dict[int, list[articles_pb2.Article]] = defaultdict(list)
         for row in rows:
             if access_rights_of(row, user_id).may_read:
                 in_group[row.group_id or PRIVATE_GROUP].append(_to_article(row))
-        private = ArticleGroup(
+        private = articles_pb2.ArticleGroup(
             group_id=PRIVATE_GROUP,
             name=PRIVATE_GROUP_NAME,
             is_creator=True,
             articles=in_group[PRIVATE_GROUP],
         )
         return [private] + [
-            ArticleGroup(
+            articles_pb2.ArticleGroup(
                 group_id=group.id,
                 name=group.name,
                 is_creator=group.creator_id == user_id,
@@ -289,12 +287,20 @@ async def _must_be_member(connection: AsyncConnection, group_id: int, user_id: s
         raise no_group()
 
 
-def _to_article(row: Row[Any]) -> Article:
-    return Article(
+def _permission(stored: str) -> articles_pb2.Permission.ValueType:
+    permissions = {
+        PRIVATE: articles_pb2.PERMISSION_PRIVATE,
+        GROUP_ONLY: articles_pb2.PERMISSION_GROUP_ONLY,
+    }
+    return permissions[stored]
+
+
+def _to_article(row: Row[Any]) -> articles_pb2.Article:
+    return articles_pb2.Article(
         id=row.id,
         name=row.name,
         group_id=row.group_id or PRIVATE_GROUP,
         may_edit=True,  # whoever may read a document may edit it
-        permission=_PERMISSIONS[row.permission],
+        permission=_permission(row.permission),
         created_at=row.created_at_ms // 1000,
     )

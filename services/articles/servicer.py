@@ -23,8 +23,6 @@ from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.plans import plan_name
 
-SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
-
 # Bytes of JSON from which on an edit is decoded, and a document rendered, in a thread: 2 kB take
 # about a millisecond of the event loop.
 _LARGE = 32 << 10

@@ -19,6 +19,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +207,19 @@ async def migrate(engine: AsyncEngine) -> None:
 
 def insert_into(connection: AsyncConnection, table: Table) -> Any:
     """Return an INSERT that knows ON CONFLICT, which SQLAlchemy has for each engine apart."""
+    return _insert_into(connection.dialect.name, table)
+
+
+async def insert_if_absent(
+    connection: AsyncConnection, table: Table, values: Mapping[str, Any]
+) -> None:
+    """Insert a row unless it would break a unique constraint of its table."""
+    await connection.execute(_insert_if_absent(connection.dialect.name, table), values)
+
+
+def _insert_into(dialect: str, table: Table) -> Any:
     # Only one of the two is ever loaded.
-    if connection.dialect.name == "postgresql":
+    if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table)
@@ -216,11 +228,10 @@ def insert_into(connection: AsyncConnection, table: Table) -> Any:
     return sqlite.insert(table)
 
 
-async def insert_if_absent(
-    connection: AsyncConnection, table: Table, values: Mapping[str, Any]
-) -> None:
-    """Insert a row unless it would break a unique constraint of its table."""
-    await connection.execute(insert_into(connection, table).values(values).on_conflict_do_nothing())
+@cache
+def _insert_if_absent(dialect: str, table: Table) -> Any:
+    """Return the statement of `insert_if_absent`, which takes long to make."""
+    return _insert_into(dialect, table).on_conflict_do_nothing()
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
@@ -308,9 +319,11 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
         raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
     for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         make_private(path)
-    url = URL.create("sqlite+aiosqlite", database=str(file))
+    from services.common.sqlite_driver import SqliteDriver
+
     engine = create_async_engine(
-        url,
+        URL.create("sqlite+aiosqlite", database=str(file)),
+        module=SqliteDriver(),
         connect_args={"factory": _SqliteConnection},
         hide_parameters=True,
         execution_options={

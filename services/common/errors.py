@@ -17,6 +17,7 @@ import grpc
 from google.protobuf import any_pb2
 from google.rpc import status_pb2
 
+from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
 from services.common import texts
@@ -144,6 +145,7 @@ class GatewayError(Exception):
         self.upstream_param = ""
         self.headers: Mapping[str, str] = {}
         self.upstream_request_id = ""
+        self.caller_limits: Sequence[LimitState] = ()
 
     @property
     def code(self) -> str:
@@ -244,6 +246,7 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
     Where the attempts are more than a status holds, it has the last of them.
     """
     size = sum([len(name) + len(value) for name, value in error.headers.items()])
+    size += sum([limit.ByteSize() for limit in error.caller_limits])
     detail = ErrorDetail(
         reason=error.reason,
         message=error.message,
@@ -254,6 +257,7 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         upstream_param=error.upstream_param,
         headers=error.headers,
         upstream_request_id=error.upstream_request_id,
+        limits=error.caller_limits,
     )
     if isinstance(error.upstream_code, int):
         detail.upstream_code_number = error.upstream_code
@@ -297,6 +301,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             failure.upstream_code = detail.upstream_code_number
         failure.headers = dict(detail.headers)
         failure.upstream_request_id = detail.upstream_request_id
+        failure.caller_limits = detail.limits
         return failure
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()

@@ -1,4 +1,4 @@
-"""DeltaTemplates between a process and its child over a pipe: a JSON head, and bytes after it."""
+"""Frames between a process and its child over a pipe: a JSON head, and bytes after it."""
 
 import struct
 from typing import IO, Any

@@ -5,10 +5,11 @@ Both are handed in, so that a test decides them.
 
 import os
 import random
+import threading
+import time
 from collections.abc import Callable
+from itertools import product
 from typing import TypeAlias
-
-from ulid import ULID
 
 # Returns a new identifier that begins with the prefix it is given.
 IdGenerator: TypeAlias = Callable[[str], str]
@@ -19,9 +20,53 @@ MAX_REQUEST_ID = 128  # characters of an id that a caller gives a request
 uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
+# Crockford's base 32, by ten bits of a number: two characters.
+_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
+_SHIFTS = range(120, -1, -10)
+_RANDOM_BITS = 80
+
+
+class UlidGenerator:
+    """Makes ULIDs, each greater than the one before it; several threads may ask for them.
+
+    Most of what is stored has one, each turn and response several: python-ulid takes twice as long.
+
+    Args:
+        now_ns: returns Unix nanoseconds.
+        random_bytes: returns so many random bytes.
+    """
+
+    def __init__(
+        self,
+        now_ns: Callable[[], int] = time.time_ns,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._now_ns = now_ns
+        self._random_bytes = random_bytes
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def make(self) -> str:
+        """Return 26 characters: 48 bits of a time in milliseconds, and 80 random ones.
+
+        Of several in one millisecond each is greater by 1.
+        """
+        with self._lock:
+            begin = self._now_ns() // 1_000_000 << _RANDOM_BITS
+            if begin > self._last:
+                self._last = begin | int.from_bytes(self._random_bytes(_RANDOM_BITS // 8))
+            else:
+                self._last += 1
+            number = self._last
+        return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+
+
+_ulids = UlidGenerator()
+
+
 def new_id(prefix: str) -> str:
     """Return `prefix` and 26 characters that sort by time of making (a ULID)."""
-    return f"{prefix}{ULID()}"
+    return prefix + _ulids.make()
 
 
 def time_prefix(prefix: str, time_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""Imports of packages without the parts that a process does not use."""
+"""Imports of packages without the parts that a process does not use, or does not use yet."""
 
 import importlib
 import importlib.util
@@ -27,6 +27,32 @@ def import_without_tls(name: str) -> None:
             del modules["ssl"]
         else:
             modules["ssl"] = hidden
+
+
+def import_later(name: str) -> None:
+    """Import a module when the first of its names is used.
+
+    It is so for all who import the module itself from its package (`from package import module`),
+    which is imported now; `from package.module import name` imports the module at once. Annotations
+    must be strings: values would be looked up. A module that was imported before stays as it is.
+
+    Raises:
+        ImportError: there is no such package; a use of the module raises it if there is no module.
+    """
+    package, _, module = name.rpartition(".")
+    parent = importlib.import_module(package)
+    if name not in sys.modules:
+        setattr(parent, module, _LaterModule(name))
+
+
+class _LaterModule(ModuleType):
+    """A module that is imported when the first of its names is used."""
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(importlib.import_module(self.__name__), name)
+        # Found without this function from now on.
+        setattr(self, name, value)
+        return value
 
 
 def import_bare(package: str, names: Mapping[str, Sequence[str]], **attributes: object) -> None:

@@ -69,14 +69,19 @@ class LazyRequest:
         self.fields = fields
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size
+        self._plain: PlainRequest | None = None
         self._read_plain = read_plain
         self._read_beginning = read_beginning
         self._written: dict[str, bytes] = {}
 
-    @cached_property
+    @property
     def plain(self) -> PlainRequest | None:
         """The conversation in the words of all dialects, if it has no others."""
-        return None if self._read_plain is None else self._read_plain()
+        # Most requests that ask for it ask twice; a `cached_property` takes a lock.
+        read, self._read_plain = self._read_plain, None
+        if read is not None:
+            self._plain = read()
+        return self._plain
 
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the texts of its instructions and messages, up to the first of a user."""

@@ -4,7 +4,16 @@ Both are updated in the transactions that change them, after the rows that they 
 the statement that adds to the count of memories checks the quota.
 """
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, String, Table, select, update
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    String,
+    Table,
+    bindparam,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import insert_if_absent, metadata, reading_once
@@ -19,6 +28,14 @@ owners = Table(
     Column("size_bytes", BigInteger, nullable=False),
 )
 
+# Made once: SQLAlchemy takes longer to make it than to execute it.
+_CHARGE = (
+    update(owners)
+    .where(owners.c.owner_id == bindparam("charged_id"))
+    .values(size_bytes=owners.c.size_bytes + bindparam("size"))
+    .returning(owners.c.size_bytes)
+)
+
 
 async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
     """Insert an owner's row where there is none."""
@@ -29,12 +46,7 @@ async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
 
 async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
     """Add bytes to the size of what an owner has stored; return the new size."""
-    total: int | None = await connection.scalar(
-        update(owners)
-        .where(owners.c.owner_id == owner_id)
-        .values(size_bytes=owners.c.size_bytes + size)
-        .returning(owners.c.size_bytes)
-    )
+    total: int | None = await connection.scalar(_CHARGE, {"charged_id": owner_id, "size": size})
     return total or 0
 
 

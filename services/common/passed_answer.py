@@ -1,12 +1,14 @@
 """A whole answer that goes to its caller in the provider's own JSON.
 
-Within a process the inference service returns one in place of a `GenerateResponse`: its parts are
-read once, and few. Over gRPC it goes as the message.
+Within a process the inference service returns one in place of a `GenerateResponse`, or a
+`services.common.plain_answer.PlainAnswer`: its parts are read once, and few. Over gRPC it goes as
+the message.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import (
@@ -14,8 +16,6 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     RouteInfo,
 )
-
-_NO_HEADERS: Mapping[str, str] = {}
 
 
 class TokenCounts(NamedTuple):
@@ -29,7 +29,21 @@ class TokenCounts(NamedTuple):
 
     def message(self) -> Usage:
         """Return them as a message."""
-        return Usage(**self._asdict())
+        message = Usage()
+        self.set_in(message)
+        return message
+
+    def set_in(self, message: Usage) -> None:
+        """Set them in a message that has none."""
+        # Zero is what a message begins with, and setting it takes as long as any other number.
+        message.input_tokens = self.input_tokens
+        message.output_tokens = self.output_tokens
+        if self.cache_read_input_tokens:
+            message.cache_read_input_tokens = self.cache_read_input_tokens
+        if self.cache_creation_input_tokens:
+            message.cache_creation_input_tokens = self.cache_creation_input_tokens
+        if self.reasoning_tokens:
+            message.reasoning_tokens = self.reasoning_tokens
 
 
 class Route:
@@ -42,6 +56,7 @@ class Route:
     dropped: Sequence[str] = ()
     adapted: Sequence[str] = ()
     failed_attempts: Sequence[Attempt] = ()
+    limits: Sequence[LimitState] = ()
 
     def __init__(
         self,
@@ -49,7 +64,7 @@ class Route:
         provider: str,
         step: str,
         attempts: int,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: dict[str, str],
         upstream_request_id: str = "",
     ) -> None:
         self.model = model
@@ -67,11 +82,13 @@ class Route:
         # Setting an empty value takes as long as any other.
         if self.upstream_request_id:
             message.upstream_request_id = self.upstream_request_id
+        if self.cache:
+            message.cache = self.cache
         if self.deployment:
             message.deployment = self.deployment
         if self.memory_truncated:
             message.memory_truncated = self.memory_truncated
-        for name in ("dropped", "adapted", "failed_attempts"):
+        for name in ("dropped", "adapted", "failed_attempts", "limits"):
             if values := getattr(self, name):
                 getattr(message, name).extend(values)
         if self.headers:
@@ -101,7 +118,7 @@ class PassedAnswer:
         return GenerateResponse(
             passthrough=self.passthrough,
             usage=usage if isinstance(usage, Usage) else usage.message(),
-            route=self.route.message(),
+            route=None if self.route is _NO_ROUTE else self.route.message(),
         )
 
     # As protobuf calls them: code that sends messages calls these.
@@ -115,4 +132,4 @@ class PassedAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = Route("", "", "", 0)
+_NO_ROUTE = Route("", "", "", 0, {})

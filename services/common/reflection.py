@@ -5,6 +5,8 @@ from typing import Any
 
 import grpc
 
+from services.common.later_service import LaterService
+
 # The name is `reflection.SERVICE_NAME` of grpc_reflection, and the path is its only method's.
 SERVICE_NAME = "grpc.reflection.v1alpha.ServerReflection"
 _METHOD = f"/{SERVICE_NAME}/ServerReflectionInfo"
@@ -15,10 +17,12 @@ class LazyReflection(grpc.GenericRpcHandler):
 
     Args:
         names: the full names of the services that are offered.
+        later: those of them whose descriptors may not have been imported.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], later: Sequence[LaterService] = ()) -> None:
         self._names = names
+        self._later = later
         self._handler: grpc.RpcMethodHandler[Any, Any] | None = None
 
     def service(
@@ -30,6 +34,8 @@ class LazyReflection(grpc.GenericRpcHandler):
         if self._handler is None:
             from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+            for service in self._later:
+                service.handlers()
             servicer = reflection.aio.ReflectionServicer(self._names)
             self._handler = grpc.stream_stream_rpc_method_handler(
                 servicer.ServerReflectionInfo,

@@ -1,6 +1,7 @@
 """The gRPC server of a process: authentication, health, reflection and limits."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -19,6 +20,7 @@ from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
 from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
+from services.common.later_service import LaterService
 from services.common.metrics import Counter
 from services.common.reflection import SERVICE_NAME as REFLECTION_NAME
 from services.common.reflection import LazyReflection
@@ -76,12 +78,18 @@ class Server:
         self._server: grpc.aio.Server | None = None
         self._intake: IntakeInterceptor | None = None
         self._servicers: list[tuple[Any, object]] = []
+        self._later: list[LaterService] = []
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()
 
     def add(self, register: Any, servicer: object, name: str) -> None:
         """Offer `servicer` under the full service name `name`."""
         self._servicers.append((register, servicer))
+        self._names.append(name)
+
+    def add_later(self, register: Callable[[Any], None], name: str) -> None:
+        """Offer the servicer that `register` adds to a server, once the service is called."""
+        self._later.append(LaterService(name, register))
         self._names.append(name)
 
     def channel(self) -> grpc.aio.Channel:
@@ -123,9 +131,11 @@ class Server:
             register(servicer, self._inside)
             if self._server is not None:
                 register(servicer, self._server)
+        self._inside.add_generic_rpc_handlers(self._later)
         if self._server is not None:
+            self._server.add_generic_rpc_handlers(self._later)
             names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
-            self._server.add_generic_rpc_handlers((LazyReflection(names),))
+            self._server.add_generic_rpc_handlers((LazyReflection(names, self._later),))
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()

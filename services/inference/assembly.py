@@ -1,5 +1,7 @@
 """Build the inference service from settings, and rebuild it when they change."""
 
+from __future__ import annotations
+
 import asyncio
 import itertools
 import logging
@@ -34,7 +36,7 @@ from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
-from services.inference.response_cache.cached_answers import CachedAnswers
+from services.inference.response_cache import cached_answers
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.store_sweeper import ROUNDS, StoreSweeper
@@ -158,7 +160,7 @@ class Inference:
             clock,
         )
         self._sweeping = [asyncio.create_task(self._sweeper.run())]
-        self.cache: CachedAnswers | None = None
+        self.cache: cached_answers.CachedAnswers | None = None
         self._cache_sweeper: StoreSweeper | None = None
         if settings.response_cache.enabled:
             self._open_cache(settings, stores, clock)
@@ -277,7 +279,9 @@ class Inference:
         bounds = settings.response_cache
         store = open_store(settings.storage, stores.reserve, ANSWERS)
         every_s = ROUNDS * settings.limits.sweep_every_s
-        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, clock)
+        self.cache = cached_answers.CachedAnswers(
+            self.engine, store, bounds, every_s, self._metrics, clock
+        )
         kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
         self._cache_sweeper = StoreSweeper(
             ANSWERS, store, stores.answers_lease, every_s, kept, clock

@@ -58,8 +58,8 @@ from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
 from services.inference.stream.batches import Batches
+from services.inference.tools import loop as tool_loop
 from services.inference.tools.history import KINDS as HISTORY_KINDS
-from services.inference.tools.loop import ToolLoop
 from services.inference.tools.offer import NOTHING, may_run_tools
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
@@ -235,7 +235,7 @@ class Engine:
                 plan, prepared.attempts, whole=whole, budget=budget, on_end=meter.round_ended
             )
 
-        loop = ToolLoop(
+        loop = tool_loop.ToolLoop(
             prepared.plan, rounds, start_runner, web, self._metrics, meter.end, whole=whole
         )
         return loop.batches()

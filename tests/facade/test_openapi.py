@@ -111,7 +111,13 @@ def check_generated(
         max_examples=max_examples, deadline=None, suppress_health_check=list(HealthCheck)
     )
     phases = [HypothesisTestMode.EXAMPLES, HypothesisTestMode.FUZZING]
-    config = HypothesisTestConfig(project=SCHEMA.config, modes=phases, settings=settings)
+    config = HypothesisTestConfig(
+        project=SCHEMA.config,
+        modes=phases,
+        settings=settings,
+        # The number of the loaded profile would replace this one otherwise.
+        explicit_setting_names={"max_examples"},
+    )
 
     def check(case: schemathesis.Case) -> None:
         check_answer(case, gateway, http)

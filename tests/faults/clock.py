@@ -19,8 +19,7 @@ _QUIET_S = 0.005
 _TURN_S = 1e-6
 
 _THREADS = "/proc/self/task"
-_ASLEEP = b"\nState:\tS"
-_STATUS_SIZE = 4096
+_SIZE = 4096
 
 
 class _Selector(selectors.DefaultSelector):
@@ -35,9 +34,9 @@ class _Selector(selectors.DefaultSelector):
         self.skipped += _TURN_S
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        before = self._threads.turns()
+        before = self._threads.used()
         ready = super().select(_QUIET_S)
-        if ready or before is None or self._threads.turns() != before:
+        if ready or not self._threads.are_asleep() or self._threads.used() != before:
             return ready
         # The last of the threads may have woken this loop before it fell asleep.
         ready = super().select(0)
@@ -54,20 +53,22 @@ class _Threads:
     """The other threads of this process."""
 
     def __init__(self) -> None:
-        # Asked twice for every step of the clock: to open them takes as long as to read them.
-        self._opened: dict[str, int] = {}
+        # Read for every step of the clock: to open them takes as long as to read them.
+        self._opened: dict[tuple[str, str], int] = {}
+        own = self._read(str(threading.get_native_id()), "schedstat")
+        assert not own.startswith(b"0 "), "the kernel does not count how long threads run"
 
-    def turns(self) -> dict[str, bytes] | None:
-        """Return how often each was given a processor, or None if one wants it now."""
-        own = str(threading.get_native_id())
-        turns = {}
-        for thread in os.listdir(_THREADS):
-            if thread != own:
-                status = self._status(thread)
-                if _ASLEEP not in status:
-                    return None
-                turns[thread] = status[status.index(b"\nvoluntary_ctxt_switches") :]
-        return turns
+    def used(self) -> dict[str, bytes]:
+        """Return for how long, and how often, each was given a processor."""
+        return {thread: self._read(thread, "schedstat") for thread in self._others()}
+
+    def are_asleep(self) -> bool:
+        """Return whether none of them runs, or wants to."""
+        # The state follows the name, which may hold anything.
+        return all(
+            not stat or stat.rpartition(b") ")[2].startswith(b"S")
+            for stat in (self._read(thread, "stat") for thread in self._others())
+        )
 
     def close(self) -> None:
         """Close what was opened."""
@@ -75,16 +76,21 @@ class _Threads:
             os.close(file)
         self._opened.clear()
 
-    def _status(self, thread: str) -> bytes:
+    def _others(self) -> list[str]:
+        own = str(threading.get_native_id())
+        return [thread for thread in os.listdir(_THREADS) if thread != own]
+
+    def _read(self, thread: str, name: str) -> bytes:
         """Return what the kernel says of a thread; nothing of one that has just ended."""
         try:
-            if thread not in self._opened:
-                self._opened[thread] = os.open(f"{_THREADS}/{thread}/status", os.O_RDONLY)
-            return os.pread(self._opened[thread], _STATUS_SIZE, 0)
+            if (thread, name) not in self._opened:
+                file = os.open(f"{_THREADS}/{thread}/{name}", os.O_RDONLY)
+                self._opened[thread, name] = file
+            return os.pread(self._opened[thread, name], _SIZE, 0)
         except OSError:
             # Another may get its number.
-            if thread in self._opened:
-                os.close(self._opened.pop(thread))
+            if (thread, name) in self._opened:
+                os.close(self._opened.pop((thread, name)))
             return b""
 
 

@@ -8,6 +8,7 @@ refused; in `make soak` with all.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -28,11 +29,12 @@ CONVERSATIONS = (*TEXTS, *MEDIA, *FORMS, *THOUGHTS, *CALLS, *RESULTS, *LOOPS)
 ENDPOINTS = (chat, messages, responses, grpc_calls)
 
 
-def taken(endpoint: ModuleType) -> list[Conversation]:
+@cache
+def taken(endpoint: ModuleType) -> tuple[Conversation, ...]:
     """Return the conversations that an endpoint has words for."""
     if endpoint is responses:
-        return [one for one in CONVERSATIONS if not responses.lacks(one)]
-    return [one for one in CONVERSATIONS if endpoint.NAME in one.endpoints]
+        return tuple(one for one in CONVERSATIONS if not responses.lacks(one))
+    return tuple(one for one in CONVERSATIONS if endpoint.NAME in one.endpoints)
 
 
 def sample(endpoint: ModuleType, upstream: Upstream) -> list[Conversation]:

@@ -15,7 +15,8 @@ from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.database import migrate, open_engine, writing
 from services.common.settings import Memory, Storage
-from services.memory.assembly import open_locks, open_stores
+from services.memory.assembly import open_locks, open_queue
+from services.memory.jobs.stores import Stores
 from services.memory.profile.facts import ExtractedFact
 from services.memory.storage.stored_turns import StoredTurn
 
@@ -33,7 +34,8 @@ async def _fill(folder: Path) -> None:
     await migrate(engine)
     accounts = AccountRepository(engine)
     clock = Clock(now=lambda: AT_MS / 1000)
-    stores, locks = open_stores(engine, clock), open_locks(engine, clock, Memory())
+    stores = Stores.open(engine, clock, open_queue(engine, clock))
+    locks = open_locks(engine, clock, Memory())
     for user, memory_id, count in (
         ("ada", "trip/oslo", 3),
         ("ada", "a\u202eb", 1),

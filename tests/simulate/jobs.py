@@ -101,11 +101,9 @@ class _Runner(JobRunner):
 
     def __init__(self, queue: _Queue, dice: random.Random) -> None:
         nothing: Any = None
-        stores: Any = SimpleNamespace(
-            queue=queue, repository=None, archive=None, summaries=None, facts=None
-        )
+        simulated: Any = queue
         observer: Any = SimpleNamespace(backlog=lambda _: None, ended=lambda *_: None)
-        super().__init__(nothing, stores, nothing, observer, POLL_S, uniform=dice.uniform)
+        super().__init__(nothing, simulated, nothing, observer, POLL_S, uniform=dice.uniform)
         self._simulated_queue = queue
         self._dice = dice
 

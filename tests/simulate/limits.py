@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
-from gateway.conversation.v1 import conversation_pb2
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError
 from services.inference.limits.admission import Admission
 from services.inference.limits.allowance import Ask
 from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.subjects import CallerLimits
 from tests.simulate.virtual_time import VirtualTimeLoop, simulate
 
 DATABASE_S = 0.005
@@ -173,9 +173,7 @@ class _Simulation:
     async def _request(self) -> None:
         user = self._random.choice(self._users)
         try:
-            permit = await self._random.choice(self._workers).admit(
-                [user], TOKENS, conversation_pb2.DIALECT_UNSPECIFIED
-            )
+            permit = await self._random.choice(self._workers).admit(CallerLimits([user]), TOKENS)
         except GatewayError:
             self._outcome.refused += 1
             return

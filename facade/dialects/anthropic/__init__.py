@@ -8,6 +8,7 @@ from facade.dialects.anthropic.files import (
     render_file_list,
     render_storage,
 )
+from facade.dialects.anthropic.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.anthropic.models import render_model, render_model_list
 from facade.dialects.anthropic.paths import FIELD_NAMES
 from facade.dialects.anthropic.request import ParsedRequest, parse_count_tokens, parse_messages
@@ -17,10 +18,12 @@ from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
 
 __all__ = [
     "FIELD_NAMES",
+    "LIMIT_HEADERS",
     "CountTokensBody",
     "MessageStream",
     "MessagesBody",
     "ParsedRequest",
+    "limit_headers",
     "parse_count_tokens",
     "parse_file_list",
     "parse_messages",

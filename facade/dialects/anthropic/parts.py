@@ -10,6 +10,8 @@ from facade.dialects.anthropic.web_results import citation_json, result_json
 from facade.dialects.gateway_objects import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
+from services.common.passed_answer import TokenCounts
+from services.common.plain_answer import PlainChoice
 
 _STOP_REASONS = {
     pb.FINISH_REASON_UNSPECIFIED: None,
@@ -58,32 +60,23 @@ def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     return orjson.Fragment(opaque.json.replace(b"\r", b" ").replace(b"\n", b" "))
 
 
-def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
+def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
     """Return the stop fields; `refused` says whether the answer contains a refusal.
 
     A reason without a canonical name is among the unnamed fields.
     """
     reason = pb.FINISH_REASON_REFUSAL if refused else finish.reason
     matched = finish.stop_sequence if reason == pb.FINISH_REASON_STOP_SEQUENCE else ""
-    return {
-        "stop_reason": _STOP_REASONS[reason],
-        "stop_sequence": matched or None,
-        **own_extra(finish),
-    }
+    fields = {"stop_reason": _STOP_REASONS[reason], "stop_sequence": matched or None}
+    return fields if isinstance(finish, PlainChoice) else {**fields, **own_extra(finish)}
 
 
-def usage_json(usage: pb.Usage) -> dict[str, Any]:
+def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:
     """Return the JSON of token usage."""
-    details: dict[str, Any] = (
-        {"output_tokens_details": {"thinking_tokens": usage.reasoning_tokens}}
-        if usage.reasoning_tokens
-        else {}
-    )
-    if usage.helpers:
-        details["gateway"] = {"helpers": helpers_json(usage.helpers)}
+    thoughts = usage.reasoning_tokens
     return {
-        **details,
-        **_server_tools(usage),
+        **({"output_tokens_details": {"thinking_tokens": thoughts}} if thoughts else {}),
+        **(_further_usage(usage) if isinstance(usage, pb.Usage) else {}),
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,
@@ -91,9 +84,15 @@ def usage_json(usage: pb.Usage) -> dict[str, Any]:
     }
 
 
-def _server_tools(usage: pb.Usage) -> dict[str, Any]:
-    """Return the provider's server tool usage plus that of gateway tools."""
-    fields = own_extra(usage)
+def _further_usage(usage: pb.Usage) -> dict[str, Any]:
+    """Return what usage says beside counts of tokens.
+
+    Of server tools that is the provider's usage plus that of gateway tools.
+    """
+    fields: dict[str, Any] = {}
+    if usage.helpers:
+        fields["gateway"] = {"helpers": helpers_json(usage.helpers)}
+    fields |= own_extra(usage)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
         reported = fields.get("server_tool_use")

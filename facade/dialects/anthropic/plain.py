@@ -6,28 +6,29 @@ from typing import Any
 import orjson
 
 from facade.dialects.anthropic.messages import starts_with_billing
-from facade.dialects.anthropic.types import CountTokensBody
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
 _MARK = "cache_control"
 _TOOL = frozenset({"name", "description", "input_schema", "strict", _MARK})
 
 
-def plain_request(body: CountTokensBody, settings: Mapping[str, Any] | None) -> PlainRequest | None:
+def plain_request(
+    conversation: Mapping[str, Any], settings: Mapping[str, Any] | None
+) -> PlainRequest | None:
     """Return the plain form of a conversation, if it has one.
 
     Thinking has none, nor has what is said after a call, nor tools with fields of this dialect.
 
     Args:
-        body: one that `source.source_of` returns the fields of.
+        conversation: of a body that `source.source_of` returns the fields of.
         settings: as `source.plain_settings` returns them.
     """
     messages: list[PlainMessage] = []
-    _add_system(body, messages)
-    for message in body.messages:
+    _add_system(conversation, messages)
+    for message in conversation["messages"]:
         if not _add(message["role"], message["content"], messages):
             return None
-    tools: Any = body.tools or ()
+    tools: Any = conversation.get("tools") or ()
     if not all(tool.keys() <= _TOOL for tool in tools):
         return None
     if settings is not None and "tool_choice" in settings:
@@ -35,17 +36,17 @@ def plain_request(body: CountTokensBody, settings: Mapping[str, Any] | None) -> 
     return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
 
 
-def beginning(body: CountTokensBody) -> Sequence[PlainMessage]:
+def beginning(conversation: Mapping[str, Any]) -> Sequence[PlainMessage]:
     """Return the texts of a conversation up to the first message; see `LazyRequest.beginning`."""
     messages: list[PlainMessage] = []
-    _add_system(body, messages)
-    _add("user", body.messages[0]["content"], messages)
+    _add_system(conversation, messages)
+    _add("user", conversation["messages"][0]["content"], messages)
     return messages
 
 
-def _add_system(body: CountTokensBody, messages: list[PlainMessage]) -> None:
-    if body.system:
-        _add("system", body.system, messages)
+def _add_system(conversation: Mapping[str, Any], messages: list[PlainMessage]) -> None:
+    if system := conversation.get("system"):
+        _add("system", system, messages)
         if starts_with_billing(messages[0].texts[0]):
             messages[0] = messages[0]._replace(has_billing_line=True)
 

@@ -105,19 +105,10 @@ def _translated(
     origins: Origins,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     """Return the request; the lazy one too where its body, of `size` bytes, has a `source`."""
-    if coding:
-        for name in ("fallback", "fallback_config"):
-            if getattr(body, name) is not None and name in body.model_fields_set:
-                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
-    request = pb.GenerateRequest(
-        model=body.model,
-        dialect=conversation_pb2.DIALECT_ANTHROPIC,
-        betas=betas,
-        # Agents ask for as much as their own provider's models write, whatever the model.
-        lowers_max_tokens=coding,
-        ends_with_text=True,
-    )
-    names = body.model_fields_set | (body.model_extra or {}).keys()
+    request = _begin(body, betas, coding)
+    names: AbstractSet[str] = body.model_fields_set
+    if body.model_extra:
+        names = names | body.model_extra.keys()
     lazy = settings = None
     if source is None:
         _add_conversation(request, body, "", origins)
@@ -140,19 +131,35 @@ def _translated(
             size=size,
             only_maker=source.only_maker,
             is_whole=settings is not None,
-            read_plain=lambda: plain_request(unread.read(), settings),
-            read_beginning=lambda: beginning(unread.read()),
+            read_plain=lambda: plain_request(unread.conversation(), settings),
+            read_beginning=lambda: beginning(unread.conversation()),
         )
     if settings is None:
         set_settings(request, body, names, "")
-    if body.thinking_block_strategy is not None:
-        request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
-    request.use_built_in_tools = bool(body.use_built_in_tools)
-    if coding and body.use_built_in_tools is None:
-        request.expects_built_in_tools = True
-
     set_extensions(request, body, partial(_step_parameters, body), origins)
     return request, lazy
+
+
+def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
+    """Return a request with what is beside its conversation, its settings and extensions."""
+    if coding:
+        for name in ("fallback", "fallback_config"):
+            if getattr(body, name) is not None and name in body.model_fields_set:
+                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
+    request = pb.GenerateRequest(
+        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
+    )
+    if betas:
+        request.betas.extend(betas)
+    if body.thinking_block_strategy is not None:
+        request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
+    if body.use_built_in_tools:
+        request.use_built_in_tools = True
+    if coding:
+        # Agents ask for as much as their own provider's models write, whatever the model.
+        request.lowers_max_tokens = True
+        request.expects_built_in_tools = body.use_built_in_tools is None
+    return request
 
 
 def _add_conversation(

@@ -13,34 +13,46 @@ from facade.dialects.anthropic.parts import (
     stop_fields,
     usage_json,
 )
-from gateway.inference.v1.inference_pb2 import CountTokensResponse, GenerateResponse
+from gateway.inference.v1.inference_pb2 import Choice, CountTokensResponse, GenerateResponse
+from services.common.plain_answer import PlainAnswer
 
 
-def render_message(response: GenerateResponse) -> bytes:
+def render_message(response: GenerateResponse | PlainAnswer) -> bytes:
     """Return the JSON of an answer."""
-    choice = response.choices[0]
+    content: list[dict[str, Any] | orjson.Fragment | None]
+    if isinstance(response, PlainAnswer):
+        said = response.choices[0]
+        content, stop = [{"type": "text", "text": said.text}], stop_fields(said, False)
+        further = {}
+    else:
+        choice = response.choices[0]
+        refused = any(block.HasField("refusal") for block in choice.blocks)
+        content, stop = _content(choice), stop_fields(choice.finish, refused)
+        further = own_extra(response)
+    message: dict[str, Any] = {
+        **further,
+        "id": message_id(response.id),
+        "type": "message",
+        "role": "assistant",
+        "model": response.model,
+        "content": content,
+        **stop,
+        "usage": usage_json(response.usage),
+    }
+    return orjson.dumps(message)
+
+
+def _content(choice: Choice) -> list[dict[str, Any] | orjson.Fragment | None]:
     content: list[dict[str, Any] | orjson.Fragment | None] = []
-    refused = False
     for block in choice.blocks:
         kind = block.WhichOneof("kind")
-        refused = refused or kind == "refusal"
         if kind == "text" and not (block.HasField("extra") or block.citations):
             # Nearly all blocks are like this.
             if text := block.text:
                 content.append({"type": "text", "text": text})
         elif is_shown(block):
             content.append(raw_json(block.opaque) if kind == "opaque" else block_json(block))
-    message: dict[str, Any] = {
-        **own_extra(response),
-        "id": message_id(response.id),
-        "type": "message",
-        "role": "assistant",
-        "model": response.model,
-        "content": content,
-        **stop_fields(choice.finish, refused),
-        "usage": usage_json(response.usage),
-    }
-    return orjson.dumps(message)
+    return content
 
 
 def render_count(response: CountTokensResponse) -> bytes:

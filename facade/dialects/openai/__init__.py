@@ -17,6 +17,7 @@ from facade.dialects.openai.files import (
     render_file_list,
     render_storage,
 )
+from facade.dialects.openai.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.openai.models import render_model, render_model_list
 from facade.dialects.openai.paths import FIELD_NAMES
 from facade.dialects.openai.request import ParsedRequest, parse_chat
@@ -28,10 +29,12 @@ __all__ = [
     "CURSORS",
     "EMBEDDING_NAMES",
     "FIELD_NAMES",
+    "LIMIT_HEADERS",
     "ChatRequest",
     "ChatStream",
     "EmbeddingsRequest",
     "ParsedRequest",
+    "limit_headers",
     "parse_chat",
     "parse_embeddings",
     "parse_file_list",

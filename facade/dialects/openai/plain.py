@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from facade.dialects.openai.types import ChatRequest, Message
+from facade.dialects.openai.types import Message
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
 _MAX_TOKENS = "max_completion_tokens"
 
 
-def plain_request(wire: ChatRequest, settings: Mapping[str, Any] | None) -> PlainRequest:
+def plain_request(
+    conversation: Mapping[str, Any], settings: Mapping[str, Any] | None
+) -> PlainRequest:
     """Return the plain form of a chat.
 
     Args:
-        wire: a chat that `source.source_of` returns the fields of.
+        conversation: of a chat that `source.source_of` returns the fields of.
         settings: as `source.plain_settings` returns them.
     """
     if settings is not None:
@@ -23,15 +25,15 @@ def plain_request(wire: ChatRequest, settings: Mapping[str, Any] | None) -> Plai
         if _MAX_TOKENS in settings:
             settings["max_tokens"] = settings.pop(_MAX_TOKENS)
     return PlainRequest(
-        [_message(message) for message in wire.messages],
-        [_tool(tool["function"]) for tool in wire.tools or ()],
+        [_message(message) for message in conversation["messages"]],
+        [_tool(tool["function"]) for tool in conversation.get("tools") or ()],
         settings,
     )
 
 
-def beginning(wire: ChatRequest) -> Iterator[PlainMessage]:
+def beginning(conversation: Mapping[str, Any]) -> Iterator[PlainMessage]:
     """Yield the messages of a chat up to the first of a user; see `LazyRequest.beginning`."""
-    for message in wire.messages:
+    for message in conversation["messages"]:
         yield _message(message)
         if message["role"] == "user":
             return

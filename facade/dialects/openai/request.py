@@ -132,8 +132,8 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             size=size,
             only_maker=source.only_maker,
             is_whole=settings is not None,
-            read_plain=lambda: plain_request(unread.read(), settings),
-            read_beginning=lambda: beginning(unread.read()),
+            read_plain=lambda: plain_request(unread.conversation(), settings),
+            read_beginning=lambda: beginning(unread.conversation()),
         )
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     options = {

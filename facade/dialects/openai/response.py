@@ -1,5 +1,6 @@
 """Whole answers as chat completions, and parts shared with streams."""
 
+from itertools import count
 from typing import Any
 
 import orjson
@@ -15,6 +16,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
 )
 from gateway.inference.v1.inference_pb2 import Choice, Finish, GenerateResponse
+from services.common.passed_answer import TokenCounts
+from services.common.plain_answer import PlainAnswer, PlainChoice
 
 ID_PREFIX = "chatcmpl-"
 
@@ -30,7 +33,7 @@ FINISH_REASONS: dict[FinishReason.ValueType, str] = {
 }
 
 
-def render_completion(response: GenerateResponse, created: int) -> bytes:
+def render_completion(response: GenerateResponse | PlainAnswer, created: int) -> bytes:
     """Return an answer as `chat.completion`; `created` is in Unix seconds.
 
     Thinking is sent as `reasoning_content`, as by DeepSeek, and also under the provider's own name;
@@ -38,12 +41,12 @@ def render_completion(response: GenerateResponse, created: int) -> bytes:
     """
     return orjson.dumps(
         {
-            **_extra(response),
+            **({} if isinstance(response, PlainAnswer) else _extra(response)),
             "id": completion_id(response.id),
             "object": "chat.completion",
             "created": created,
             "model": response.model,
-            "choices": [_choice(index, choice) for index, choice in enumerate(response.choices)],
+            "choices": list(map(_choice, count(), response.choices)),
             "usage": usage_object(response.usage),
         }
     )
@@ -100,13 +103,15 @@ def annotation(citation: Citation, before: int) -> dict[str, Any]:
     }
 
 
-def usage_object(usage: Usage) -> dict[str, Any]:
+def usage_object(usage: Usage | TokenCounts) -> dict[str, Any]:
     """Return the usage; cache reads and writes count as prompt tokens."""
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     prompt = usage.input_tokens + cached + cache_writes
-    further = _extra(usage)
-    if usage.helpers:
-        further["gateway"] = {"helpers": helpers_json(usage.helpers)}
+    further: dict[str, Any] = {}
+    if isinstance(usage, Usage):
+        further = _extra(usage)
+        if usage.helpers:
+            further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
         **further,
         "prompt_tokens": prompt,
@@ -124,13 +129,21 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _choice(index: int, choice: Choice) -> dict[str, Any]:
+def _choice(index: int, choice: Choice | PlainChoice) -> dict[str, Any]:
+    further: dict[str, Any] = {}
+    logprobs = None
+    if isinstance(choice, PlainChoice):
+        message, reason = _said(choice.text), choice.reason
+    else:
+        message, reason = _text_message(choice) or _message(choice), choice.finish.reason
+        further = _extra(choice.finish)
+        logprobs = orjson.loads(choice.logprobs) if choice.logprobs else None
     return {
-        **_extra(choice.finish),
+        **further,
         "index": index,
-        "message": _text_message(choice) or _message(choice),
-        "logprobs": orjson.loads(choice.logprobs) if choice.logprobs else None,
-        "finish_reason": FINISH_REASONS[choice.finish.reason],
+        "message": message,
+        "logprobs": logprobs,
+        "finish_reason": FINISH_REASONS[reason],
     }
 
 
@@ -142,7 +155,11 @@ def _text_message(choice: Choice) -> dict[str, Any] | None:
     block = blocks[0]
     if block.HasField("extra") or block.citations or not block.HasField("text"):
         return None
-    return {"role": "assistant", "content": block.text, "refusal": None}
+    return _said(block.text)
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, "refusal": None}
 
 
 def _message(choice: Choice) -> dict[str, Any]:

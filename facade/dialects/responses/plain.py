@@ -3,40 +3,42 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from facade.dialects.responses.types import ResponseRequest
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
 _MAX_TOKENS = "max_output_tokens"
-_SPOKEN = frozenset({"type", "role", "content"})
-_TEXT = frozenset({"type", "text"})
-_CALL = frozenset({"type", "call_id", "name", "arguments"})
-_OUTPUT = frozenset({"type", "call_id", "output"})
 # Fields of items of an answer: sent back, they say nothing to another provider.
 _OF_ANSWERS = frozenset({"id", "status"})
+_SPOKEN = _OF_ANSWERS | {"type", "role", "content"}
+_TEXT = frozenset({"type", "text"})
+_CALL = _OF_ANSWERS | {"type", "call_id", "name", "arguments"}
+_OUTPUT = _OF_ANSWERS | {"type", "call_id", "output"}
 _ROLES = frozenset({"user", "assistant", "system"})
 
 
-def plain_request(wire: ResponseRequest, settings: Mapping[str, Any] | None) -> PlainRequest | None:
+def plain_request(
+    conversation: Mapping[str, Any], instructions: str | None, settings: Mapping[str, Any] | None
+) -> PlainRequest | None:
     """Return the plain form of a conversation, if it has one.
 
     Reasoning has none, nor have calls of custom tools, outputs that follow no call, and texts of
     the assistant after a call.
 
     Args:
-        wire: a request that `source.source_of` returns the fields of.
+        conversation: of a request that `source.source_of` returns the fields of.
+        instructions: those of the request.
         settings: as `source.plain_settings` returns them.
     """
     messages: list[PlainMessage] = []
-    if wire.instructions:
-        messages.append(PlainMessage("system", [wire.instructions]))
-    given: Any = wire.input
+    if instructions:
+        messages.append(PlainMessage("system", [instructions]))
+    given = conversation["input"]
     if isinstance(given, str):
         messages.append(PlainMessage("user", [given]))
     elif not all(_add(item, messages) for item in given):
         return None
     if messages[-1].role == "assistant" or all(one.role == "system" for one in messages):
         return None
-    tools: Any = wire.tools or ()
+    tools = conversation.get("tools") or ()
     if not all(map(_is_plain, tools)):
         return None
     if settings is not None and _MAX_TOKENS in settings:
@@ -45,11 +47,11 @@ def plain_request(wire: ResponseRequest, settings: Mapping[str, Any] | None) -> 
     return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
 
 
-def beginning(wire: ResponseRequest) -> Iterator[PlainMessage]:
+def beginning(conversation: Mapping[str, Any], instructions: str | None) -> Iterator[PlainMessage]:
     """Yield the texts of a conversation up to the first of a user; see `LazyRequest.beginning`."""
-    if wire.instructions:
-        yield PlainMessage("system", [wire.instructions])
-    given: Any = wire.input
+    if instructions:
+        yield PlainMessage("system", [instructions])
+    given = conversation["input"]
     if isinstance(given, str):
         yield PlainMessage("user", [given])
         return
@@ -64,7 +66,7 @@ def beginning(wire: ResponseRequest) -> Iterator[PlainMessage]:
 
 def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
     """Add an item to the messages; return False if it has no plain form."""
-    named = item.keys() - _OF_ANSWERS
+    named = item.keys()
     kind = item.get("type") or "message"
     last = messages[-1] if messages else None
     if kind == "message":

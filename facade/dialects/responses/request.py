@@ -156,8 +156,9 @@ def _lazy(
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
     fields: dict[str, object] = {**source.fields}
-    if wire.instructions:
-        fields["instructions"] = wire.instructions
+    instructions = wire.instructions
+    if instructions:
+        fields["instructions"] = instructions
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
@@ -178,8 +179,8 @@ def _lazy(
         size=size,
         only_maker=source.only_maker,
         is_whole=settings is not None,
-        read_plain=lambda: plain_request(unread.read(), settings),
-        read_beginning=lambda: beginning(unread.read()),
+        read_plain=lambda: plain_request(unread.conversation(), instructions, settings),
+        read_beginning=lambda: beginning(unread.conversation(), instructions),
     )
 
 
@@ -247,10 +248,9 @@ def _state(
     name = conversation_name(wire)
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if unread is not None and store:
-        held = unread.read().__dict__
     if unread is None or store:
-        items = _items(held["input"] or (), store=store)
+        given = held["input"] if unread is None else unread.conversation("input").get("input")
+        items = _items(given or (), store=store)
         references = _references(items)
         if store or references:
             written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
@@ -262,7 +262,9 @@ def _state(
         written,
         references,
         held["instructions"],
-        echo_of(wire, (lambda: wire) if unread is None else unread.read, name, dump),
+        echo_of(
+            wire, (lambda: wire) if unread is None else partial(unread.read, "tools"), name, dump
+        ),
     )
 
 

@@ -15,6 +15,8 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
 from services.common.errors import GatewayError
+from services.common.passed_answer import TokenCounts
+from services.common.plain_answer import PlainAnswer
 
 # Why a response is incomplete; one with any other reason is complete.
 _REASONS: dict[FinishReason.ValueType, str] = {
@@ -25,7 +27,7 @@ _REASONS: dict[FinishReason.ValueType, str] = {
 
 
 def render_response(
-    response: GenerateResponse,
+    response: GenerateResponse | PlainAnswer,
     response_id: str,
     created: int,
     echo: Echo,
@@ -41,14 +43,22 @@ def render_response(
         echo: what it repeats of the request.
         completed: Unix seconds; `created` when absent.
     """
-    choice = response.choices[0]
-    text = _only_text(choice)
-    refused = not text and any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
-    reason = incomplete_reason(choice.finish.reason, refused)
-    if text:
-        items = [_spoken(text, response_id, INCOMPLETE if reason else COMPLETED)]
+    extra = None
+    if isinstance(response, PlainAnswer):
+        said = response.choices[0]
+        reason = incomplete_reason(said.reason, False)
+        items = [_spoken(said.text, response_id, reason)]
     else:
-        items = _items(choice, response_id, echo, reason)
+        choice = response.choices[0]
+        text = _only_text(choice)
+        refused = not text and any(block.HasField("refusal") for block in choice.blocks)
+        reason = incomplete_reason(choice.finish.reason, refused)
+        if text:
+            items = [_spoken(text, response_id, reason)]
+        else:
+            items = _items(choice, response_id, echo, reason)
+        if response.HasField("extra"):
+            extra = response.extra
     return response_object(
         response_id,
         created,
@@ -56,7 +66,7 @@ def render_response(
         model=response.model,
         output=map(orjson.dumps, items),
         usage=response.usage,
-        extra=response.extra if response.HasField("extra") else None,
+        extra=extra,
         reason=reason,
         completed=created if completed is None else completed,
     )
@@ -92,7 +102,7 @@ def response_object(
     *,
     model: str,
     output: Iterable[bytes] = (),
-    usage: Usage | None = None,
+    usage: Usage | TokenCounts | None = None,
     extra: Opaque | None = None,
     status: str = "",
     reason: str = "",
@@ -144,13 +154,15 @@ def incomplete_reason(reason: FinishReason.ValueType, refused: bool) -> str:
     return _REASONS.get(reason, "")
 
 
-def usage_object(usage: Usage) -> Json:
+def usage_object(usage: Usage | TokenCounts) -> Json:
     """Return the usage; cache reads and writes count as input tokens."""
     cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     read = usage.input_tokens + cached + written
-    further = own_fields(usage.extra) if usage.HasField("extra") else {}
-    if usage.helpers:
-        further["gateway"] = {"helpers": helpers_json(usage.helpers)}
+    further: Json = {}
+    if isinstance(usage, Usage):
+        further = own_fields(usage.extra) if usage.HasField("extra") else {}
+        if usage.helpers:
+            further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
         **further,
         "input_tokens": read,
@@ -177,8 +189,9 @@ def _only_text(choice: Choice) -> str:
     return "" if block.HasField("extra") or block.citations else block.text
 
 
-def _spoken(text: str, response_id: str, status: str) -> Json:
-    """Return the message of an answer that is one text."""
+def _spoken(text: str, response_id: str, reason: str) -> Json:
+    """Return the message of an answer that is one text, incomplete where there is a reason."""
+    status = INCOMPLETE if reason else COMPLETED
     given_id = output.item_id("msg", response_id, 0)
     return output.message({}, given_id, status, [output.text_part({}, text, [])])
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -180,7 +180,7 @@ def echo_of(
 
     Args:
         wire: the request, which may lack its conversation.
-        read: returns it with its conversation.
+        read: returns it with its tools.
         conversation: the name of the conversation that it belongs to.
         dump: serializes values.
     """
@@ -213,14 +213,14 @@ def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], byte
         for name in wire.model_fields_set
         if name in _REPEATED and (value := held[name]) is not None
     }
-    if wire.conversation is not None:
+    if held["conversation"] is not None:
         given["conversation"] = {"id": conversation_name(wire)}
-    if wire.reasoning is not None:
-        given["reasoning"] = {"effort": None, "summary": None, **wire.reasoning}
-    if wire.text is not None:
-        given["text"] = _text(wire.text)
-    if wire.tools:
-        given["tools"] = [_tool(cast("Mapping[str, Any]", tool)) for tool in wire.tools]
+    if held["reasoning"] is not None:
+        given["reasoning"] = {"effort": None, "summary": None, **held["reasoning"]}
+    if held["text"] is not None:
+        given["text"] = _text(held["text"])
+    if tools := held["tools"]:
+        given["tools"] = list(map(_tool, tools))
     if given.get("service_tier") == "auto":
         del given["service_tier"]
     if not given:

@@ -1,19 +1,16 @@
 """Assembly of the administration of one process."""
 
 import asyncio
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.accounts.admin import serving
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
 from services.accounts.admin.audit import AuditLog
 from services.accounts.admin.authentication import AdminAuthenticator
-from services.accounts.admin.keys import KeyAdministration
-from services.accounts.admin.limits import LimitAdministration
-from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.sweeper import AuditSweeper
-from services.accounts.admin.teams import TeamAdministration
-from services.accounts.admin.users import UserAdministration
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
@@ -35,17 +32,23 @@ def admin_authenticator(
     )
 
 
+SERVICE_NAME = "gateway.accounts.v1.AdminService"
+
+
 class Administration:
     """The administration of one process, the sweeper of its audit log at work.
 
     Attributes:
-        servicer: answers calls.
+        register: makes the gRPC servicer, and adds it to a server.
     """
 
     def __init__(
-        self, servicer: AdminServicer, sweeper: AuditSweeper, authenticator: AdminAuthenticator
+        self,
+        register: Callable[[Any], None],
+        sweeper: AuditSweeper,
+        authenticator: AdminAuthenticator,
     ) -> None:
-        self.servicer = servicer
+        self.register = register
         self._authenticator = authenticator
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
@@ -62,13 +65,7 @@ class Administration:
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
-            AdminServicer(
-                KeyAdministration(database, clock),
-                UserAdministration(database, clock),
-                TeamAdministration(database, clock),
-                LimitAdministration(database, clock),
-                log,
-            ),
+            lambda server: serving.register(server, database, clock, log),
             AuditSweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),

@@ -20,8 +20,6 @@ from services.common import logs
 from services.common.authentication import caller
 from services.common.errors import invalid
 
-SERVICE_NAME = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
-
 _DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
 
 Context = grpc.aio.ServicerContext[Any, Any]

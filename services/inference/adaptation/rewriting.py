@@ -1,11 +1,13 @@
 """Replace the media blocks of a conversation. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-
-from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from typing import TYPE_CHECKING
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services.inference.media import MediaRef, media_blocks
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 # Replacement blocks, by the index of the medium among all media of the conversation.
 Replacements = Mapping[int, Sequence[Block]]

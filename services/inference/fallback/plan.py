@@ -41,6 +41,7 @@ _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
 # Plans that are kept, by the model that callers name, and by a chain of so many bytes.
 _KEPT = 1_000
 _KEPT_BYTES = 2_048
+_CHAINS = frozenset({inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT})
 # What a step cannot set otherwise than the request.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
@@ -142,11 +143,12 @@ class Plan(NamedTuple):
 
         Silence means nothing of a model that thinks, and asking another would be paid twice.
         """
+        steps = self.steps
         return (
-            len(self.steps) > 1
+            len(steps) > 1
             and self.hedge_after_s > 0
-            and self.after(index) < len(self.steps)
-            and not self.steps[index].target.thinks
+            and not steps[index].target.thinks
+            and self.after(index) < len(steps)
         )
 
 
@@ -174,15 +176,16 @@ class Plans:
                 the chain or a step breaks a rule, naming it.
         """
         mode = request.fallback
-        if mode in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
-            return self._own_chain(request, mode)
-        plan = self._kept(
-            request.model,
-            mode == inference_pb2.FALLBACK_MODE_DISABLED,
-            _asks_to_think(request),
-            request.n <= 1,
-        )
-        if plan.steps[0].target.max_output_tokens:
+        if mode in _CHAINS:
+            plan = self._own_chain(request, mode)
+            must_fit = mode == inference_pb2.FALLBACK_MODE_ENABLED
+        else:
+            is_alone = mode == inference_pb2.FALLBACK_MODE_DISABLED
+            asks_to_think = _asks_to_think(request)
+            plan = self._kept(request.model, is_alone, asks_to_think, request.n <= 1)
+            must_fit = True
+        # A strict chain has nothing of the model that the request names.
+        if must_fit and plan.steps[0].target.max_output_tokens:
             _check_max_tokens(request, plan.steps[0].target)
         return plan
 
@@ -202,22 +205,21 @@ class Plans:
         self, request: GenerateRequest, mode: inference_pb2.FallbackMode.ValueType
     ) -> Plan:
         """Return the plan that a request sets by itself."""
-        plan = None
         config = request.fallback_config.SerializeToString()
-        if 0 < len(config) <= _KEPT_BYTES:
+        plan = None
+        if len(config) <= _KEPT_BYTES:
             plan = self._kept_chains(request.model, mode, config, request.n <= 1)
-        if plan is None:
-            plan = self._chain(request)
-        if mode == inference_pb2.FALLBACK_MODE_ENABLED:
-            _check_max_tokens(request, plan.steps[0].target)
-        return plan
+        return self._chain(request) if plan is None else plan
 
     def _kept_chain(
         self, model: str, mode: inference_pb2.FallbackMode.ValueType, config: bytes, recovers: bool
     ) -> Plan | None:
-        """Return the plan of a chain; None if parameters of its steps depend on the request."""
+        """Return the plan of a chain; None without one, and where steps have parameters.
+
+        Parameters depend on the request.
+        """
         chain = FallbackConfig.FromString(config)
-        if any(step.HasField("parameters") for step in chain.steps):
+        if not config or any(step.HasField("parameters") for step in chain.steps):
             return None
         n = 1 if recovers else 2
         return self._chain(GenerateRequest(model=model, fallback=mode, fallback_config=chain, n=n))

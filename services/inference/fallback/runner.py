@@ -131,7 +131,7 @@ class FallbackRunner:
         if direct is None:
             runner = self._step_runner(0)
         elif is_hedged:
-            runner = StepRunner(context, 0, direct)
+            runner = StepRunner(context, 0, direct, is_hedged=True)
         else:
             # Without a runner, which most requests do not need.
             began = context.timers.loop.time()
@@ -142,7 +142,7 @@ class FallbackRunner:
                     context, 0, direct, record, deadline, ignore_first_content
                 )
             except GatewayError as error:
-                runner = StepRunner(context, 0, direct, failure=error, began=began)
+                runner = StepRunner(context, 0, direct, is_hedged=False, failure=error, began=began)
             else:
                 self.serving = step
                 return started
@@ -183,7 +183,7 @@ class FallbackRunner:
         while index + 1 < len(steps) and not context.log.breakers.admits(steps[index].key):
             context.log.skip(steps[index])
             index += 1
-        return StepRunner(context, index)
+        return StepRunner(context, index, is_hedged=context.plan.hedges(index))
 
     def _ends(self, runner: StepRunner, error: Exception) -> bool:
         """Return whether the failure of a step is that of the run."""
@@ -244,7 +244,8 @@ class FallbackRunner:
                 context.plan.max_recovered_characters or 0
             ):
                 raise error
-            runner = StepRunner(context, broken.index)
+            index = broken.index
+            runner = StepRunner(context, index, is_hedged=context.plan.hedges(index))
             if not (runner.switch_deployment(error) or await runner.may_retry(error)):
                 if self._ends(runner, error):
                     raise error

@@ -1,12 +1,15 @@
 """Runs one fallback step: retries its model until the first content of an answer comes."""
 
 import asyncio
+from collections.abc import Awaitable
+from functools import cached_property
 
 from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Attempt
+from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions, OnFirstContent, StartedAnswer
 from services.inference.fallback.policy import (
     LONGEST_DELAY_S,
@@ -42,12 +45,18 @@ class StepRunner:
         is_hedged: whether the next step is started beside it while it is silent.
     """
 
+    # Nearly all steps answer at the first attempt, and change none of these.
+    _continues = False
+    _changes = 0  # of the request after refusals
+    _left_out: frozenset[str] = frozenset()  # beside what the model refuses
+
     def __init__(
         self,
         context: RunContext,
         index: int,
         direct: Attempt | None = None,
         *,
+        is_hedged: bool,
         failure: GatewayError | None = None,
         began: float | None = None,
     ) -> None:
@@ -57,21 +66,22 @@ class StepRunner:
             context: of the run.
             index: of the step.
             direct: the first attempt, if it takes no preparation.
+            is_hedged: see the attribute; as the plan says.
             failure: of that attempt, if it has been made.
             began: when the step began, by the loop's clock; now by default.
         """
         self.index = index
         self.step = context.plan.steps[index]
-        self.is_hedged = context.plan.hedges(index)
+        self.is_hedged = is_hedged
         self._context = context
         self._began = context.timers.loop.time() if began is None else began
         self._direct = direct
         self._failure = failure
-        stream = not context.whole or self.is_hedged
-        self._options = AttemptOptions(stream, delivered=context.delivered)
-        self._continues = False
-        self._changes = 0  # of the request after refusals
-        self._left_out: frozenset[str] = frozenset()  # beside what the model refuses
+
+    @cached_property
+    def _options(self) -> AttemptOptions:
+        stream = not self._context.whole or self.is_hedged
+        return AttemptOptions(stream, delivered=self._context.delivered)
 
     @property
     def is_last(self) -> bool:
@@ -86,9 +96,17 @@ class StepRunner:
             UpstreamError: no answer starts, and the model is not to be asked again.
             GatewayError: the model cannot be sent the request, or the plan's time is over.
         """
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            await self._handle_direct(failure)
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            failure, self._failure = self._failure, None
+            if failure is None:
+                try:
+                    record = self._context.begin(self.step)
+                    return await self._started(direct, record, on_first_content)
+                except GatewayError as error:
+                    failure = error
+            self._options.refused_fields = direct.refused_fields
+            await self._handle(failure)
         while True:
             try:
                 return await self._attempt(on_first_content)
@@ -185,32 +203,26 @@ class StepRunner:
         return self.index, asked or 0
 
     async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
-        context = self._context
-        record = context.begin(self.step)
-        attempt, self._direct = self._direct, None
-        if attempt is None:
-            try:
-                attempt = await offload(self._make_attempt)
-            except BaseException as error:
-                record.ended_by(error)
-                raise
-        else:
-            self._options.refused_fields = attempt.refused_fields
-        deadline = context.deadline(self.step, self._began)
-        return await start_attempt(context, self.index, attempt, record, deadline, on_first_content)
+        record = self._context.begin(self.step)
+        try:
+            attempt = await offload(self._make_attempt)
+        except BaseException as error:
+            record.ended_by(error)
+            raise
+        return await self._started(attempt, record, on_first_content)
+
+    def _started(
+        self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent
+    ) -> Awaitable[StartedAnswer]:
+        """Start an attempt in the time of the step."""
+        deadline = self._context.deadline(self.step, self._began)
+        return start_attempt(self._context, self.index, attempt, record, deadline, on_first_content)
 
     def _make_attempt(self) -> Attempt:
         attempts = self._context.attempts
         self._options.refused_fields = attempts.refused(self.step) | self._left_out
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
-
-    async def _handle_direct(self, error: GatewayError) -> None:
-        """Return when the model is to be asked again after a direct attempt; see `_handle`."""
-        attempt, self._direct = self._direct, None
-        assert attempt is not None, "the attempt has failed"
-        self._options.refused_fields = attempt.refused_fields
-        await self._handle(error)
 
     async def _handle(self, error: GatewayError) -> None:
         """Return when the model is to be asked again after a failure.

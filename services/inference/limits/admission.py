@@ -1,21 +1,23 @@
 """Admission of requests by the limits of their callers, and settlement after them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import SubjectLimits
-from gateway.conversation.v1.conversation_pb2 import Dialect
+from gateway.accounts.v1.limits_pb2 import LimitState, Measure
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
-from services.inference.limits.headers import Standing, put_headers
+from services.common.passed_answer import Route
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.refusals import limit_reached
-from services.inference.limits.subjects import SPEND, Need, needs_of
+from services.inference.limits.subjects import SPEND, CallerLimits, Need
 from services.inference.limits.windows import Window
 
 # The pause after which slots are asked for again: another worker may keep one for its next request,
 # and returns it within the pause.
 _PAUSE_S = 3 * RETURN_AFTER_S
+# Measures of which callers are told how much is left.
+_TOLD = (limits_pb2.MEASURE_REQUESTS_PER_MINUTE, limits_pb2.MEASURE_TOKENS_PER_MINUTE)
 
 
 class Admission:
@@ -37,31 +39,40 @@ class Admission:
         self._now_ms = now_ms
         self._pause = pause
 
-    async def admit(
-        self, limits: Sequence[SubjectLimits], tokens: int, dialect: Dialect.ValueType
-    ) -> "Permit":
+    async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
         """Take what a request needs of all allowances at once; whoever gets the permit ends it.
 
         Args:
             limits: those of the caller.
             tokens: about how many the request has.
-            dialect: of the caller, for headers.
 
         Raises:
             GatewayError: rate_limited or budget_exceeded, a limit is reached; unavailable, the
                 counts cannot be read.
         """
-        needs = needs_of(limits, tokens)
+        needs = limits.needs(tokens)
         may_wait = True
         while True:
-            lacking = self._lacking(needs)
+            now_ms = self._now_ms()
+            lacking = []
+            allowances = []
+            for need in needs:
+                allowance = self._leaser.allowance(need.key, need.limit)
+                allowance.advance(now_ms)
+                allowances.append(allowance)
+                if allowance.available < need.amount:
+                    lacking.append(need)
             if not lacking:
-                return self._take(needs, tokens, dialect)
+                taken = []
+                for need, allowance in zip(needs, allowances, strict=True):
+                    allowance.take(need.taken, now_ms)
+                    taken.append((need, allowance.window))
+                return Permit(self._leaser, self._now_ms, taken, tokens, limits.count_cost)
             refused = self._refused(lacking)
             if refused is not None:
                 slots = self._leaser.allowance(refused.key, refused.limit)
                 if not (slots.is_slots and may_wait and slots.limit):
-                    raise self._refusal(refused, needs, dialect)
+                    raise self._refusal(refused, needs)
                 may_wait = False
                 await self._pause(_PAUSE_S)
                 self._leaser.allowance(refused.key, refused.limit).doubt()
@@ -79,16 +90,6 @@ class Admission:
             for allowance in allowances:
                 allowance.stop_waiting()
 
-    def _lacking(self, needs: Sequence[Need]) -> list[Need]:
-        now_ms = self._now_ms()
-        lacking = []
-        for need in needs:
-            allowance = self._leaser.allowance(need.key, need.limit)
-            allowance.advance(now_ms)
-            if allowance.available < need.amount:
-                lacking.append(need)
-        return lacking
-
     def _refused(self, lacking: Sequence[Need]) -> Need | None:
         now_ms = self._now_ms()
         for need in lacking:
@@ -97,24 +98,10 @@ class Admission:
                 return need
         return None
 
-    def _take(self, needs: Sequence[Need], tokens: int, dialect: Dialect.ValueType) -> "Permit":
-        now_ms = self._now_ms()
-        windows = []
-        for need in needs:
-            allowance = self._leaser.allowance(need.key, need.limit)
-            allowance.take(need.taken, now_ms)
-            windows.append(allowance.window)
-        return Permit(self._leaser, self._now_ms, needs, windows, tokens, dialect)
-
-    def _refusal(
-        self, need: Need, needs: Sequence[Need], dialect: Dialect.ValueType
-    ) -> GatewayError:
-        now_ms = self._now_ms()
+    def _refusal(self, need: Need, needs: Sequence[Need]) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
-        error = limit_reached(need, allowance, now_ms)
-        headers: dict[str, str] = {}
-        put_headers(headers, dialect, standings(self._leaser, needs), now_ms)
-        error.headers = headers
+        error = limit_reached(need, allowance, self._now_ms())
+        error.caller_limits = tightest(self._leaser, needs)
         return error
 
 
@@ -123,28 +110,31 @@ class Permit:
 
     Attributes:
         tokens: taken for it, an estimate.
+        counts_cost: whether `end` has to be told what the request cost.
     """
 
     def __init__(
         self,
         leaser: Leaser,
         now_ms: Callable[[], int],
-        needs: Sequence[Need],
-        windows: Sequence[Window],
+        taken: Sequence[tuple[Need, Window]],
         tokens: int,
-        dialect: Dialect.ValueType,
+        counts_cost: bool,
     ) -> None:
         self._leaser = leaser
         self._now_ms = now_ms
-        self._taken = list(zip(needs, windows, strict=True))
+        self._taken = taken
         self._is_open = True
-        self._dialect = dialect
         self.tokens = tokens
+        self.counts_cost = counts_cost
 
-    def put_headers(self, headers: MutableMapping[str, str]) -> None:
-        """Add the headers of the caller's limits; see `headers`."""
-        needs = [need for need, _ in self._taken]
-        put_headers(headers, self._dialect, standings(self._leaser, needs), self._now_ms())
+    def put_limits(self, route: RouteInfo | Route) -> None:
+        """Say in the route of an answer how the caller stands with its limits; see `tightest`."""
+        limits = tightest(self._leaser, [need for need, _ in self._taken])
+        if isinstance(route, Route):
+            route.limits = limits
+        else:
+            route.limits.extend(limits)
 
     def end(self, tokens: int, cost_pusd: int) -> None:
         """Settle what the request has used, and give back its slots; only the first call counts.
@@ -172,10 +162,21 @@ class Permit:
                 self._leaser.note(key)
 
 
-def standings(leaser: Leaser, needs: Sequence[Need]) -> list[Standing]:
-    """Return how a caller stands with its limits."""
-    found = []
+def tightest(leaser: Leaser, needs: Sequence[Need]) -> Sequence[LimitState]:
+    """Return of each measure that callers are told the limit of which the least is left."""
+    found: dict[Measure.ValueType, LimitState] = {}
     for need in needs:
+        measure = need.key.measure
+        if measure not in _TOLD:
+            continue
         one = leaser.allowance(need.key, need.limit)
-        found.append(Standing(need.key.measure, one.limit, one.remaining(), one.window.end_ms))
-    return found
+        remaining = one.remaining()
+        known = found.get(measure)
+        if known is None or remaining < known.remaining:
+            found[measure] = LimitState(
+                measure=measure,
+                limit=one.limit,
+                remaining=remaining,
+                reset_ms=one.window.end_ms,
+            )
+    return tuple(found.values())

@@ -7,7 +7,6 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.secrets import Secrets
 from services.common.settings import Settings
-from services.inference.engine import Engine
 from services.inference.limits.admission import Admission
 from services.inference.limits.lease_client import LimitClient
 from services.inference.limits.leaser import Leaser
@@ -20,7 +19,6 @@ class Limiting:
     """The limiter of a process, and its leases.
 
     Args:
-        engine: answers requests.
         channel: reaches accounts.
         settings: of the gateway.
         secrets: has the gateway's own credential.
@@ -30,12 +28,11 @@ class Limiting:
         new_id: makes this process's name as a holder of leases.
 
     Attributes:
-        limiter: answers the requests of callers with limits.
+        limiter: admits the requests of callers with limits.
     """
 
     def __init__(
         self,
-        engine: Engine,
         channel: grpc.aio.Channel,
         settings: Settings,
         secrets: Secrets,
@@ -56,7 +53,7 @@ class Limiting:
             # Renewed with the claims that are made once in `lease_every_s`; one of them may fail.
             slot_lease_s=max(limits.slot_lease_s, 3 * limits.lease_every_s),
         )
-        self.limiter = Limiter(engine, Admission(self._leaser, clock.now_ms), price)
+        self.limiter = Limiter(Admission(self._leaser, clock.now_ms), price)
 
     async def stop(self) -> None:
         """Return what is leased and not used."""

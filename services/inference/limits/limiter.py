@@ -1,8 +1,8 @@
-"""Answers requests of callers with limits: admission, the engine, settlement."""
+"""Admits requests of callers with limits, and settles them when they have been answered."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
-from typing import Protocol
+from types import TracebackType
+from typing import Self
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.inference.v1.inference_pb2 import (
@@ -13,149 +13,123 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
-from services.inference import embeddings, estimate
-from services.inference.engine import Engine
+from services.common.passed_answer import PassedAnswer
+from services.inference import estimate
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.refusals import model_refused
-from services.inference.limits.subjects import counts_tokens, models_of, refused_model
+from services.inference.limits.subjects import CallerLimits, models_of, refused_model
 from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
-from services.inference.stream.batches import Batches
+from services.inference.stream.filters import Batch
 from services.inference.usage.spent import Spent, spent
 
 # Bytes of JSON that are about a token, at least.
 _BYTES_A_TOKEN = 3
+# Callers whose limits are kept.
+_KEPT = 1_000
 
 
-class Answers(Protocol):
-    """What answers requests, where no limit refuses them."""
+class LimitedAnswer:
+    """The answer to a request that was admitted: a context manager, which settles the request.
 
-    async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
-        """Return a whole answer."""
+    Args:
+        permit: of the request.
+        price: returns what a model's use costs.
+    """
 
-    async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
-        """Return the answer as it comes."""
+    __slots__ = ("_meter", "_permit", "_price", "_used")
+
+    def __init__(self, permit: Permit, price: Price) -> None:
+        self._permit = permit
+        self._price = price
+        self._meter = AnswerMeter()
+        # What the models of the request use that this task handles is noted there.
+        self._used = Spent()
+        spent.set(self._used)
+
+    def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
+        """Take a whole answer, and add the caller's limits to it."""
+        self._meter.add_answer(answer)
+        self._permit.put_limits(answer.route)
+
+    def add_events(self, batch: Batch) -> None:
+        """Take some events of a streamed answer; the caller's limits are added to its start."""
+        start = self._meter.add_events(batch)
+        if start is not None:
+            self._permit.put_limits(start.route)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        permit = self._permit
+        end = End.LEFT
+        if error is None:
+            end = End.COMPLETE
+        elif isinstance(error, GatewayError):
+            end = End.FAILED
+        models = self._meter.used(self._used, permit.tokens, end)
+        tokens = sum(map(tokens_of, models))
+        cost = sum([self._price(one) or 0 for one in models]) if permit.counts_cost else 0
+        permit.end(tokens, cost)
 
 
 class Limiter:
-    """Answers requests within the limits of their callers.
+    """Admits requests within the limits of their callers.
 
     Args:
-        engine: returns vectors.
         admission: admits them.
         price: returns what a model's use costs.
     """
 
-    def __init__(self, engine: Engine, admission: Admission, price: Price) -> None:
-        self._engine = engine
+    def __init__(self, admission: Admission, price: Price) -> None:
         self._admission = admission
         self._price = price
+        # By the identity of what they were read from, which they hold.
+        self._known: dict[int, CallerLimits] = {}
 
-    async def generate(
+    async def begin(
         self,
         limits: Sequence[SubjectLimits],
-        request: GenerateRequest | LazyRequest,
-        answers: Answers,
-    ) -> GenerateResponse:
-        """Return a whole answer.
+        given: GenerateRequest | LazyRequest | EmbedRequest,
+    ) -> LimitedAnswer:
+        """Admit a request, which has been checked; whoever gets the answer enters it at once.
 
         Raises:
-            GatewayError: as `Admission.admit`; permission_denied, a model is not allowed; as
-                `Engine.generate`.
+            GatewayError: as `Admission.admit`; permission_denied, a model is not allowed.
         """
-        permit = await self._admit(limits, request)
-        used, meter = _noted(), AnswerMeter()
-        end = End.LEFT
-        try:
-            answer = await answers.generate(request)
-            meter.add_answer(answer)
-            permit.put_headers(answer.route.headers)
-            end = End.COMPLETE
-            return answer
-        except GatewayError:
-            end = End.FAILED
-            raise
-        finally:
-            self._settle(permit, used, meter, end)
-
-    async def stream(
-        self,
-        limits: Sequence[SubjectLimits],
-        request: GenerateRequest | LazyRequest,
-        answers: Answers,
-    ) -> Batches:
-        """Yield a streamed answer; it counts as under way until its end, or until it is closed.
-
-        Raises:
-            GatewayError: as `generate`.
-        """
-        permit = await self._admit(limits, request)
-        used, meter = _noted(), AnswerMeter()
-        end = End.LEFT
-        try:
-            async with aclosing(await answers.stream(request)) as batches:
-                async for batch in batches:
-                    start = meter.add_events(batch)
-                    if start is not None:
-                        permit.put_headers(start.route.headers)
-                    yield batch
-            end = End.COMPLETE
-        except GatewayError:
-            end = End.FAILED
-            raise
-        finally:
-            self._settle(permit, used, meter, end)
-
-    async def embed(self, limits: Sequence[SubjectLimits], request: EmbedRequest) -> EmbedResponse:
-        """Return vectors of texts.
-
-        Raises:
-            GatewayError: as `generate`.
-        """
-        embeddings.check(request)
-        check_models(limits, request)
-        tokens = estimate.estimate_inputs(request) if counts_tokens(limits) else 0
-        permit = await self._admission.admit(limits, tokens, request.dialect)
-        used, meter = _noted(), AnswerMeter()
-        end = End.LEFT
-        try:
-            answer = await embeddings.embed(self._engine, request)
-            meter.add_answer(GenerateResponse(route=answer.route))
-            permit.put_headers(answer.route.headers)
-            end = End.COMPLETE
-            return answer
-        except GatewayError:
-            end = End.FAILED
-            raise
-        finally:
-            self._settle(permit, used, meter, end)
-
-    async def _admit(
-        self, limits: Sequence[SubjectLimits], given: GenerateRequest | LazyRequest
-    ) -> Permit:
+        known = self._known_limits(limits)
         request = given.request if isinstance(given, LazyRequest) else given
-        check_models(limits, request)
-        tokens = 0
-        if counts_tokens(limits):
-            if isinstance(given, LazyRequest):
-                # What is not read yet is text alone.
-                tokens = given.ByteSize() // _BYTES_A_TOKEN + 1
-            else:
-                mark(given)
-                tokens = await offload(estimate.estimate_input_tokens, given)
-        return await self._admission.admit(limits, tokens, request.dialect)
+        if known.restrict_models:
+            check_models(limits, request)
+        tokens = await _tokens_of(given) if known.count_tokens else 0
+        permit = await self._admission.admit(known, tokens)
+        return LimitedAnswer(permit, self._price)
 
-    def _settle(self, permit: Permit, used: Spent, meter: AnswerMeter, end: End) -> None:
-        models = meter.used(used, permit.tokens, end)
-        tokens = sum(tokens_of(one) for one in models)
-        permit.end(tokens, sum(self._price(one) or 0 for one in models))
+    def _known_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
+        """Return limits as they are read once for each caller that is remembered."""
+        known = self._known.get(id(limits))
+        if known is None:
+            if len(self._known) == _KEPT:
+                self._known.clear()
+            known = self._known[id(limits)] = CallerLimits(limits)
+        return known
 
 
-def _noted() -> Spent:
-    """Have noted what the models of the request use that this task handles."""
-    used = Spent()
-    spent.set(used)
-    return used
+async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
+    """Return about how many tokens a request has."""
+    if isinstance(given, LazyRequest):
+        # What is not read yet is text alone.
+        return given.ByteSize() // _BYTES_A_TOKEN + 1
+    if isinstance(given, EmbedRequest):
+        return estimate.estimate_inputs(given)
+    mark(given)
+    return await offload(estimate.estimate_input_tokens, given)
 
 
 def check_models(limits: Sequence[SubjectLimits], request: GenerateRequest | EmbedRequest) -> None:

@@ -37,44 +37,52 @@ _MEASURES: Mapping[str, Measure.ValueType] = {
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
 # The gateway itself, in place of a model.
 _EMBEDDED = "embedded"
+_TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
 
 
-def counts_tokens(limits: Sequence[SubjectLimits]) -> bool:
-    """Return whether the tokens of a request have to be known, to count or to price them."""
-    return any(
-        one.HasField("tokens_per_minute")
-        or one.HasField("spend_per_day_pusd")
-        or one.HasField("spend_per_month_pusd")
-        for one in limits
-    )
-
-
-def needs_of(limits: Sequence[SubjectLimits], tokens: int) -> list[Need]:
-    """Return what a request needs, first what will not pass for longest.
+class CallerLimits:
+    """The limits of one caller.
 
     Args:
-        limits: those of its caller.
-        tokens: about how many it has.
+        limits: as the caller's identity has them.
+
+    Attributes:
+        restrict_models: whether some models may not be used.
+        count_tokens: whether the tokens of a request have to be known, to count or to price them.
+        count_cost: whether money is counted.
     """
-    needs = []
-    for one in limits:
-        for field, limit in one.ListFields():
-            measure = _MEASURES.get(field.name)
-            if measure is None:
-                continue
-            if measure in SPEND:
-                # What an answer costs is known after it; something must be left.
-                amount, taken = 1, 0
-            else:
-                amount = taken = tokens if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE else 1
-            needs.append(Need(Key(one.kind, one.id, measure), limit, amount, taken))
-    needs.sort(key=_order)
-    return needs
+
+    def __init__(self, limits: Sequence[SubjectLimits]) -> None:
+        self._limits = limits
+        self.restrict_models = any(one.HasField("allowed_models") for one in limits)
+        allowances = [
+            (Key(one.kind, one.id, _MEASURES[field.name]), limit)
+            for one in limits
+            for field, limit in one.ListFields()
+            if field.name in _MEASURES
+        ]
+        # First what will not pass for longest.
+        allowances.sort(key=_order)
+        measures = {key.measure for key, _ in allowances}
+        self.count_cost = not SPEND.isdisjoint(measures)
+        self.count_tokens = self.count_cost or _TOKENS in measures
+        self._needs = [
+            # What an answer costs is known after it; something must be left.
+            Need(key, limit, 1, 0 if key.measure in SPEND else 1)
+            for key, limit in allowances
+        ]
+
+    def needs(self, tokens: int) -> list[Need]:
+        """Return what a request of about so many tokens needs, first what lasts longest."""
+        return [
+            Need(need.key, need.limit, tokens, tokens) if need.key.measure == _TOKENS else need
+            for need in self._needs
+        ]
 
 
-def _order(need: Need) -> tuple[bool, int]:
-    measure = need.key.measure
+def _order(allowance: tuple[Key, int]) -> tuple[bool, int]:
+    measure = allowance[0].measure
     return measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS, -measure
 
 

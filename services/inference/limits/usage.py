@@ -7,17 +7,24 @@ record has none, and a cost that is not known.
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
+from typing import Final
 
 from gateway.inference.v1.inference_pb2 import (
     CACHE_STATUS_HIT,
+    EmbedResponse,
     Event,
     GenerateResponse,
     RouteInfo,
     Start,
 )
+from services.common.passed_answer import PassedAnswer, Route
 from services.common.tokens import estimate_tokens
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent
+
+# Pieces of a text up to which its tokens are not counted: they matter only where the provider does
+# not report them.
+_PIECES: Final = 1_000
 
 # Returns the price of what a model used in 10^-12 US dollars, or None when no price is known.
 Price = Callable[[UsedModel], int | None]
@@ -48,33 +55,39 @@ class AnswerMeter:
         self.provider = ""
         self.model = ""
         self._is_cached = False
-        self._written = 0
+        self._texts: list[str] = []
+        self._others: dict[str, list[str]] = {"thinking": [], "input": []}
+        self._counted = 0  # tokens of what was in the lists before
         self._answer: GenerateResponse | None = None
 
-    def add_answer(self, answer: GenerateResponse) -> None:
+    def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
         """Take a whole answer."""
-        self._note_route(answer.route)
-        self._answer = answer
+        self._add_route(answer.route)
+        if isinstance(answer, GenerateResponse):
+            self._answer = answer
 
     def add_events(self, events: Iterable[Event]) -> Start | None:
         """Take some events of a streamed answer; return their `start`, if there is one."""
         start = None
+        texts = self._texts
         for event in events:
-            match event.WhichOneof("kind"):
-                case "text":
-                    self._written += estimate_tokens(event.text)
-                case "thinking":
-                    self._written += estimate_tokens(event.thinking)
-                case "input":
-                    self._written += estimate_tokens(event.input)
-                case "start":
-                    start = event.start
-                    self._note_route(start.route)
-                case _:
-                    continue
+            # Nearly all events are text, and this runs for each.
+            if text := event.text:
+                texts.append(text)
+                continue
+            kind = event.WhichOneof("kind")
+            if kind == "start":
+                start = event.start
+                self._add_route(start.route)
+            elif kind in self._others:
+                self._others[kind].append(getattr(event, kind))
+        if len(texts) > _PIECES or any(len(one) > _PIECES for one in self._others.values()):
+            self._counted = self._written()
+            for pieces in (texts, *self._others.values()):
+                pieces.clear()
         return start
 
-    def _note_route(self, route: RouteInfo) -> None:
+    def _add_route(self, route: RouteInfo | Route) -> None:
         if route.cache == CACHE_STATUS_HIT:
             # Nobody was asked, whatever the answer says of what it took.
             self._is_cached = True
@@ -103,12 +116,12 @@ class AnswerMeter:
                 return others
             main = main._replace(read=input_tokens, wrote=self._all_written())
         elif end is not End.COMPLETE:
-            main = main._replace(wrote=max(main.wrote, self._written))
+            main = main._replace(wrote=max(main.wrote, self._written()))
         return [main, *others]
 
     def _all_written(self) -> int:
         if self._answer is None:
-            return self._written
+            return self._written()
         return sum(
             estimate_tokens(block.text)
             + estimate_tokens(block.thinking.text)
@@ -116,3 +129,8 @@ class AnswerMeter:
             for choice in self._answer.choices
             for block in choice.blocks
         )
+
+    def _written(self) -> int:
+        """Return the tokens of the events so far."""
+        pieces = (self._texts, *self._others.values())
+        return self._counted + sum(estimate_tokens("".join(one)) for one in pieces)

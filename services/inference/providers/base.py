@@ -144,6 +144,14 @@ class Call:
         """Return whether the request was written in a provider's dialect."""
         return self.request.dialect == dialect != DIALECT_UNSPECIFIED
 
+    def takes_plain(self, dialect: Dialect.ValueType) -> bool:
+        """Return whether a whole answer of texts may be a `PlainAnswer`.
+
+        Lazy requests are of a facade in the same process, which reads no unnamed fields of a
+        provider's dialect that is not its caller's.
+        """
+        return self.takes_whole and self.lazy is not None and self.request.dialect != dialect
+
     def complete(self) -> None:
         """Make the request complete."""
         if self.lazy is not None:

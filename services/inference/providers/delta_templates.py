@@ -49,8 +49,8 @@ _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
 # The first numbers as JSON.
 _NUMBERS = [b"%d" % number for number in range(1024)]
-# Replaces a string to test its effect.
-_OTHER = "?"
+# Replaces a string to test its effect, in events that do not have it.
+_OTHER, _OTHER_STRING = "?", b'"?"'
 # Events that are faster to match one by one.
 _FEW = 4
 # Templates learnt in a row without a match before learning stops.
@@ -214,7 +214,7 @@ class DeltaTemplates:
         self._head, self._rest = head, rest
         is_next = text.startswith(self._start(), at)
         self._head = b""
-        if not is_next or said == _OTHER or self._read(event) != said:
+        if not is_next or _OTHER_STRING in event:
             return
         tail, end = event[begin + len(letters) :], b""
         if self._padding and self._padding in tail:

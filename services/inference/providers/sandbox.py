@@ -4,6 +4,8 @@
 same steps, and failures have the words that a provider behind HTTP would use.
 """
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
@@ -37,31 +39,20 @@ from services.inference.providers.request_fields import RequestFields, unnamed
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
 from services.sandbox.model import (
+    answers,
     behaviours,
     models,
     openai_shapes,
+    play,
     requests,
     transcripts,
     vectors,
-)
-from services.sandbox.model.answers import Answer
-from services.sandbox.model.models import Model, SandboxError
-from services.sandbox.model.play import (
-    BlockEnded,
-    BlockStarted,
-    ChoiceEnded,
-    CutError,
-    Delta,
-    Opened,
-    Sleep,
-    Step,
-    play,
 )
 
 _FORM = "response_format"
 
 
-def _facts(model: Model) -> ModelInfo:
+def _facts(model: models.Model) -> ModelInfo:
     return ModelInfo(
         display_name=model.display_name,
         inputs=model.reads,
@@ -106,7 +97,7 @@ class SandboxProvider:
         self,
         name: str,
         *,
-        sleep: Sleep = asyncio.sleep,
+        sleep: play.Sleep = asyncio.sleep,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self.name = name
@@ -131,16 +122,16 @@ class SandboxProvider:
             model = models.find_model(call.target.upstream)
             answer = await offload(behaviours.answer, call.request, model)
             writer = _EventWriter(answer, self._new_id("sandbox-"), model)
-        except SandboxError as error:
+        except models.SandboxError as error:
             raise self._failure(error) from error
         try:
-            async with aclosing(play(writer.answer, model, self._sleep)) as steps:
+            async with aclosing(play.play(writer.answer, model, self._sleep)) as steps:
                 async for step in steps:
                     if events := writer.write(step):
                         yield events
-        except CutError as error:
+        except play.CutError as error:
             raise failures.cut_off(self.name) from error
-        except SandboxError as error:
+        except models.SandboxError as error:
             raise failures.in_band(self.name, _body(error)) from error
         yield writer.end()
 
@@ -158,7 +149,7 @@ class SandboxProvider:
         try:
             model = models.find_model(call.target.upstream)
             made = await offload(vectors.embed, inputs.texts, model, inputs.dimensions or None)
-        except SandboxError as error:
+        except models.SandboxError as error:
             raise self._failure(error) from error
         return EmbedResponse(
             model=model.name,
@@ -171,18 +162,18 @@ class SandboxProvider:
         try:
             model = models.find_model(target.upstream)
             return Transcript(transcripts.transcribe(sound.content, language, model))
-        except SandboxError as error:
+        except models.SandboxError as error:
             raise self._failure(error) from error
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _failure(self, error: SandboxError) -> UpstreamError:
+    def _failure(self, error: models.SandboxError) -> UpstreamError:
         wait = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
         return failures.classify(self.name, error.status, wait, _body(error), now=time.time)
 
 
-def _body(error: SandboxError) -> bytes:
+def _body(error: models.SandboxError) -> bytes:
     return orjson.dumps(openai_shapes.error_body(error))
 
 
@@ -248,24 +239,24 @@ def _json_object(text: bytes, path: str) -> Mapping[str, object]:
 class _EventWriter:
     """Writes the canonical events of one answer, in the order of its steps."""
 
-    def __init__(self, answer: Answer, answer_id: str, model: Model) -> None:
+    def __init__(self, answer: answers.Answer, answer_id: str, model: models.Model) -> None:
         self.answer = answer
         self._start = Start(id=answer_id, model=model.name)
 
-    def write(self, step: Step) -> list[Event]:
+    def write(self, step: play.Step) -> list[Event]:
         match step:
-            case Opened():
+            case play.Opened():
                 begun = Usage()
                 begun.CopyFrom(self.answer.usage)
                 begun.output_tokens = begun.reasoning_tokens = 0
                 return [Event(start=self._start), Event(usage=begun)]
-            case BlockStarted(choice, index, block):
+            case play.BlockStarted(choice, index, block):
                 return [Event(choice=choice, block=index, block_start=_opened_block(block))]
-            case Delta(choice, index, block, text):
+            case play.Delta(choice, index, block, text):
                 return self._delta(choice, index, block, text)
-            case BlockEnded(choice, index):
+            case play.BlockEnded(choice, index):
                 return [Event(choice=choice, block=index, block_stop=BlockStop())]
-            case ChoiceEnded(choice, finish):
+            case play.ChoiceEnded(choice, finish):
                 return [Event(choice=choice, finish=finish)]
 
     def end(self) -> list[Event]:

@@ -6,7 +6,7 @@ A failing store never fails a request: it is answered by its model then.
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import aclosing
+from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.inference.v1.inference_pb2 import (
@@ -21,6 +21,7 @@ from services.common.authentication import caller
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
+from services.common.passed_answer import PassedAnswer
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.engine import Engine
@@ -29,7 +30,7 @@ from services.inference.response_cache.directives import CacheDirectives
 from services.inference.response_cache.entries import CachedAnswer
 from services.inference.response_cache.keys import key_of, owner_of
 from services.inference.response_cache.rules import is_cacheable
-from services.inference.stream.batches import Batches
+from services.inference.stream.batches import Batches, observed
 from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,9 @@ class CachedAnswers:
         self._period_began = clock.monotonic()
         self._written = 0  # bytes of the period
 
-    async def generate(self, given: Request, directives: CacheDirectives) -> GenerateResponse:
+    async def answer(
+        self, given: Request, directives: CacheDirectives
+    ) -> GenerateResponse | PassedAnswer:
         """Return one whole answer, from the cache if it may.
 
         Raises:
@@ -97,7 +100,7 @@ class CachedAnswers:
         place = self._place(given, directives, whole=True)
         if place is None:
             self._count("bypass")
-            bypassing = await self._engine.generate(given)
+            bypassing = await self._engine.answer(given)
             bypassing.route.cache = CACHE_STATUS_BYPASS
             return bypassing
         kept = await self._kept(place.key, directives)
@@ -126,16 +129,18 @@ class CachedAnswers:
         self._count("miss" if place else "bypass")
         n = (given.request if isinstance(given, LazyRequest) else given).n or 1
         batches = await self._engine.stream(given)
-        return _bypassing(batches) if place is None else self._recorded(place, batches, n)
+        if place is None:
+            return observed(batches, partial(_mark, status=CACHE_STATUS_BYPASS))
+        return self._recorded(place, batches, n)
 
-    async def _made(self, given: Request, place: _Place) -> GenerateResponse:
+    async def _made(self, given: Request, place: _Place) -> GenerateResponse | PassedAnswer:
         """Return a new whole answer, keep it, and give it to equal requests that wait for it."""
         is_first = place.key not in self._under_way
         if is_first:
             self._under_way[place.key] = asyncio.get_running_loop().create_future()
         content = b""
         try:
-            response = await self._engine.generate(given)
+            response = await self._engine.answer(given)
             if response.route.step == place.step_id:
                 content = response.SerializeToString()
         finally:
@@ -195,27 +200,15 @@ class CachedAnswers:
             is_fresh = is_fresh and age_s <= directives.max_age_s
         return kept if is_fresh else None
 
-    async def _recorded(self, place: _Place, batches: Batches, n: int) -> Batches:
-        """Yield the events of a stream, and keep them once it is complete."""
-        parts: list[bytes] = []
-        left = self._bounds.max_answer_bytes
-        finished = 0
-        async with aclosing(batches):
-            async for batch in batches:
-                if batch[0].HasField("start") and batch[0].start.route.step != place.step_id:
-                    left = -1
-                if left >= 0:
-                    # Messages one after the other are one message with the events of all.
-                    part = StreamGenerateResponse(events=batch).SerializeToString()
-                    left -= len(part)
-                    parts.append(part)
-                    finished += sum(event.HasField("finish") for event in batch)
-                    if left < 0:
-                        parts.clear()
-                _mark(batch, CACHE_STATUS_MISS)
-                yield batch
-        if left >= 0 and finished >= n:
-            self._keep(place.key, b"".join(parts))
+    def _recorded(self, place: _Place, batches: Batches, n: int) -> Batches:
+        """Return the batches of a stream whose events are kept once it is complete."""
+        recording = _Recording(place.step_id, self._bounds.max_answer_bytes)
+
+        def keep() -> None:
+            if recording.fits and recording.finished >= n:
+                self._keep(place.key, b"".join(recording.parts))
+
+        return observed(batches, recording.add, keep)
 
     def _keep(self, key: str, content: bytes) -> None:
         """Store an answer in the background, unless there is too much to store."""
@@ -257,9 +250,9 @@ class DirectedAnswers:
         self._answers = answers
         self._directives = directives
 
-    async def generate(self, given: Request) -> GenerateResponse:
+    async def answer(self, given: Request) -> GenerateResponse | PassedAnswer:
         """Return one whole answer; see `CachedAnswers`."""
-        return await self._answers.generate(given, self._directives)
+        return await self._answers.answer(given, self._directives)
 
     async def stream(self, given: Request) -> Batches:
         """Return the answer as it comes; see `CachedAnswers`."""
@@ -271,11 +264,37 @@ async def _replayed(batches: list[Batch]) -> Batches:
         yield batch
 
 
-async def _bypassing(batches: Batches) -> Batches:
-    async with aclosing(batches):
-        async for batch in batches:
-            _mark(batch, CACHE_STATUS_BYPASS)
-            yield batch
+class _Recording:
+    """The events of a stream that may be kept, serialized.
+
+    Attributes:
+        parts: of one `StreamGenerateResponse`.
+        finished: how many choices have ended.
+        fits: whether the stream may be kept so far.
+    """
+
+    def __init__(self, step_id: str, max_bytes: int) -> None:
+        self.parts: list[bytes] = []
+        self.finished = 0
+        self.fits = True
+        self._step_id = step_id
+        self._left = max_bytes
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch on its way, and mark it as none of the cache's."""
+        first = batch[0]
+        if first.HasField("start") and first.start.route.step != self._step_id:
+            self.fits = False
+        if self.fits:
+            # Messages one after the other are one message with the events of all.
+            part = StreamGenerateResponse(events=batch).SerializeToString()
+            self._left -= len(part)
+            self.fits = self._left >= 0
+            self.parts.append(part)
+            self.finished += sum(event.HasField("finish") for event in batch)
+        if not self.fits:
+            self.parts.clear()
+        _mark(batch, CACHE_STATUS_MISS)
 
 
 def _mark(batch: Batch, status: CacheStatus.ValueType) -> None:

@@ -110,15 +110,13 @@ class RequestMeter(Meter):
     def end(self) -> None:
         """Record the request, which has ended."""
         records = self._records
-        if len(records) == 1 and self._total is None and not self._task:
+        if len(records) == 1 and not self._task:
             self._end_of_only(records[0])
         else:
             self._end_of_all()
 
     def _end_of_only(self, record: AttemptRecord) -> None:
         """Record a request of one attempt, as nearly all are."""
-        writer = self._writer
-        assert writer is not None, "it or a total is there"
         usage = None if record.asked is None else record.asked.usage
         counts: tuple[int | None, ...]
         if isinstance(usage, tuple):
@@ -130,8 +128,13 @@ class RequestMeter(Meter):
             return
         else:
             counts = _counts(usage)
-        owner, request = self._owner, self._request
         target, outcome = record.step.target, record.outcome
+        if self._total is not None:
+            self._total.add(((*_named(target), *counts),), is_part=False)
+        writer = self._writer
+        if writer is None:
+            return
+        owner, request = self._owner, self._request
         writer.write_plain(
             (
                 *(owner.user_id, owner.team_id, owner.key_id),

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.database import reading
 from services.common.texts import elide_middle
-from services.memory.archive import dates, index, score_fusion, words
+from services.memory.archive import dates, index, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
 from services.memory.archive.signature_cache import SignatureCache
@@ -115,18 +115,12 @@ class Archive:
         terms = self._terms(question)
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id, self._signatures)
-            scores: dict[int, float] = {}
-            if terms:
-                scores = await lookup.score_by_terms(
-                    [words.term_key(term) for term in sorted(terms)],
-                    before_turn=before_turn,
-                    recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
-                )
-            if vector is not None:
-                cosine = await lookup.score_by_vector(
-                    vector.model, vector.values, scores, before_turn=before_turn
-                )
-                scores = score_fusion.fuse_scores(scores, cosine)
+            scores = await lookup.score(
+                [words.term_key(term) for term in terms],
+                vector,
+                before_turn=before_turn,
+                recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
+            )
             best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
             found = await lookup.archived(best, limit)
         texts = [turn.text for turn in found]

@@ -65,8 +65,9 @@ def nearest_by_hamming(
     # Counts of bits that are the same.
     similarity = np.zeros(len(turns), np.uint16)
     _, *asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
+    same = np.empty(len(turns), np.uint64)
     for word, inverted in zip(words, np.invert(asked), strict=True):
-        similarity += np.bitwise_count(word[: len(turns)] ^ inverted)
+        similarity += np.bitwise_count(np.bitwise_xor(word[: len(turns)], inverted, out=same))
     nearest: list[int] = turns[top_k(similarity, most)].tolist()
     return nearest
 

@@ -50,7 +50,7 @@ def score_turns(
     # An element for each turn from 0, and one more at each end for the neighbours.
     size = max((int(postings["turn"].max(initial=0)) for postings in read), default=0)
     scores, frequencies = np.zeros((2, size + 3))
-    is_reached = np.zeros(size + 3, np.bool_)
+    has_term = np.zeros(size + 3, np.bool_)
     mean_length = max(1, collection.terms) / collection.turns
     for postings in read:
         turns = postings["turn"].astype(np.int64) + 1
@@ -61,7 +61,10 @@ def score_turns(
             # Else a turn would gain from a newer one, which the question asks for.
             frequencies[turns - 1] += NEXT * own
         # Faster than to sort the turns.
-        is_reached[turns - 1] = is_reached[turns] = is_reached[turns + 1] = True
+        has_term[turns] = True
+        is_reached = has_term.copy()
+        is_reached[1:] |= has_term[:-1]
+        is_reached[:-1] |= has_term[1:]
         reached = np.flatnonzero(is_reached)
         weighted = frequencies[reached]
         # Neighbours of turns at the ends of the archive may not be in it.
@@ -69,7 +72,7 @@ def score_turns(
         rarity = math.log1p((collection.turns - having + 0.5) / (having + 0.5))
         scores[reached] += rarity * weighted / (K1 + weighted)
         frequencies[reached] = 0
-        is_reached[reached] = False
+        has_term[turns] = False
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Table, Text, bindparam, func, select
+from sqlalchemy import Select, Table, Text, bindparam, cast, func, over, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -15,14 +15,18 @@ from sqlalchemy.sql.functions import FunctionElement
 from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
+from services.memory.archive.score_fusion import fuse_scores
 from services.memory.archive.signature_cache import SignatureCache, Version
 from services.memory.storage import tables
 
-# About how many postings are read for a question; the rarest terms come first.
-_MAX_POSTINGS = 30_000
+# Bytes of the postings that are read for a question: those of the rarest terms.
+_MAX_POSTINGS = 30_000 * postings.SIZE
 # Turns that each search contributes. With 256 vectors find more (.835 for .823 of what the embedded
 # model is asked for), but one question of 36 across languages less, for a tenth more of CPU time.
 _CANDIDATES = 128
+
+# An embedding model, and a vector by it.
+_Vector = tuple[str, Sequence[float]]
 
 
 class _IsAmong(FunctionElement[bool]):
@@ -50,23 +54,32 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 
 
 # The queries are made once: to make one takes as long as to execute it.
-_turns, _postings = tables.archived_turns.c, tables.postings.c
+_archives, _turns, _postings = tables.archives.c, tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
-_POSTINGS_OF = _IsAmong(_postings.term, bindparam("terms", type_=Text))
-_COUNTS = (
-    _select(
-        tables.postings,
-        _postings.term,
-        func.sum(func.length(_postings.postings)).label("size"),
-        # The same in all rows.
-        func.max(tables.archives.c.turns).label("turns"),
-        func.max(tables.archives.c.terms).label("terms"),
-    )
-    .where(_POSTINGS_OF)
+_epoch, _block = tables.memories.c.epoch, _postings.postings
+_sizes = (
+    _select(tables.postings, _postings.term, func.sum(func.length(_block)).label("size"))
+    .where(_IsAmong(_postings.term, bindparam("terms", type_=Text)))
     .group_by(_postings.term)
+    .subquery()
 )
-_BLOCKS = _select(tables.postings, _postings.term, _postings.postings).where(_POSTINGS_OF)
+# The size of a term and of all rarer ones.
+_total = over(func.sum(_sizes.c.size), order_by=(_sizes.c.size, _sizes.c.term)).label("total")
+_totals = select(_sizes, _total).subquery().c
+# The terms that are read, as a JSON array; the rarest however many postings it has.
+_RAREST = (
+    select("[" + func.aggregate_strings(cast(_totals.term, Text), ",") + "]")
+    .where((_totals.total <= bindparam("max_bytes")) | (_totals.total == _totals.size))
+    .scalar_subquery()
+)
+_IS_READ = (_postings.entity_id == _archives.entity_id) & _IsAmong(_postings.term, _RAREST)
+# One row at least where the memory is the user's.
+_MATCHES = (
+    _select(tables.archives, _archives.turns, _archives.terms, _epoch, _postings.term, _block)
+    .outerjoin_from(tables.archives, tables.memories, tables.memories.c.id == _archives.entity_id)
+    .outerjoin(tables.postings, _IS_READ)
+)
 _SIGNATURES = (
     _select(tables.signatures, _signatures.signatures)
     .where(
@@ -74,10 +87,6 @@ _SIGNATURES = (
         _signatures.dimensions == bindparam("dimensions"),
     )
     .order_by(_signatures.block)
-)
-# See `signature_cache.Version`.
-_VERSION = _select(tables.archives, tables.memories.c.epoch, tables.archives.c.turns).outerjoin(
-    tables.memories, tables.memories.c.id == tables.archives.c.entity_id
 )
 _VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
     _vectors.model == bindparam("model"), _IsAmong(_vectors.turn, bindparam("turns", type_=Text))
@@ -109,41 +118,48 @@ class Lookup:
         self._cache = cache
         self._memory = {"owner_id": owner_id, "entity_id": entity_id}
 
-    async def score_by_terms(
-        self, terms: Sequence[int], *, before_turn: int, recency: float
+    async def score(
+        self, terms: Sequence[int], vector: _Vector | None, *, before_turn: int, recency: float
     ) -> dict[int, float]:
-        """Return the turns that match terms best, given by their keys, the best first.
+        """Return the scores of the turns that match a question best; see `bm25f.score_turns`.
 
-        See `bm25f.score_turns`.
+        Args:
+            terms: the keys of its terms, of which the rarest are read.
+            vector: its vector, where there is an embedding model.
+            before_turn: that turn and later ones are left out.
+            recency: the bonus of the newest turn.
         """
-        counted = await self._rows(_COUNTS, terms=json.dumps(terms))
-        if not counted:
+        rows = await self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
+        if not rows or not rows[0].turns:
             return {}
-        sizes = {row.term: int(row.size) // postings.SIZE for row in counted}
-        chosen = postings.select_rarest(sizes, _MAX_POSTINGS)
+        turns, count, epoch, _, _ = rows[0]
         blocks = defaultdict[int, list[bytes]](list)
-        for term, block in await self._rows(_BLOCKS, terms=json.dumps(chosen)):
-            blocks[term].append(block)
+        for *_, term, block in rows:
+            if block is not None:
+                blocks[term].append(block)
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
-        return await asyncio.to_thread(
+        scores = await asyncio.to_thread(
             bm25f.score_turns,
-            [blocks[term] for term in chosen],
-            Collection(counted[0].turns, counted[0].terms),
+            # Added up in this order, so that both engines give the same sums.
+            [blocks[term] for term in sorted(blocks)],
+            Collection(turns, count),
             before_turn=before_turn,
             recency=recency,
             most=_CANDIDATES,
         )
+        if vector is None:
+            return scores
+        version = Version(epoch, turns)
+        return fuse_scores(scores, await self._cosines(vector, version, scores, before_turn))
 
-    async def score_by_vector(
-        self, model: str, values: Sequence[float], among: Iterable[int], *, before_turn: int
+    async def _cosines(
+        self, vector: _Vector, version: Version, among: Iterable[int], before_turn: int
     ) -> dict[int, float]:
-        """Return the cosine similarities of turns to a vector of the same model.
-
-        Those of the nearest turns, and of the turns `among` which more are wanted.
-        """
+        """Return the cosine similarities of the nearest turns to a vector, and of those `among`."""
+        model, values = vector
         near = await asyncio.to_thread(
             binary_quantization.nearest_by_hamming,
-            await self._quantized(model, len(values)),
+            await self._quantized(model, len(values), version),
             values,
             before_turn=before_turn,
             most=_CANDIDATES,
@@ -152,18 +168,17 @@ class Lookup:
         packed = {turn: vector for turn, vector in vectors}
         return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
 
-    async def _quantized(self, model: str, dimensions: int) -> Sequence[bytes]:
+    async def _quantized(self, model: str, dimensions: int, version: Version) -> Sequence[bytes]:
         """Return the quantized vectors of a model, as `binary_quantization.transpose` does."""
         key = self._memory["entity_id"], model, dimensions
-        found = [Version(*row) for row in await self._rows(_VERSION)]
-        columns = self._cache.get(key, found[0]) if found else None
+        columns = self._cache.get(key, version)
         if columns is None:
             rows = await self._rows(_SIGNATURES, model=model, dimensions=dimensions)
             blocks = [block for (block,) in rows]
             columns = await asyncio.to_thread(binary_quantization.transpose, blocks, dimensions)
             # Else vectors may still be added to the same turns.
-            if found and len(columns[0]) // 8 == found[0].turns:
-                self._cache.put(key, found[0], columns)
+            if len(columns[0]) // 8 == version.turns:
+                self._cache.put(key, version, columns)
         return columns
 
     async def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:

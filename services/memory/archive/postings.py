@@ -6,7 +6,6 @@ search reads only the blocks of its terms.
 """
 
 import struct
-from collections.abc import Mapping
 
 SIZE = 8
 # Turns a block, here and of quantized vectors.
@@ -25,20 +24,3 @@ def keep_before(packed: bytes, first_turn: int, size: int = SIZE) -> bytes:
     """Return the records before a turn; each has as many bytes, and begins with its turn."""
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(one for one in records if int.from_bytes(one[:4], "little") < first_turn)
-
-
-def select_rarest(found: Mapping[int, int], limit: int) -> list[int]:
-    """Return the rarest terms, with at most `limit` postings together.
-
-    Args:
-        found: the document frequency of each term, by its key.
-        limit: count of postings; the rarest term is returned however many it has.
-    """
-    chosen: list[int] = []
-    total = 0
-    for term, count in sorted(found.items(), key=lambda pair: (pair[1], pair[0])):
-        total += count
-        if chosen and total > limit:
-            break
-        chosen.append(term)
-    return chosen

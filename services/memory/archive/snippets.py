@@ -44,7 +44,7 @@ def _cut_around_terms(text: str, tokens: int, asked: frozenset[str], max_tokens:
     """Return as much of a text around the terms of a question as the tokens allow."""
     whole = normalized("NFKC", text)
     scale = len(text) / len(whole)
-    hits = [(int(place * scale), term) for place, term in located_terms(whole) if term in asked]
+    hits = [(int(place * scale), term) for place, term in located_terms(whole, asked)]
     middle = _densest(hits, len(text) * max_tokens // tokens)
     return longest_within(max_tokens, len(text), lambda size: _window(text, middle, size))
 

@@ -27,8 +27,8 @@ _MARKS = (
     "\u0dca-\u0ddf\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e"
     "\u17b4-\u17d3\u3099\u309a"
 )
-# Whole runs of each kind: character by character takes half as long again.
-_WORD = re.compile(rf"(?:[^\W_]+|[{_MARKS}]+)+")
+# Runs of each kind at once, and first one without marks: other forms take half as long again.
+_WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*|(?:[{_MARKS}]+[^\W_]*)+")
 # Thai, Lao, Burmese and Khmer; Chinese and Japanese; Chinese beyond the first plane.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
@@ -70,15 +70,18 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...
 
 
-def located_terms(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the terms of a text in NFKC in order, each with the place where its word begins."""
+def located_terms(text: str, among: frozenset[str] | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the terms of a text in NFKC in order, or `among` these, each with its word's place."""
     for match in _WORD.finditer(text):
-        run, start = match[0], match.start()
+        run = match[0]
         if run.isascii() or not _UNSPACED.search(run):
             for term in _terms(run[:_MAX_WORD]):
-                yield start, term
+                if among is None or term in among:
+                    yield match.start(), term
         else:
-            yield from _located_in_run(run, start)
+            for place, term in _located_in_run(run, match.start()):
+                if among is None or term in among:
+                    yield place, term
 
 
 def terms(text: str) -> list[str]:

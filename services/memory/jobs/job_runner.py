@@ -5,9 +5,12 @@ time. A job that fails is tried again, later each time. A summary or fact that a
 make in some attempts is made without it (see `job_handlers`), so that no memory waits for ever.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Protocol
 from zlib import crc32
 
@@ -19,11 +22,9 @@ from services.common.errors import GatewayError
 from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, wait_briefly
 from services.common.texts import elide_middle
-from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
-from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError
+from services.memory.jobs import job_handlers
+from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
 from services.memory.jobs.retries import retry_after_s
-from services.memory.jobs.stores import Stores
-from services.memory.jobs.task_client import TaskClient
 from services.memory.jobs.windows import Windows
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
@@ -51,8 +52,8 @@ class JobRunner:
 
     Args:
         engine: the database.
-        stores: the stores of that database, the queue among them.
-        tasks: the models.
+        queue: the queue of that database.
+        open_handlers: returns what runs jobs; called once there is a job.
         observer: receives what happens to jobs.
         poll_s: seconds between two polls for jobs of other processes, on average.
         at_once: jobs that run at a time.
@@ -63,8 +64,8 @@ class JobRunner:
     def __init__(
         self,
         engine: AsyncEngine,
-        stores: Stores,
-        tasks: TaskClient,
+        queue: JobQueue,
+        open_handlers: Callable[[], job_handlers.JobHandlers],
         observer: JobObserver,
         poll_s: float,
         *,
@@ -74,8 +75,8 @@ class JobRunner:
     ) -> None:
         self._instances = instances
         self._engine = engine
-        self._queue = stores.queue
-        self._handlers = JobHandlers(engine, stores, tasks)
+        self._queue = queue
+        self._open_handlers = open_handlers
         self._observer = observer
         self._poll_s = poll_s
         self._at_once = at_once
@@ -84,6 +85,10 @@ class JobRunner:
         self._woken = asyncio.Event()
         self._ended = asyncio.Event()
         self._running: dict[Job, asyncio.Task[None]] = {}
+
+    @cached_property
+    def _handlers(self) -> job_handlers.JobHandlers:
+        return self._open_handlers()
 
     async def put_summary(
         self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
@@ -213,7 +218,7 @@ class JobRunner:
                 task.cancel()
         try:
             await self._handlers.summarise(job, by_model=False)
-        except (JobLostError, MemoryChangedError):
+        except (JobLostError, job_handlers.MemoryChangedError):
             return  # the caller looks again
         self._observer.ended(job.kind, "taken_over")
 
@@ -227,7 +232,7 @@ class JobRunner:
             await self._handlers.run(job)
         except JobLostError:
             return "lost"
-        except MemoryChangedError:
+        except job_handlers.MemoryChangedError:
             await self._settle(self._queue.release(job, _CHANGED_RETRY_S, failed=False))
             return "moved"
         except asyncio.CancelledError:

@@ -1,9 +1,11 @@
 """All stores of memories in one database, and the deletions that go through several of them."""
 
 from dataclasses import dataclass
+from typing import Self
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.clock import Clock
 from services.memory.archive.archive import Archive
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.summaries import SummaryStore
@@ -30,6 +32,17 @@ class Stores:
     archive: Archive
     facts: FactStore
     queue: JobQueue
+
+    @classmethod
+    def open(cls, database: AsyncEngine, clock: Clock, queue: JobQueue) -> Self:
+        """Return the stores of a migrated database, with this queue of its jobs."""
+        return cls(
+            MemoryRepository(database, clock),
+            SummaryStore(database, clock),
+            Archive(database, clock),
+            FactStore(database),
+            queue,
+        )
 
     async def rewind(
         self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int

@@ -11,12 +11,57 @@ from facade.dialects.anthropic import parse_messages
 from facade.dialects.openai import parse_chat
 from facade.dialects.responses import parse_request
 
+CHAIN = {
+    "fallback": "enabled",
+    "fallback_config": {
+        "strategy": {"mode": "sequential"},
+        "steps": [{"step_id": "spare", "model": "b", "retry_policy": {"max_retries": 1}}],
+    },
+}
 MESSAGES = partial(parse_messages, betas=[], coding=False)
 PARSERS: list[Any] = [
     pytest.param(parse_chat, "messages", {"temperature": 0.5}, id="chat"),
     pytest.param(parse_chat, "messages", {"user": "ada", "top_logprobs": 1}, id="further settings"),
+    pytest.param(
+        parse_chat,
+        "messages",
+        {
+            "stream": True,
+            "stream_options": {"include_usage": True, "include_obfuscation": False},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}},
+            "logit_bias": {"50256": -100},
+            "metadata": {"team": "search"},
+            "stop": ["END"],
+        },
+        id="nested settings",
+    ),
+    pytest.param(parse_chat, "messages", CHAIN, id="chain"),
     pytest.param(MESSAGES, "messages", {"max_tokens": 9}, id="messages"),
+    pytest.param(
+        MESSAGES,
+        "messages",
+        {
+            "max_tokens": 2_000,
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+            "metadata": {"user_id": "ada"},
+            "stop_sequences": ["END"],
+            **CHAIN,
+        },
+        id="nested settings of messages",
+    ),
     pytest.param(parse_request, "input", {"store": False}, id="responses"),
+    pytest.param(
+        parse_request,
+        "input",
+        {
+            "store": False,
+            "metadata": {"team": "search"},
+            "text": {"format": {"type": "json_object"}, "verbosity": "low"},
+            "reasoning": {"effort": "low"},
+            **CHAIN,
+        },
+        id="nested settings of responses",
+    ),
 ]
 
 

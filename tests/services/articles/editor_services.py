@@ -19,6 +19,7 @@ from gateway.articles.v1.articles_pb2_grpc import (
 )
 from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec
+from services.articles.assembly import SERVICE_NAME
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
 from services.articles.groups import GroupRepository
@@ -26,7 +27,7 @@ from services.articles.metrics import Metrics
 from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
-from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
+from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import ArticleSweeper
 from services.articles.tables import operations, snapshots

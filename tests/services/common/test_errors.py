@@ -1,6 +1,7 @@
 import grpc
 import pytest
 
+from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common import errors
@@ -28,6 +29,7 @@ def test_every_reason_survives_the_way_through_a_status(reason):
         reason, "why", param="a[0].b", retry_after_s=3, attempts=[attempt], article_code=7
     )
     sent.upstream_code, sent.upstream_param = "too_hot", "temperature"
+    sent.caller_limits = [LimitState(limit=3, remaining=0, reset_ms=7)]
     got = errors.from_rpc_error(rpc_error(sent))
     for name in (
         "reason",
@@ -38,6 +40,7 @@ def test_every_reason_survives_the_way_through_a_status(reason):
         "article_code",
         "upstream_code",
         "upstream_param",
+        "caller_limits",
         "http_status",
         "code",
     ):

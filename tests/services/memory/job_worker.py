@@ -18,6 +18,7 @@ from services.common.errors import invalid_api_key
 from services.common.server import Server
 from services.common.settings import Roles
 from services.memory.archive.archive import Archive
+from services.memory.jobs.job_handlers import JobHandlers
 from services.memory.jobs.job_queue import Backlog, JobKind, JobQueue
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
@@ -136,8 +137,8 @@ class MemoryWorker(MemoryProcess):
         )
         self.jobs = JobRunner(
             engine,
-            self.stores,
-            tasks,
+            self.stores.queue,
+            lambda: JobHandlers(engine, self.stores, tasks),
             self.observer,
             0.02,
             at_once=at_once,

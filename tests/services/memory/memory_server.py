@@ -29,8 +29,7 @@ from services.common.errors import from_rpc_error, invalid_api_key
 from services.common.secrets import Secrets
 from services.common.server import Server
 from services.common.settings import parse
-from services.memory.assembly import MemoryService
-from services.memory.servicer import SERVICE_NAME
+from services.memory.assembly import SERVICE_NAME, MemoryService
 from tests.disks import Disk
 from tests.services.memory.conversations import model, user
 from tests.services.memory.job_worker import CREDENTIAL, FakeInference
@@ -170,9 +169,7 @@ async def memory_server(
             disk.reserve,
             None,
         )
-        server.add(
-            memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME
-        )
+        server.add_later(memories.register, SERVICE_NAME)
         server.add(
             inference_pb2_grpc.add_InferenceServiceServicer_to_server,
             inference,

@@ -32,8 +32,9 @@ def _config(data_dir: str) -> SupervisorConfig:
 def test_a_config_survives_its_command_line() -> None:
     config = _config("some where/-var")
     python, *words = config.command()
-    assert (python, words[:3]) == (sys.executable, ["-P", "-m", "services.supervisor"])
-    assert vars(SupervisorConfig.parse(words[3:])) == vars(config)
+    options = ["-P", "-X", "no_debug_ranges", "-m", "services.supervisor"]
+    assert (python, words[:5]) == (sys.executable, options)
+    assert vars(SupervisorConfig.parse(words[5:])) == vars(config)
 
 
 def test_the_supervisor_imports_no_heavy_module() -> None:

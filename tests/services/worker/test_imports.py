@@ -3,9 +3,15 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector alembic anthropic difflib facade.openapi "
+    "aiohttp.client aiohttp.connector alembic anthropic attr.validators difflib facade.openapi "
+    "facade.dialects.admin facade.dialects.anthropic facade.dialects.articles "
+    "facade.dialects.memory facade.dialects.responses facade.dialects.stored_responses "
+    "facade.routes.admin facade.routes.articles "
     "google.protobuf.text_format grpc_reflection.v1alpha.reflection http.server openai "
-    "services.inference.providers.openai "
+    "services.accounts.admin.servicer services.articles.servicer services.articles.tree "
+    "services.inference.providers.openai services.inference.response_cache.cached_answers "
+    "services.inference.tools.loop services.memory.archive services.memory.profile.rules "
+    "services.memory.servicer services.memory.turns services.sandbox.model.play "
     "prometheus_client.exposition sqlalchemy.orm sqlalchemy.dialects.postgresql typer".split()
 )
 
@@ -53,4 +59,17 @@ from prometheus_client.exposition import generate_latest
 registry = CollectorRegistry()
 Counter("calls", "Calls.", registry=registry).inc()
 assert b"calls_total 1.0" in generate_latest(registry)
+""")
+
+
+def test_each_later_module_exists() -> None:
+    _run("""
+import importlib, sys
+from services.worker import imports
+imports.import_used_parts()
+import services.worker.worker
+for name in imports._LATER:
+    assert name not in sys.modules, name
+for name in imports._LATER:
+    importlib.import_module(name)
 """)

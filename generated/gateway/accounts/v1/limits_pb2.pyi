@@ -179,6 +179,40 @@ class ModelPatterns(_message.Message):
 Global___ModelPatterns: _TypeAlias = ModelPatterns  # noqa: Y015
 
 @_typing.final
+class LimitState(_message.Message):
+    """How a caller stands with one of its limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEASURE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    REMAINING_FIELD_NUMBER: _builtins.int
+    RESET_MS_FIELD_NUMBER: _builtins.int
+    measure: Global___Measure.ValueType
+    """Required. MEASURE_REQUESTS_PER_MINUTE or MEASURE_TOKENS_PER_MINUTE."""
+    limit: _builtins.int
+    """Required. The limit."""
+    remaining: _builtins.int
+    """Required. What is left of it in the window, as far as the worker that answers knows."""
+    reset_ms: _builtins.int
+    """Required. When the window ends, in Unix milliseconds."""
+    def __init__(
+        self,
+        *,
+        measure: Global___Measure.ValueType = ...,
+        limit: _builtins.int = ...,
+        remaining: _builtins.int = ...,
+        reset_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reset_ms", b"reset_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitState: _TypeAlias = LimitState  # noqa: Y015
+
+@_typing.final
 class LeaseRequest(_message.Message):
     """The claims of one worker."""
 

@@ -9,6 +9,7 @@ the offending field in `param`.
 """
 
 from collections import abc as _abc
+from gateway.accounts.v1 import limits_pb2 as _limits_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -235,6 +236,7 @@ class ErrorDetail(_message.Message):
     UPSTREAM_CODE_NUMBER_FIELD_NUMBER: _builtins.int
     HEADERS_FIELD_NUMBER: _builtins.int
     UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -267,7 +269,13 @@ class ErrorDetail(_message.Message):
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Headers of the answer of the provider that failed, where it speaks the caller's
-        dialect, or of the caller's own limits; see `gateway.inference.v1.RouteInfo.headers`.
+        dialect; see `gateway.inference.v1.RouteInfo.headers`.
+        """
+
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.LimitState]:
+        """Optional, with REASON_RATE_LIMITED and REASON_BUDGET_EXCEEDED. How the caller stands with its
+        own limits; see `gateway.inference.v1.RouteInfo.limits`.
         """
 
     def __init__(
@@ -284,10 +292,11 @@ class ErrorDetail(_message.Message):
         upstream_code_number: _builtins.int | None = ...,
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         upstream_request_id: _builtins.str = ...,
+        limits: _abc.Iterable[_limits_pb2.LimitState] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "retry_after_s", b"retry_after_s", "upstream_code_number", b"upstream_code_number"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "headers", b"headers", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "headers", b"headers", "limits", b"limits", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015

@@ -4,6 +4,7 @@ isort:skip_file
 Answers of language models, whichever provider serves them."""
 
 from collections import abc as _abc
+from gateway.accounts.v1 import limits_pb2 as _limits_pb2
 from gateway.conversation.v1 import conversation_pb2 as _conversation_pb2
 from gateway.errors.v1 import errors_pb2 as _errors_pb2
 from google.protobuf import descriptor as _descriptor
@@ -1139,7 +1140,7 @@ class VideoAdaptation(_message.Message):
     model: _builtins.str
     """Optional. Name of the model that describes frames."""
     frames: _builtins.int
-    """Optional, 1 to 100; 8 when absent. DeltaTemplates taken from a film."""
+    """Optional, 1 to 100; 8 when absent. Frames taken from a film."""
     def __init__(
         self,
         *,
@@ -1465,6 +1466,7 @@ class RouteInfo(_message.Message):
     CACHE_FIELD_NUMBER: _builtins.int
     CACHE_AGE_S_FIELD_NUMBER: _builtins.int
     FAILED_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1496,8 +1498,7 @@ class RouteInfo(_message.Message):
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Headers of the provider's response, if its dialect is the request's; names in
         lower case, bounded as `GenerateRequest.headers`: `anthropic-*` (its rate limits), or
-        `openai-*` and `x-ratelimit-*`. None that names an account at the provider. Those of rate
-        limits are the caller's own, if it has any at the gateway.
+        `openai-*` and `x-ratelimit-*`. None that names an account at the provider.
         """
 
     @_builtins.property
@@ -1510,6 +1511,12 @@ class RouteInfo(_message.Message):
     def failed_attempts(self) -> _containers.RepeatedCompositeFieldContainer[_errors_pb2.Attempt]:
         """Optional. The attempts that failed before this one, in order; one that is still under way
         beside it, or that a model could not be sent, is not among them.
+        """
+
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.LimitState]:
+        """Optional. How the caller stands with its own limits: of each measure the one of which the
+        least is left. Callers are told them in place of the provider's.
         """
 
     def __init__(
@@ -1528,10 +1535,11 @@ class RouteInfo(_message.Message):
         cache: Global___CacheStatus.ValueType = ...,
         cache_age_s: _builtins.int = ...,
         failed_attempts: _abc.Iterable[_errors_pb2.Attempt] | None = ...,
+        limits: _abc.Iterable[_limits_pb2.LimitState] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "cache", b"cache", "cache_age_s", b"cache_age_s", "deployment", b"deployment", "dropped", b"dropped", "failed_attempts", b"failed_attempts", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "cache", b"cache", "cache_age_s", b"cache_age_s", "deployment", b"deployment", "dropped", b"dropped", "failed_attempts", b"failed_attempts", "headers", b"headers", "limits", b"limits", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -18,7 +18,7 @@ from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.passthrough import (
     passed_answer,
-    passthrough,
+    plain_answer,
     whole_of_text,
 )
 from services.inference.providers.anthropic.request import (
@@ -107,18 +107,17 @@ class AnthropicProvider:
         answer = await self._upstream.post_unbounded(
             _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
+        self._upstream.check_values(answer)
+        read: PassedAnswer | None = None
         if call.takes_passthrough:
-            self._upstream.check_values(answer)
-            passed = passed_answer(answer)
-            if passed is not None:
-                return passed
+            read = passed_answer(answer)
+        elif call.takes_plain(self.dialect):
+            read = plain_answer(answer)
+        if read is not None:
+            return read
         parsed = self._upstream.json_object(answer)
-        if call.takes_passthrough:
-            passed = passthrough(answer, parsed)
-            if passed is not None:
-                return passed
-        elif call.takes_whole:
-            event = whole_of_text(parsed)
+        if call.takes_whole and not call.takes_passthrough:
+            event = whole_of_text(answer, parsed)
             if event is not None:
                 return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)

@@ -7,19 +7,21 @@ usage details that are zero.
 
 from typing import Annotated, Any, Literal
 
+import orjson
 from msgspec import DecodeError, Meta, Struct
 from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
     REASONS,
     MalformedError,
     set_unnamed_usage,
 )
-from services.inference.providers.bounds import MAX_TOKENS, name_of
+from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS
 
 Json = dict[str, Any]
 
@@ -27,10 +29,6 @@ _OF_MESSAGES = frozenset(OF_MESSAGES)
 _TEXT = frozenset({"type", "text"})
 
 _ID = "msg_"
-_REASONS = (
-    *("end_turn", "max_tokens", "stop_sequence"),
-    *("refusal", "pause_turn", "model_context_window_exceeded"),
-)
 
 _Filled = Annotated[str, Meta(min_length=1)]
 _Count = Annotated[int, Meta(ge=0, lt=MAX_TOKENS)]
@@ -39,6 +37,7 @@ _Count = Annotated[int, Meta(ge=0, lt=MAX_TOKENS)]
 class _Text(Struct, gc=False):
     type: Literal["text"]
     text: _Filled
+    citations: Any = None
 
 
 class _OutputDetails(Struct, forbid_unknown_fields=True, gc=False):
@@ -76,9 +75,57 @@ _MESSAGE = Decoder(_Message)
 
 
 def passed_answer(body: bytes) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, None if it has to be looked at further.
+    """Return a whole answer that is passed through, None if it must be translated.
 
-    Most are found by this one scan of their JSON; `passthrough` finds the others.
+    Args:
+        body: the response.
+    """
+    read = _read(body)
+    return None if read is None else PassedAnswer(body, read[1])
+
+
+def plain_answer(body: bytes) -> PlainAnswer | None:
+    """Return an answer of one text that could be passed through for a caller of another dialect.
+
+    None if it must be translated; the argument is that of `passed_answer`.
+    """
+    read = _read(body)
+    if read is None:
+        return None
+    message, usage = read
+    content = message.content
+    if len(content) != 1 or content[0].citations:
+        return None
+    if len(message.id) > MAX_NAME or len(message.model) > MAX_NAME:
+        return None
+    choice = PlainChoice(content[0].text, REASONS[message.stop_reason], message.stop_sequence or "")
+    return PlainAnswer(message.id, message.model, [choice], usage)
+
+
+def whole_of_text(body: bytes, message: Json) -> Event | None:
+    """Return a plain answer as its translation in one event, None if it must be translated.
+
+    Args:
+        body: as `passed_answer` takes it.
+        message: the parsed body.
+    """
+    plain = plain_answer(body)
+    if plain is None or message["content"][0].keys() != _TEXT:
+        return None
+    if any(value is not None for name, value in message.items() if name not in _OF_MESSAGES):
+        return None
+    whole = plain.response()
+    try:
+        set_unnamed_usage(whole.usage, message["usage"])
+    except MalformedError:
+        return None
+    return Event(whole=whole)
+
+
+def _read(body: bytes) -> tuple[_Message, TokenCounts | Usage] | None:
+    """Return an answer that translation would not change, and its usage; else None.
+
+    The usage is a message where cache writes are billed by how long they last.
     """
     try:
         message = _MESSAGE.decode(body)
@@ -92,134 +139,20 @@ def passed_answer(body: bytes) -> PassedAnswer | None:
         return None
     if not matched if message.stop_reason == "stop_sequence" else matched is not None:
         return None
-    usage = message.usage
-    if usage.cache_creation_input_tokens:
-        return None  # how long they last is billed
-    details = usage.output_tokens_details
-    return PassedAnswer(
-        body,
-        TokenCounts(
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_input_tokens,
-            0,
-            0 if details is None else details.thinking_tokens,
-        ),
+    told = message.usage
+    details = told.output_tokens_details
+    counts = TokenCounts(
+        told.input_tokens,
+        told.output_tokens,
+        told.cache_read_input_tokens,
+        told.cache_creation_input_tokens,
+        0 if details is None else details.thinking_tokens,
     )
-
-
-def passthrough(body: bytes, message: Json) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, or None if it must be translated.
-
-    Args:
-        body: the unparsed response.
-        message: the parsed body, not an error.
-    """
-    event = _read(message)
-    if event is None:
-        return None
-    usage = event.whole.usage
-    if usage.cache_creation_input_tokens:
-        # How long they last, which is billed.
-        try:
-            set_unnamed_usage(usage, message["usage"])
-        except MalformedError:
-            return None
-    return PassedAnswer(body, usage)
-
-
-def whole_of_text(message: Json) -> Event | None:
-    """Return an answer of one text that could be passed through as its translation.
-
-    None if it must be translated a part at a time.
-
-    Args:
-        message: as `passthrough` takes it.
-    """
-    event = _read(message)
-    if event is None:
-        return None
-    content = message["content"]
-    if len(content) != 1 or content[0].keys() != _TEXT:
-        return None
-    if any(value is not None for name, value in message.items() if name not in _OF_MESSAGES):
-        return None
-    whole = event.whole
+    if not told.cache_creation_input_tokens:
+        return message, counts
+    usage = counts.message()
     try:
-        whole.id, whole.model = name_of(message["id"]), name_of(message["model"])
-        set_unnamed_usage(whole.usage, message["usage"])
-    except (ValueError, MalformedError):
+        set_unnamed_usage(usage, orjson.loads(body)["usage"])
+    except (MalformedError, orjson.JSONDecodeError):
         return None
-    choice = whole.choices.add()
-    choice.blocks.add(text=content[0]["text"])
-    finish = choice.finish
-    finish.reason = REASONS[message["stop_reason"]]
-    if matched := message["stop_sequence"]:
-        finish.stop_sequence = matched
-    return event
-
-
-def _read(message: Json) -> Event | None:
-    """Return an event with the usage of an answer that could be passed through, else None."""
-    content = message.get("content")
-    if not (_has_usual_head(message) and _has_usual_end(message) and isinstance(content, list)):
-        return None
-    for block in content:
-        if not _is_text(block):
-            return None
-    event = Event()
-    if not _read_usage(message.get("usage"), event.whole.usage):
-        return None
-    return event
-
-
-def _has_usual_head(message: Json) -> bool:
-    name, model = message.get("id"), message.get("model")
-    return (
-        isinstance(name, str)
-        and name.startswith(_ID)
-        and isinstance(model, str)
-        and model != ""
-        and message.get("type") == "message"
-        and message.get("role") == "assistant"
-    )
-
-
-def _has_usual_end(message: Json) -> bool:
-    matched = message.get("stop_sequence", 0)  # null, and not missing
-    reason = message.get("stop_reason")
-    if reason == "stop_sequence":
-        return isinstance(matched, str) and matched != ""
-    return matched is None and reason in _REASONS
-
-
-def _is_text(block: Any) -> bool:
-    """Return whether a block is text; empty text would be dropped."""
-    if not isinstance(block, dict) or block.get("type") != "text":
-        return False
-    text = block.get("text")
-    return isinstance(text, str) and text != ""
-
-
-def _read_usage(report: Any, usage: Usage) -> bool:
-    """Read token counts; return whether translation would not change them."""
-    if not isinstance(report, dict):
-        return False
-    details = report.get("output_tokens_details")
-    thoughts: Any = 0
-    if details is not None:
-        if not isinstance(details, dict) or details.keys() != {"thinking_tokens"}:
-            return False
-        thoughts = details["thinking_tokens"]
-    read, written = report.get("input_tokens", -1), report.get("output_tokens", -1)
-    cache_read = report.get("cache_read_input_tokens", -1)
-    cache_written = report.get("cache_creation_input_tokens", -1)
-    for count in (read, written, cache_read, cache_written, thoughts):
-        if type(count) is not int or not 0 <= count < MAX_TOKENS:
-            return False
-    usage.input_tokens = read
-    usage.output_tokens = written
-    usage.cache_creation_input_tokens = cache_written
-    usage.cache_read_input_tokens = cache_read
-    usage.reasoning_tokens = thoughts
-    return True
+    return message, usage

@@ -133,9 +133,11 @@ class Candidate:
     def _finish_reason(self) -> FinishReason.ValueType:
         if self.reason in _FILTERED:
             return conversation_pb2.FINISH_REASON_REFUSAL
-        if self._called and self.reason == "STOP":
+        reason = _REASONS.get(self.reason, conversation_pb2.FINISH_REASON_END_TURN)
+        # Google has no reason of its own for calls, and servers like it have several.
+        if self._called and reason == conversation_pb2.FINISH_REASON_END_TURN:
             return conversation_pb2.FINISH_REASON_TOOL_USE
-        return _REASONS.get(self.reason, conversation_pb2.FINISH_REASON_END_TURN)
+        return reason
 
     def _part(self, part: Json, logprobs: bytes, out: list[Event]) -> None:
         signature = signatures.of_part(part) if "thoughtSignature" in part else ""

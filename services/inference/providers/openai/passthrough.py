@@ -8,36 +8,29 @@ annotations, and usage details that are zero or missing.
 
 from typing import Annotated, Any, Literal
 
+import orjson
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque, Usage
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Usage
+from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.passed_answer import PassedAnswer, TokenCounts
-from services.inference.providers.bounds import MAX_TOKENS, dump, name_of
+from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.events import REASONS
 from services.inference.providers.openai.usage import set_unnamed
 from services.inference.providers.request_fields import Json
 
 _ID = "chatcmpl-"
-# Others have another word for callers, or none.
-_REASONS = ("stop", "length", "content_filter")
-# What translating gives back of each object; of the answer itself it gives back all.
-_OF_CHOICES = frozenset({"index", "message", "logprobs", "finish_reason"})
-_OF_MESSAGES = frozenset({"role", "content", "refusal", "annotations"})
-_OF_USAGE = frozenset(
-    {
-        *("prompt_tokens", "completion_tokens", "total_tokens"),
-        *("prompt_tokens_details", "completion_tokens_details"),
-    }
-)
 
 
 class _PromptDetails(Struct, gc=False):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    # They have prices of their own.
     audio_tokens: int | None = None
+    image_tokens: int | None = None
 
 
 class _CompletionDetails(Struct, gc=False):
@@ -57,13 +50,23 @@ class _Message(Struct, forbid_unknown_fields=True, gc=False):
     content: str
     refusal: None
     annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
+    # What servers have beside: nulls say nothing.
+    tool_calls: None = None
+    function_call: None = None
+    audio: None = None
+    reasoning: None = None
+    reasoning_content: None = None
 
 
 class _Choice(Struct, forbid_unknown_fields=True, gc=False):
     index: int
     message: _Message
     logprobs: None
+    # Others have another word for callers, or none.
     finish_reason: Literal["stop", "length", "content_filter"]
+    stop_reason: None = None
+    content_filter_results: None = None
+    token_ids: None = None
 
 
 class _Answer(Struct, gc=False):
@@ -81,14 +84,69 @@ _ANSWER = Decoder(_Answer)
 
 
 def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, None if it has to be looked at further.
-
-    Most are found by this one scan of their JSON; `passthrough` finds the others.
+    """Return a whole answer that is passed through, None if it must be translated.
 
     Args:
         body: the response.
         n: number of requested choices.
     """
+    read = _read(body, n)
+    return None if read is None else PassedAnswer(body, read[1])
+
+
+def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
+    """Return an answer that could be passed through for a caller of another dialect.
+
+    None if it must be translated; arguments are those of `passed_answer`.
+    """
+    read = _read(body, n)
+    if read is None:
+        return None
+    answer, usage = read
+    if len(answer.id) > MAX_NAME or len(answer.model) > MAX_NAME:
+        return None
+    choices = []
+    for choice in answer.choices:
+        text = choice.message.content
+        if not text:
+            return None
+        choices.append(PlainChoice(text, REASONS[choice.finish_reason]))
+    return PlainAnswer(answer.id, answer.model, choices, usage)
+
+
+def whole_of_texts(body: bytes, answer: Json, n: int) -> Event | None:
+    """Return a plain answer as its translation in one event, None if it must be translated.
+
+    Args:
+        body: as `passed_answer` takes it.
+        answer: the parsed body.
+        n: as `passed_answer` takes it.
+    """
+    plain = plain_answer(body, n)
+    if plain is None:
+        return None
+    whole = plain.response()
+    try:
+        _set_unnamed(whole, answer)
+        set_unnamed(whole.usage, answer["usage"])
+    except ValueError:
+        return None
+    return Event(whole=whole)
+
+
+def _set_unnamed(whole: GenerateResponse, answer: Json) -> None:
+    rest = {
+        name: value
+        for name, value in answer.items()
+        if name not in unnamed.OF_ANSWERS and value is not None
+    }
+    if rest:
+        whole.extra.json = dump(rest)
+        whole.extra.dialect = DIALECT_OPENAI
+
+
+def _read(body: bytes, n: int) -> tuple[_Answer, TokenCounts | Usage] | None:
+    """Return an answer that translation would not change, and its usage; else None."""
     try:
         answer = _ANSWER.decode(body)
         # Strings that are not built are not checked to be UTF-8.
@@ -104,21 +162,24 @@ def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
             return None
     elif [choice.index for choice in choices] != list(range(n)):
         return None
-    counts = _counts(answer.usage)
-    return None if counts is None else PassedAnswer(body, counts)
+    usage = _usage(answer.usage, body)
+    return None if usage is None else (answer, usage)
 
 
-def _counts(told: _Usage) -> TokenCounts | None:
-    """Return token counts, None if translation would change them."""
+def _usage(told: _Usage, body: bytes) -> TokenCounts | Usage | None:
+    """Return the usage of an answer, None if translation would change its token counts.
+
+    It is a message where something in it is billed apart.
+    """
     prompt, completion = told.prompt_tokens, told.completion_tokens
     read = written = reasoning = 0
+    is_billed_apart = False
     if (of_prompt := told.prompt_tokens_details) is not None:
-        if of_prompt.audio_tokens:
-            return None  # they have a price of their own
         read, written = of_prompt.cached_tokens, of_prompt.cache_write_tokens
+        is_billed_apart = bool(of_prompt.audio_tokens or of_prompt.image_tokens)
     if (of_completion := told.completion_tokens_details) is not None:
         reasoning = of_completion.reasoning_tokens
-    if (
+    if not (
         prompt + completion == told.total_tokens < MAX_TOKENS
         and 0 <= read
         and 0 <= written
@@ -126,152 +187,13 @@ def _counts(told: _Usage) -> TokenCounts | None:
         and 0 <= completion
         and 0 <= reasoning < MAX_TOKENS
     ):
-        return TokenCounts(prompt - read - written, completion, read, written, reasoning)
-    return None
-
-
-def passthrough(body: bytes, answer: Json, n: int) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, or None if it must be translated.
-
-    Args:
-        body: the unparsed response.
-        answer: the parsed body, not an error.
-        n: number of requested choices.
-    """
-    event = _read(answer, n)
-    if event is None:
         return None
-    told = answer["usage"]
-    if (told.get("prompt_tokens_details") or {}).get("audio_tokens"):
-        # They have a price of their own.
-        try:
-            set_unnamed(event.whole.usage, told)
-        except ValueError:
-            return None
-    return PassedAnswer(body, event.whole.usage)
-
-
-def whole_of_texts(answer: Json, n: int) -> Event | None:
-    """Return an answer that could be passed through as its translation in one event.
-
-    None if it must be translated a part at a time; arguments are those of `passthrough`.
-    """
-    event = _read(answer, n)
-    if event is None:
-        return None
-    whole = event.whole
+    counts = TokenCounts(prompt - read - written, completion, read, written, reasoning)
+    if not is_billed_apart:
+        return counts
+    usage = counts.message()
     try:
-        whole.id, whole.model = name_of(answer["id"]), name_of(answer["model"])
-        if not answer.keys() <= unnamed.OF_ANSWERS:
-            _set_unnamed(whole.extra, answer)
-        set_unnamed(whole.usage, answer["usage"])
+        set_unnamed(usage, orjson.loads(body)["usage"])
     except ValueError:
         return None
-    for given in answer["choices"]:
-        choice = whole.choices.add()
-        if text := given["message"]["content"]:
-            choice.blocks.add(text=text)
-        choice.finish.reason = REASONS[given["finish_reason"]]
-    return event
-
-
-def _set_unnamed(extra: Opaque, answer: Json) -> None:
-    rest = {
-        name: value
-        for name, value in answer.items()
-        if name not in unnamed.OF_ANSWERS and value is not None
-    }
-    if rest:
-        extra.json = dump(rest)
-        extra.dialect = DIALECT_OPENAI
-
-
-def _read(answer: Json, n: int) -> Event | None:
-    """Return an event with the usage of an answer that could be passed through, else None."""
-    choices = answer.get("choices")
-    if not (_has_usual_head(answer) and isinstance(choices, list) and len(choices) == n):
-        return None
-    for number, choice in enumerate(choices):
-        if not _is_plain(choice, number):
-            return None
-    event = Event()
-    if not _read_usage(answer.get("usage"), event.whole.usage):
-        return None
-    return event
-
-
-def _has_usual_head(answer: Json) -> bool:
-    name, model = answer.get("id"), answer.get("model")
-    return (
-        isinstance(name, str)
-        and name.startswith(_ID)
-        and isinstance(model, str)
-        and model != ""
-        and answer.get("object") == "chat.completion"
-        and type(answer.get("created")) is int
-        and "obfuscation" not in answer
-    )
-
-
-def _is_plain(choice: Any, number: int) -> bool:
-    if not isinstance(choice, dict):
-        return False
-    index, message = choice.get("index"), choice.get("message")
-    return (
-        type(index) is int
-        and index == number
-        and choice.get("finish_reason") in _REASONS
-        and choice.get("logprobs", 0) is None  # null, and not missing
-        and _says_nothing_beside(choice, _OF_CHOICES)
-        and isinstance(message, dict)
-        and message.get("role") == "assistant"
-        and isinstance(message.get("content"), str)
-        and message.get("refusal", 0) is None
-        and message.get("annotations") in (None, [])
-        and _says_nothing_beside(message, _OF_MESSAGES)
-    )
-
-
-def _says_nothing_beside(fields: Json, named: frozenset[str]) -> bool:
-    return fields.keys() <= named or all(
-        value is None for name, value in fields.items() if name not in named
-    )
-
-
-def _read_usage(told: Any, usage: Usage) -> bool:
-    """Read token counts; return whether translation would not change them."""
-    if not (isinstance(told, dict) and _says_nothing_beside(told, _OF_USAGE)):
-        return False
-    prompt, completion = told.get("prompt_tokens"), told.get("completion_tokens")
-    total: Any = told.get("total_tokens")
-    read: Any = 0
-    written: Any = 0
-    reasoning: Any = 0
-    details = told.get("prompt_tokens_details")
-    if details is not None:
-        if not isinstance(details, dict):
-            return False
-        read, written = details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
-    details = told.get("completion_tokens_details")
-    if details is not None:
-        if not isinstance(details, dict):
-            return False
-        reasoning = details.get("reasoning_tokens", 0)
-    if not (
-        type(prompt) is type(completion) is type(total) is int
-        and type(read) is type(written) is type(reasoning) is int
-        and prompt + completion == total < MAX_TOKENS
-        and 0 <= read
-        and 0 <= written
-        and read + written <= prompt
-        and 0 <= completion
-        and 0 <= reasoning < MAX_TOKENS
-    ):
-        return False
-    usage.input_tokens = prompt - read - written
-    usage.output_tokens = completion
-    if read or written or reasoning:
-        usage.cache_creation_input_tokens = written
-        usage.cache_read_input_tokens = read
-        usage.reasoning_tokens = reasoning
-    return True
+    return usage

@@ -19,7 +19,7 @@ from services.inference.providers.openai.events import (
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.passthrough import (
     passed_answer,
-    passthrough,
+    plain_answer,
     whole_of_texts,
 )
 from services.inference.providers.openai.request import build_request
@@ -84,19 +84,18 @@ class OpenAIProvider:
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
+        self._upstream.check_values(answer)
         n = call.request.n or 1
+        read: PassedAnswer | None = None
         if call.takes_passthrough:
-            self._upstream.check_values(answer)
-            passed = passed_answer(answer, n)
-            if passed is not None:
-                return passed
+            read = passed_answer(answer, n)
+        elif call.takes_plain(self.dialect):
+            read = plain_answer(answer, n)
+        if read is not None:
+            return read
         parsed = self._upstream.json_object(answer)
-        if call.takes_passthrough:
-            passed = passthrough(answer, parsed, n)
-            if passed is not None:
-                return passed
-        elif call.takes_whole:
-            event = whole_of_texts(parsed, n)
+        if call.takes_whole and not call.takes_passthrough:
+            event = whole_of_texts(answer, parsed, n)
             if event is not None:
                 return [event]
         return events_from_whole(parsed, call, self._upstream, self._new_id)

@@ -35,7 +35,7 @@ from services.inference.providers.openai_responses.response_objects import read_
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import BLANK, ServerSentEvent, read_event
+from services.inference.providers.sse import BLANK, read_event
 
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
@@ -97,19 +97,19 @@ class NativeReader(EventReader):
                 if self._repeated and (after := self._after_repeated(text, at, out)):
                     at = after
                     continue
-                usual = _USUAL.match(text, at) if self._started else None
-                if usual is not None and (kind := _TOGETHER.get(usual[1])) is not None:
+                usual = _USUAL.match(text, at)
+                if usual is not None:
                     end = text.index(_LF, usual.end())
                     if text.startswith(_LF, end + 1):
                         frames.forget()
                         at = end + len(BLANK)
-                        self._take(kind, text, usual, at, out)
+                        self._take_usual(usual, text[usual.end() : end], at, out)
                         continue
                 sent, at = read_event(text, at)
                 if sent is not None:
                     frames.forget()
                     self._end_run(out)
-                    self._take_alone(sent, out)
+                    self._take_alone(sent.event, sent.data, out)
         finally:
             self._end_run(out)
             self._text = b""
@@ -122,11 +122,19 @@ class NativeReader(EventReader):
         out.append(Event(unknown=_OWN, native=self._repeats))
         return at + len(repeated)
 
+    def _take_usual(self, usual: re.Match[bytes], data: bytes, end: int, out: list[Event]) -> None:
+        """Read an event that is written as OpenAI writes it, and ends at a place of the read."""
+        kind = _TOGETHER.get(usual[1])
+        if kind is None or not self._started:
+            self._end_run(out)
+            self._take_alone(usual[1].decode(), data, out)
+        else:
+            self._take(kind, usual, data, end, out)
+
     def _take(
-        self, kind: str, text: bytes, usual: re.Match[bytes], end: int, out: list[Event]
+        self, kind: str, usual: re.Match[bytes], data: bytes, end: int, out: list[Event]
     ) -> None:
-        """Read an event of a text, up to its end, that may come together with others."""
-        data = text[usual.end() : end - len(BLANK)]
+        """Read an event that may come together with others."""
         try:
             event = self._parsed(data)
             said = text_of(event, "delta") if kind in DELTAS else ""
@@ -141,13 +149,12 @@ class NativeReader(EventReader):
             self._kind = of_text
             self._run.texts.append(said)
             if not event.get("logprobs"):
-                self._frames.learn(text[begin:end], said)
+                self._frames.learn(self._text[begin:end], said)
         elif has_content:
             self._run.has_content = True
 
-    def _take_alone(self, sent: ServerSentEvent, out: list[Event]) -> None:
-        """Read an event that comes alone."""
-        name, data = sent
+    def _take_alone(self, name: str, data: bytes, out: list[Event]) -> None:
+        """Read an event that comes alone, from its type and its data."""
         try:
             head = _WITH_OBJECT.match(data)
             if head is not None and self._take_object(head, data, out):
@@ -198,7 +205,8 @@ class NativeReader(EventReader):
             counts = usual_counts(bytes(response.usage))
             if counts is None:
                 return False
-            counted = Event(usage=counts.message())
+            counted = Event()
+            counts.set_in(counted.usage)
         self._note(has_content=False)
         known = len(out)
         if not self._started:

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 import pytest
 
 from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
-from gateway.conversation.v1 import conversation_pb2
+from gateway.accounts.v1.limits_pb2 import Grant, LimitState, SubjectLimits
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError, unavailable
+from services.common.passed_answer import Route
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.allowance import Ask
 from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.subjects import CallerLimits
 from tests.waiting import until
 
 NOW_MS = 1_700_000_000_000
-NOT_SAID = conversation_pb2.DIALECT_UNSPECIFIED
+MINUTE_END_MS = 1_700_000_040_000
 USER = SubjectLimits(kind=limits_pb2.SUBJECT_KIND_USER, id="user_1")
 TEAM = SubjectLimits(kind=limits_pb2.SUBJECT_KIND_TEAM, id="team_1")
 
@@ -62,7 +64,7 @@ class Worker:
         self.on_pause()
 
     async def admit(self, *limits: SubjectLimits, tokens: int = 0) -> Permit:
-        return await self._admission.admit(limits, tokens, NOT_SAID)
+        return await self._admission.admit(CallerLimits(limits), tokens)
 
 
 @pytest.fixture
@@ -217,3 +219,32 @@ async def test_calls_that_fail_are_logged_once_a_minute(caplog: pytest.LogCaptur
         ("no database", 3),
     ]
     await leaser.close()
+
+
+async def test_the_tightest_limit_of_each_measure_is_told(worker: Worker) -> None:
+    user = _with(USER, requests_per_minute=3, tokens_per_minute=3, concurrent_requests=3)
+    await worker.admit(user, tokens=1)
+    permit = await worker.admit(_with(TEAM, requests_per_minute=3), user)
+    plain, route = Route("model", "provider", "primary", 1, {}), RouteInfo()
+    permit.put_limits(plain)
+    permit.put_limits(route)
+    # Two requests of the user's three, and one of the team's; one token.
+    requests, tokens = (
+        LimitState(measure=measure, limit=3, remaining=remaining, reset_ms=MINUTE_END_MS)
+        for measure, remaining in (
+            (limits_pb2.MEASURE_REQUESTS_PER_MINUTE, 1),
+            (limits_pb2.MEASURE_TOKENS_PER_MINUTE, 2),
+        )
+    )
+    for told in (plain.limits, route.limits):
+        assert sorted(told, key=lambda one: one.measure) == [requests, tokens]
+
+
+async def test_a_refusal_tells_the_limits(worker: Worker) -> None:
+    user = _with(USER, requests_per_minute=3)
+    for _ in range(3):
+        await worker.admit(user)
+    with pytest.raises(GatewayError) as raised:
+        await worker.admit(user)
+    [told] = raised.value.caller_limits
+    assert (told.limit, told.remaining, told.reset_ms) == (3, 0, MINUTE_END_MS)

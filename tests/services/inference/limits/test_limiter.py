@@ -18,6 +18,7 @@ from services.inference.limits.allowance import Ask
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.usage import tokens_of
+from services.inference.stream.batches import observed
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
 from services.inference.usage.spent import Spent, spent
@@ -69,17 +70,18 @@ class Settled:
         self.there.engine.metering = Metering(self.lines if is_recorded else None)
         self.leaser = Leaser(Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
         admission = Admission(self.leaser, lambda: NOW_MS)
-        self._limiter = Limiter(self.there.engine, admission, price)
+        self._limiter = Limiter(admission, price)
 
     async def ask(self, request: GenerateRequest, *, stream: bool) -> None:
         caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
-        if not stream:
-            await self._limiter.generate(LIMITS, request, self.there.engine)
-            return
-        answer = self._limiter.stream(LIMITS, request, self.there.engine)
-        async with aclosing(answer) as batches:
-            async for _ in batches:
-                pass
+        with await self._limiter.begin(LIMITS, request) as limited:
+            if not stream:
+                limited.add_answer(await self.there.engine.answer(request))
+                return
+            answer = observed(await self.there.engine.stream(request), limited.add_events)
+            async with aclosing(answer) as batches:
+                async for _ in batches:
+                    pass
 
     def counted(self) -> list[int]:
         """Return the tokens and the money that were counted."""

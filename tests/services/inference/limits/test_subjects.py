@@ -9,10 +9,9 @@ from gateway.inference.v1.inference_pb2 import (
     Multimodal,
 )
 from services.inference.limits.subjects import (
-    counts_tokens,
+    CallerLimits,
     may_use,
     models_of,
-    needs_of,
     refused_model,
 )
 
@@ -29,7 +28,7 @@ def test_what_passes_last_is_asked_for_first() -> None:
     team = SubjectLimits(id="t", tokens_per_minute=3, concurrent_requests=4, spend_per_month_pusd=5)
     assert [
         (need.key.subject_id, need.key.measure, need.limit, need.amount, need.taken)
-        for need in needs_of([user, team], 70)
+        for need in CallerLimits([user, team]).needs(70)
     ] == [
         ("t", limits_pb2.MEASURE_SPEND_PER_MONTH, 5, 1, 0),
         ("u", limits_pb2.MEASURE_SPEND_PER_DAY, 2, 1, 0),
@@ -40,10 +39,18 @@ def test_what_passes_last_is_asked_for_first() -> None:
 
 
 def test_tokens_count_for_limits_on_tokens_and_money() -> None:
-    assert not counts_tokens([SubjectLimits(requests_per_minute=1, concurrent_requests=1)])
-    assert counts_tokens([SubjectLimits(), SubjectLimits(tokens_per_minute=0)])
-    assert counts_tokens([SubjectLimits(spend_per_day_pusd=0)])
-    assert counts_tokens([SubjectLimits(spend_per_month_pusd=0)])
+    assert not CallerLimits(
+        [SubjectLimits(requests_per_minute=1, concurrent_requests=1)]
+    ).count_tokens
+    assert CallerLimits([SubjectLimits(), SubjectLimits(tokens_per_minute=0)]).count_tokens
+    assert CallerLimits([SubjectLimits(spend_per_day_pusd=0)]).count_tokens
+    assert CallerLimits([SubjectLimits(spend_per_month_pusd=0)]).count_tokens
+
+
+def test_models_are_looked_at_where_a_subject_restricts_them() -> None:
+    assert CallerLimits([SubjectLimits(), _models("a")]).restrict_models
+    assert CallerLimits([_models()]).restrict_models
+    assert not CallerLimits([SubjectLimits(requests_per_minute=1)]).restrict_models
 
 
 def test_a_star_stands_for_any_rest() -> None:

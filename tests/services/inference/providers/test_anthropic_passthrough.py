@@ -8,11 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from facade.dialects.anthropic import render_message
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.anthropic.passthrough import (
     passed_answer,
-    passthrough,
+    plain_answer,
     whole_of_text,
 )
 from services.inference.stream.accumulator import Accumulator
@@ -27,6 +28,7 @@ from tests.services.inference.providers.changes import (
     spread,
     written,
 )
+from tests.services.inference.providers.plain_answers import check_plain
 from tests.thoroughness import examples
 
 # As Anthropic answers, with every field it has.
@@ -66,19 +68,14 @@ def translated(answer: dict[str, Any]) -> GenerateResponse:
 
 
 def goes(answer: Any) -> bool:
-    body = orjson.dumps(answer)
-    goes = passthrough(body, answer) is not None
-    assert goes or passed_answer(body) is None
-    return goes
+    return passed_answer(orjson.dumps(answer)) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    passed = passthrough(body, answer)
+    passed = passed_answer(body)
     assert passed is not None
     assert passed.passthrough == body
-    scanned = passed_answer(body)
-    assert scanned is None or scanned.response() == passed.response()
     response = translated(answer)
     assert message_told(body) == message_told(render_message(response))
     usage = passed.response().usage
@@ -176,14 +173,25 @@ ONE_TEXT = changed(OFFICIAL, {("content",): [{"type": "text", "text": "Hi ☕"}]
 @example(changed(ONE_TEXT, STOPPED))
 @example(ONE_TEXT)
 def test_one_text_is_read_at_once_as_its_translation(answer: dict[str, Any]) -> None:
-    at_once = whole_of_text(answer)
+    body = orjson.dumps(answer)
+    at_once = whole_of_text(body, answer)
     if at_once is not None:
         assert at_once.whole == translated(answer)
+    plain = plain_answer(body)
+    if plain is not None:
+        check_plain(plain, translated(answer), DIALECT_ANTHROPIC)
 
 
-@pytest.mark.parametrize("changes", [{}, STOPPED, {("stop_reason",): "refusal"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, STOPPED, *({("stop_reason",): reason} for reason in ("refusal", "max_tokens"))],
+)
 def test_usual_answers_are_read_at_once(changes: dict[Path, Any]) -> None:
-    assert whole_of_text(changed(ONE_TEXT, changes)) is not None
+    answer = changed(ONE_TEXT, changes)
+    assert whole_of_text(orjson.dumps(answer), answer) is not None
+    plain = plain_answer(orjson.dumps(answer))
+    assert plain is not None
+    check_plain(plain, translated(answer), DIALECT_ANTHROPIC)
 
 
 @settings(max_examples=examples(80))
@@ -194,16 +202,31 @@ def test_passthrough_and_translation_mean_the_same(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if passthrough(body, read) is not None:
+    if passed_answer(body) is not None:
         check_same(body, read)
     else:
-        assert passed_answer(body) is None
+        assert plain_answer(body) is None and whole_of_text(body, read) is None
 
 
-def test_usual_messages_are_found_by_one_scan() -> None:
-    usual = changed(OFFICIAL, {(*USAGE, "cache_creation_input_tokens"): 0})
-    assert passed_answer(orjson.dumps(usual)) is not None
-    assert passed_answer(orjson.dumps(OFFICIAL)) is None  # cache writes are billed by their time
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {("content",): OFFICIAL["content"]},
+        {("content", 0, "citations"): [CITATION]},
+        {("id",): "msg_" + "x" * 5_000},
+        {("model",): "x" * 5_000},
+    ],
+)
+def test_further_answers_are_translated_for_others(changes: dict[Path, Any]) -> None:
+    answer = changed(ONE_TEXT, changes)
+    assert goes(answer)
+    assert plain_answer(orjson.dumps(answer)) is None
+
+
+def test_a_text_that_is_cited_nowhere_is_read_at_once() -> None:
+    for citations in (None, []):
+        answer = changed(ONE_TEXT, {("content", 0, "citations"): citations})
+        assert plain_answer(orjson.dumps(answer)) is not None
 
 
 @pytest.mark.parametrize("spoilt", [b"\xff", b"\xed\xa0\x80"])

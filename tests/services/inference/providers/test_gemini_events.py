@@ -264,6 +264,20 @@ def test_reasons_to_finish(theirs: str, reason: int) -> None:
     assert told == ({} if theirs in ("STOP", "MAX_TOKENS") else {"finishReason": theirs})
 
 
+@pytest.mark.parametrize(
+    ("theirs", "reason"),
+    [
+        ("STOP", pb.FINISH_REASON_TOOL_USE),
+        ("FUNCTION_CALL", pb.FINISH_REASON_TOOL_USE),
+        ("SOMETHING_NEW", pb.FINISH_REASON_TOOL_USE),
+        ("MAX_TOKENS", pb.FINISH_REASON_MAX_TOKENS),
+        ("SAFETY", pb.FINISH_REASON_REFUSAL),
+    ],
+)
+def test_reasons_to_finish_after_a_call(theirs: str, reason: int) -> None:
+    assert only(whole(chunk(CALL, finish=theirs))).finish.reason == reason
+
+
 @pytest.mark.parametrize("theirs", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
 def test_a_call_that_nobody_can_read_is_a_failure(theirs: str) -> None:
     error = failure(chunk(text("a"), finish=theirs))

@@ -8,12 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from facade.dialects.openai import render_completion
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.passthrough import (
     passed_answer,
-    passthrough,
+    plain_answer,
     whole_of_texts,
 )
 from services.inference.stream.accumulator import Accumulator
@@ -29,6 +30,7 @@ from tests.services.inference.providers.changes import (
 )
 from tests.services.inference.providers.openai_answers import Provider
 from tests.services.inference.providers.openai_calls import call_of
+from tests.services.inference.providers.plain_answers import check_plain
 from tests.thoroughness import examples
 
 # As OpenAI answers, with every field it has.
@@ -84,22 +86,21 @@ def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
 
 
 def goes(answer: Any, n: int = 2) -> bool:
-    body = orjson.dumps(answer)
-    goes = passthrough(body, answer, n) is not None
-    assert goes or passed_answer(body, n) is None
-    return goes
+    return passed_answer(orjson.dumps(answer), n) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    passed = passthrough(body, answer, n)
+    passed = passed_answer(body, n)
     assert passed is not None
     assert passed.passthrough == body
-    scanned = passed_answer(body, n)
-    assert scanned is None or scanned.response() == passed.response()
     response = translated(answer, n)
-    at_once = whole_of_texts(answer, n)
-    assert at_once is not None and at_once.whole == response
+    if all(choice["message"]["content"] for choice in answer["choices"]):
+        at_once = whole_of_texts(body, answer, n)
+        assert at_once is not None and at_once.whole == response
+        plain = plain_answer(body, n)
+        assert plain is not None and plain.usage == passed.usage
+        check_plain(plain, response, DIALECT_OPENAI)
     assert completion_told(body) == completion_told(render_completion(response, 1))
     usage = passed.response().usage
     if not usage.HasField("extra"):  # where something in it is billed
@@ -204,6 +205,12 @@ def test_one_answer_is_requested_by_default() -> None:
     assert not goes(OFFICIAL, 1)
 
 
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
+def test_one_choice_is_told_alike_in_every_dialect(reason: str) -> None:
+    one = changed(OFFICIAL, {CHOICE: GONE, ("choices", 0, "finish_reason"): reason})
+    check_same(orjson.dumps(one), one, 1)
+
+
 FURTHER: list[Path] = [
     *((*MESSAGE, name) for name in ("tool_calls", "reasoning", "reasoning_content", "audio")),
     *((*CHOICE, name) for name in ("stop_reason", "content_filter_results")),
@@ -221,10 +228,10 @@ def test_passthrough_and_translation_mean_the_same(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if passthrough(body, read, 2) is not None:
+    if passed_answer(body, 2) is not None:
         check_same(body, read)
     else:
-        assert passed_answer(body, 2) is None
+        assert plain_answer(body, 2) is None and whole_of_texts(body, read, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -240,9 +247,19 @@ def test_an_answer_that_is_not_utf_8_is_not_passed_on(spoilt: bytes) -> None:
     assert passed_answer(body.replace("é".encode(), spoilt), 2) is None
 
 
+@pytest.mark.parametrize("medium", ["audio", "image"])
+def test_tokens_of_media_are_told_apart(medium: str) -> None:
+    answer = changed(OFFICIAL, {(*PROMPT, f"{medium}_tokens"): 2})
+    passed = passed_answer(orjson.dumps(answer), 2)
+    assert passed is not None and isinstance(passed.usage, Usage)
+    assert orjson.loads(passed.usage.extra.json)["prompt_tokens_details"][f"{medium}_tokens"] == 2
+    check_same(orjson.dumps(answer), answer)
+
+
 def test_names_of_texts_are_bounded_as_those_of_any_answer() -> None:
     answer = changed(OFFICIAL, {("id",): "chatcmpl-" + "x" * 5_000})
     assert goes(answer)
-    assert whole_of_texts(answer, 2) is None
+    assert plain_answer(orjson.dumps(answer), 2) is None
+    assert whole_of_texts(orjson.dumps(answer), answer, 2) is None
     with pytest.raises(UpstreamError):
         events_from_whole(answer, call_of(n=2), Provider(), "{}made".format)

@@ -86,7 +86,7 @@ class Harness:
     async def whole(self, text: str = "Hi") -> pb.GenerateResponse:
         wanted = request()
         wanted.messages[0].blocks[0].text = text
-        return await self.cache.generate(wanted, CacheDirectives())
+        return await self.cache.answer(wanted, CacheDirectives())
 
 
 @pytest.fixture(autouse=True)

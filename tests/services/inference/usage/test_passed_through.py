@@ -5,8 +5,8 @@ from typing import Any
 
 from services.inference.pricing.counts import counts_of
 from services.inference.pricing.price import Unit
-from services.inference.providers.anthropic.passthrough import passthrough as of_anthropic
-from services.inference.providers.openai.passthrough import passthrough as of_openai
+from services.inference.providers.anthropic.passthrough import passed_answer as of_anthropic
+from services.inference.providers.openai.passthrough import passed_answer as of_openai
 
 
 def test_cache_writes_of_an_hour() -> None:
@@ -26,7 +26,7 @@ def test_cache_writes_of_an_hour() -> None:
             "cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60},
         },
     }
-    passed = of_anthropic(json.dumps(message).encode(), message)
+    passed = of_anthropic(json.dumps(message).encode())
     assert passed is not None and passed.passthrough
     counts = counts_of(passed.response().usage)
     assert (counts[Unit.CACHE_WRITE], counts[Unit.CACHE_WRITE_1H]) == (40, 60)
@@ -52,7 +52,7 @@ def test_tokens_of_audio() -> None:
             "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 7},
         },
     }
-    passed = of_openai(json.dumps(answer).encode(), answer, 1)
+    passed = of_openai(json.dumps(answer).encode(), 1)
     assert passed is not None and passed.passthrough
     counts = counts_of(passed.response().usage)
     assert (counts[Unit.INPUT], counts[Unit.INPUT_AUDIO]) == (3, 7)

@@ -15,7 +15,7 @@ from services.common.clock import Clock
 from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import binary_quantization, bm25f
+from services.memory.archive import binary_quantization, bm25f, lookup, postings
 from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, ArchivedTurn
 from services.memory.storage import tables
@@ -179,6 +179,16 @@ async def test_an_owner_that_is_not_the_memorys_adds_nothing(
     with pytest.raises(ValueError, match="another"):
         await memory_archive.add(turn(2, "canary"), owner="usr_eve")
     assert await memory_archive.numbers("canary") == []
+
+
+async def test_only_the_rarest_terms_are_read(
+    memory_archive: SingleMemoryArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {2: "canary canary", 4: "rent", 8: "rent", 20: "boat", 22: "boat", 24: "boat"}
+    await memory_archive.add(*(turn(number, text) for number, text in texts.items()))
+    for most, expected in ((0, {2}), (2, {2}), (3, {2, 4, 8}), (6, set(texts))):
+        monkeypatch.setattr(lookup, "_MAX_POSTINGS", most * postings.SIZE)
+        assert set(await memory_archive.numbers("boat rent canary tulip")) == expected
 
 
 async def test_turns_that_go_out_raw_stay_out(memory_archive: SingleMemoryArchive) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.postings import keep_before, pack, select_rarest
+from services.memory.archive.postings import keep_before, pack
 
 
 @given(st.sets(st.integers(1, 40), max_size=12), st.integers(0, 45))
@@ -13,10 +13,3 @@ def test_postings_are_cut_off_from_a_turn_on(turns: set[int], first: int) -> Non
 
 def test_numbers_beyond_what_is_kept_count_as_the_most() -> None:
     assert pack(1, 10**9, 10**9) == pack(1, 0xFFFF, 0xFFFF)
-
-
-def test_rarest_terms_are_selected_within_a_limit() -> None:
-    counted = {0: 50, 1: 3, 2: 40, 4: 9}
-    assert select_rarest(counted, 60) == [1, 4, 2]
-    assert select_rarest(counted, 2) == [1]
-    assert select_rarest({}, 60) == []

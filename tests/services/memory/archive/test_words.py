@@ -52,6 +52,13 @@ def test_terms_follow_each_other_within_any_text(text: str) -> None:
         last = place
 
 
+@given(st.text(), st.text())
+def test_only_the_terms_that_are_wanted_are_located(text: str, wanted: str) -> None:
+    text, chosen = normalized("NFKC", text), frozenset(terms(wanted))
+    located = [(place, term) for place, term in located_terms(text) if term in chosen]
+    assert list(located_terms(text, chosen)) == located
+
+
 @given(st.text())
 def test_terms_do_not_depend_on_the_form_of_a_text(text: str) -> None:
     assert terms(text) == terms(unicodedata.normalize("NFKC", text))

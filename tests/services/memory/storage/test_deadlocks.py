@@ -1,7 +1,6 @@
 """Transactions on one memory at once: they wait for one another in one order, on PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -9,30 +8,22 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import open_engine, reading, writing
+from services.common.database import reading, writing
 from services.common.errors import GatewayError
 from services.common.owners import charge
-from services.common.settings import Storage
 from services.memory.locks.lock_queue import WRITE, QueueKey
 from services.memory.storage import quota
 from services.memory.storage.memory_records import select_owned
-from tests.databases import PostgreSQL
 from tests.services.memory.builders import QUOTA, MemoryProcess
 from tests.waiting import until
+
+# Only rows of PostgreSQL are locked one by one.
+pytestmark = pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 
 _WAITING = text(
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
-
-
-@pytest.fixture
-async def engine(postgresql: PostgreSQL, migrated_database: str) -> AsyncIterator[AsyncEngine]:
-    """Only rows of PostgreSQL are locked one by one."""
-    engine = open_engine(Storage(database_url=postgresql.named(migrated_database)))
-    yield engine
-    await engine.dispose()
-    await postgresql.empty(migrated_database)
 
 
 async def until_one_waits(engine: AsyncEngine) -> None:

@@ -1,0 +1,56 @@
+"""Routes whose modules are imported with the first request to one of them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
+
+from aiohttp import web
+from aiohttp.web_urldispatcher import PrefixResource
+
+
+class LaterRoutes(PrefixResource):
+    """All routes below a path, which are made when the first request comes for one of them.
+
+    Args:
+        prefix: their path, without a slash at its end.
+        routes: returns the routes, with their whole paths.
+    """
+
+    def __init__(self, prefix: str, routes: Callable[[], Iterable[web.AbstractRouteDef]]) -> None:
+        super().__init__(prefix)
+        self._routes = routes
+        self._router: web.UrlDispatcher | None = None
+
+    async def resolve(
+        self, request: web.Request
+    ) -> tuple[web.UrlMappingMatchInfo | None, set[str]]:
+        """Return the route of a request, and the methods that its path takes if there is none."""
+        if self._router is None:
+            # Not on the event loop: imports take a tenth of a second.
+            await asyncio.to_thread(self._made)
+        match = await self._made().resolve(request)
+        if match.http_exception is None:
+            return match, set()
+        return None, getattr(match.http_exception, "allowed_methods", set())
+
+    def url_for(self, *args: str, **kwargs: str) -> NoReturn:
+        """Raise RuntimeError: the routes have the URLs."""
+        raise RuntimeError("the URLs are those of the routes")
+
+    def get_info(self) -> Any:
+        """Return the prefix."""
+        return {"prefix": self._prefix}
+
+    def __len__(self) -> int:
+        return len(self._made().routes())
+
+    def __iter__(self) -> Iterator[web.AbstractRoute]:
+        return iter(self._made().routes())
+
+    def _made(self) -> web.UrlDispatcher:
+        """Return a router of the routes, which are made if they have not been."""
+        if self._router is None:
+            router = web.UrlDispatcher()
+            router.add_routes(self._routes())
+            self._router = router
+        return self._router

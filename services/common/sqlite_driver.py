@@ -1,0 +1,108 @@
+"""SQLite's driver for SQLAlchemy, which visits the thread of a connection once for each statement.
+
+SQLAlchemy's own visits it to create a cursor, to execute, to fetch and to close. Each visit costs
+as much as a small statement, and takes the interpreter's lock from the event loop twice.
+"""
+
+import sqlite3
+from collections import deque
+from typing import Any, NamedTuple
+
+import aiosqlite
+from sqlalchemy.dialects.sqlite.aiosqlite import (
+    AsyncAdapt_aiosqlite_connection,
+    AsyncAdapt_aiosqlite_cursor,
+    AsyncAdapt_aiosqlite_dbapi,
+)
+from sqlalchemy.util import EMPTY_DICT
+
+
+class _Executed(NamedTuple):
+    """What a statement did; attributes as those of `sqlite3.Cursor`, but for its rows."""
+
+    description: Any
+    rowcount: int
+    lastrowid: int | None
+    rows: deque[Any]
+
+
+_NOTHING = _Executed(None, -1, None, deque())
+
+
+class _Cursor(AsyncAdapt_aiosqlite_cursor):
+    """A cursor whose statements are executed, and their rows fetched, in one visit."""
+
+    __slots__ = ("_executed",)
+
+    # There is none to close.
+    _awaitable_cursor_close = False
+
+    def __init__(self, adapt_connection: AsyncAdapt_aiosqlite_connection) -> None:
+        self._adapt_connection = adapt_connection
+        self._connection = adapt_connection._connection
+        self._cursor: Any = None
+        self._soft_closed_memoized = EMPTY_DICT
+        self._executed = _NOTHING
+        self._rows = deque()
+
+    @property
+    def description(self) -> Any:
+        """The columns of the rows; None without rows."""
+        return self._executed.description
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement changed."""
+        return self._executed.rowcount
+
+    @property
+    def lastrowid(self) -> Any:
+        """The number of the last row that was inserted."""
+        return self._executed.lastrowid
+
+    async def _execute_async(self, operation: Any, parameters: Any) -> None:
+        await self._visit(_execute, operation, () if parameters is None else parameters)
+
+    async def _executemany_async(self, operation: Any, seq_of_parameters: Any) -> None:
+        await self._visit(_execute_many, operation, seq_of_parameters)
+
+    async def _visit(self, execute: Any, operation: Any, parameters: Any) -> None:
+        adapted = self._adapt_connection
+        async with adapted._execute_mutex:
+            driver: Any = self._connection
+            self._executed = await driver._execute(execute, driver._conn, operation, parameters)
+            self._rows = self._executed.rows
+
+
+class _Connection(AsyncAdapt_aiosqlite_connection):
+    __slots__ = ()
+
+    _cursor_cls: type[AsyncAdapt_aiosqlite_cursor] = _Cursor
+
+
+class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
+    """The `module` of an engine of SQLite."""
+
+    def __init__(self) -> None:
+        super().__init__(aiosqlite, sqlite3)
+
+    def connect(self, *args: Any, **kwargs: Any) -> AsyncAdapt_aiosqlite_connection:
+        """Connect; arguments as those of `aiosqlite.connect`."""
+        return _Connection(self, super().connect(*args, **kwargs)._connection)
+
+
+def _execute(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
+    return _result(connection.execute(operation, parameters))
+
+
+def _execute_many(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
+    return _result(connection.executemany(operation, parameters))
+
+
+def _result(cursor: sqlite3.Cursor) -> _Executed:
+    """Return what a cursor has executed; it is closed."""
+    try:
+        rows = deque(cursor.fetchall() if cursor.description else ())
+        return _Executed(cursor.description, cursor.rowcount, cursor.lastrowid, rows)
+    finally:
+        cursor.close()

@@ -1,0 +1,133 @@
+"""Who is given a whole answer as plain values: a facade of another dialect in the same process."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.inference.providers.anthropic import AnthropicProvider
+from services.inference.providers.anthropic.parts import REASONS as ANTHROPIC_REASONS
+from services.inference.providers.base import Call, Provider
+from services.inference.providers.openai import OpenAIProvider
+from services.inference.providers.openai.events import REASONS as OPENAI_REASONS
+from tests.services.inference.providers.caller_bodies import (
+    HELLO,
+    TARGET,
+    chat,
+    messages,
+    response,
+)
+from tests.services.inference.providers.scripted_server import (
+    ScriptedUpstream,
+    scripted_upstream,
+)
+
+HELLO_RESPONSE = {"model": "m", "input": "Hi", "store": False}
+COMPLETION = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hi ☕", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "length",
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    "system_fingerprint": "fp",
+}
+MESSAGE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "content": [{"type": "text", "text": "Hi ☕"}],
+    "stop_reason": "stop_sequence",
+    "stop_sequence": "END",
+    "usage": {
+        "input_tokens": 3,
+        "output_tokens": 2,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "service_tier": "standard",
+    },
+}
+
+
+def openai(here: ScriptedUpstream) -> Provider:
+    return OpenAIProvider(
+        "acme", here.upstream(None), pass_stateful=False, newest=True, fetches_urls=False
+    )
+
+
+def anthropic(here: ScriptedUpstream) -> Provider:
+    return AnthropicProvider(
+        "claude", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
+    )
+
+
+async def answered(make: Any, parse: Any, body: Any, answer: Any, **options: Any) -> Any:
+    """Return what a provider that is asked with a lazy request makes of an answer."""
+    lazy = parse(orjson.dumps(body), True).lazy
+    async with scripted_upstream() as here:
+        here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
+        call = Call(lazy.request, TARGET, False, lazy=lazy, **{"takes_whole": True, **options})
+        return await make(here).whole(call)
+
+
+@pytest.mark.parametrize(("parse", "body"), [(messages, HELLO), (response, HELLO_RESPONSE)])
+async def test_a_completion_is_plain_for_other_dialects(parse: Any, body: Any) -> None:
+    answer = await answered(openai, parse, body, COMPLETION)
+    assert isinstance(answer, PlainAnswer)
+    assert (answer.id, answer.model, answer.passthrough) == ("chatcmpl-1", "gpt", b"")
+    assert answer.choices == [PlainChoice("Hi ☕", OPENAI_REASONS["length"])]
+    assert answer.usage == TokenCounts(3, 2)
+
+
+@pytest.mark.parametrize(("parse", "body"), [(chat, HELLO), (response, HELLO_RESPONSE)])
+async def test_a_message_is_plain_for_other_dialects(parse: Any, body: Any) -> None:
+    answer = await answered(anthropic, parse, body, MESSAGE)
+    assert isinstance(answer, PlainAnswer)
+    assert (answer.id, answer.model, answer.passthrough) == ("msg_1", "claude", b"")
+    assert answer.choices == [PlainChoice("Hi ☕", ANTHROPIC_REASONS["stop_sequence"], "END")]
+    assert answer.usage == TokenCounts(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "parse", "answer"), [(openai, chat, COMPLETION), (anthropic, messages, MESSAGE)]
+)
+async def test_fields_of_its_own_dialect_reach_a_caller(make: Any, parse: Any, answer: Any) -> None:
+    passed = await answered(make, parse, HELLO, answer, takes_passthrough=True)
+    assert isinstance(passed, PassedAnswer) and orjson.loads(passed.passthrough) == answer
+    [event] = await answered(make, parse, HELLO, answer)
+    assert event.whole.HasField("extra") or event.whole.usage.HasField("extra")
+
+
+@pytest.mark.parametrize(
+    ("make", "parse", "answer"), [(openai, messages, COMPLETION), (anthropic, chat, MESSAGE)]
+)
+async def test_a_complete_request_is_answered_by_messages(
+    make: Any, parse: Any, answer: Any
+) -> None:
+    request = parse(orjson.dumps(HELLO), False).request
+    async with scripted_upstream() as here:
+        here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
+        [event] = await make(here).whole(Call(request, TARGET, False, takes_whole=True))
+    assert isinstance(event, Event)
+    assert event.whole.HasField("extra") or event.whole.usage.HasField("extra")
+
+
+@pytest.mark.parametrize(
+    ("make", "parse", "answer"), [(openai, messages, COMPLETION), (anthropic, chat, MESSAGE)]
+)
+async def test_an_answer_that_is_filtered_comes_as_events(
+    make: Any, parse: Any, answer: Any
+) -> None:
+    events = await answered(make, parse, HELLO, answer, takes_whole=False)
+    assert events[0].WhichOneof("kind") == "start"
