@@ -83,7 +83,8 @@ async def work_until_killed(
         ]
         due = known.answered + chance.randrange(12)
         async with asyncio.timeout(60):
-            while known.answered < due:
+            # Else there may be nothing to lose, or to come back.
+            while known.answered < due or not (known.kept and known.deleted):
                 known.once_more.clear()
                 await known.once_more.wait()
         # Any moment is a moment to die: this is the one wait that is for nothing.
@@ -102,7 +103,8 @@ async def _call(
 ) -> None:
     metadata = call_metadata(key, "req_kill")
     while True:
-        if known.kept and chance.random() < 0.3:
+        # One is always kept.
+        if len(known.kept) > 1 and chance.random() < 0.3:
             file_id = chance.choice(list(known.kept))
             # From here on nobody can say whether it is still there.
             del known.kept[file_id]
