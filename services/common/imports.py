@@ -1,5 +1,6 @@
 """Imports of packages without the parts that a process does not use, or does not use yet."""
 
+import gc
 import importlib
 import importlib.util
 import sys
@@ -35,6 +36,7 @@ def import_later(name: str) -> None:
     It is so for all who import the module itself from its package (`from package import module`),
     which is imported now; `from package.module import name` imports the module at once. Annotations
     must be strings: values would be looked up. A module that was imported before stays as it is.
+    What there is after the import is kept out of garbage collection, as at the start of a process.
 
     Raises:
         ImportError: there is no such package; a use of the module raises it if there is no module.
@@ -49,7 +51,11 @@ class _LaterModule(ModuleType):
     """A module that is imported when the first of its names is used."""
 
     def __getattr__(self, name: str) -> object:
+        is_new = self.__name__ not in sys.modules
         value = getattr(importlib.import_module(self.__name__), name)
+        if is_new:
+            # Modules stay: a full collection would look at all that is in them each time.
+            gc.freeze()
         # Found without this function from now on.
         setattr(self, name, value)
         return value

@@ -1,3 +1,4 @@
+import gc
 import importlib
 import ssl
 import subprocess
@@ -97,7 +98,9 @@ def test_a_later_module_is_imported_when_it_is_used() -> None:
     taken: dict[str, Any] = {}
     exec("from shop import rare", taken)
     assert "shop.rare" not in sys.modules
+    frozen = gc.get_freeze_count()
     assert taken["rare"].wanted == 1
+    assert gc.get_freeze_count() > frozen
     assert taken["rare"].made is sys.modules["shop.rare"].made
 
 
