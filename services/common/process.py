@@ -128,7 +128,7 @@ def _set_up_allocator() -> None:
 
 
 def _return_free_memory() -> None:
-    """Give back to the system what the start has freed: the allocator keeps 4 MB of its own."""
+    """Return to the system the memory that the start has freed: the allocator keeps 4 MB."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
