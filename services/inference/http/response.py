@@ -2,18 +2,37 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from multidict import CIMultiDictProxy
 
 from services.inference.http.bodies import Unpacker
 from services.inference.http.errors import CutOffError, TooLargeError
 
-if TYPE_CHECKING:
-    from services.inference.http.connection import Connection
-
 # Takes a piece of a body; returns whether the next ones should wait.
 Take = Callable[[bytes], bool]
+
+
+class Body(Protocol):
+    """The body of a response as a connection receives it, before it is decompressed."""
+
+    def read(self) -> Coroutine[Any, Any, bytes]:
+        """See `Response.read`."""
+
+    def rest(self) -> bytes | None:
+        """See `Response.rest`."""
+
+    async def whole(self) -> bytes:
+        """See `Response.whole`."""
+
+    async def deliver(self, take: Take) -> bool:
+        """See `Response.deliver`."""
+
+    def leave(self) -> None:
+        """Finish the request; a connection with an unread body is closed."""
+
+    def close(self) -> None:
+        """Close the connection at once."""
 
 
 class Response:
@@ -26,14 +45,14 @@ class Response:
 
     def __init__(
         self,
-        connection: "Connection",
+        body: Body,
         status: int,
         headers: CIMultiDictProxy[str],
         max_answer_bytes: int,
     ) -> None:
         self.status = status
         self.headers = headers
-        self._connection = connection
+        self._body = body
         encoding = headers.get("content-encoding", "")
         self._unpacker = None
         if encoding and encoding.lower() != "identity":
@@ -50,12 +69,12 @@ class Response:
             TooLargeError: the response exceeds the client's limit.
         """
         if self._unpacker is None:
-            return self._connection.read()
+            return self._body.read()
         return self._read_packed(self._unpacker)
 
     def rest(self) -> bytes | None:
         """Return the rest of the body if it has been received completely, else None."""
-        return self._connection.rest() if self._unpacker is None else None
+        return self._body.rest() if self._unpacker is None else None
 
     async def _read_packed(self, unpacker: Unpacker) -> bytes:
         while True:
@@ -66,7 +85,7 @@ class Response:
                 # Yield to the event loop: decompression may run for long without awaiting.
                 await asyncio.sleep(0)
                 return part
-            piece = await self._connection.read()
+            piece = await self._body.read()
             if not piece:
                 if not unpacker.is_whole:
                     raise CutOffError
@@ -81,7 +100,7 @@ class Response:
             NotHttpError: the response is not valid HTTP.
             TooLargeError: the response exceeds the client's limit.
         """
-        return await self._connection.whole() if self._unpacker is None else None
+        return await self._body.whole() if self._unpacker is None else None
 
     async def deliver(self, take: Take) -> bool:
         """Pass the pieces of the body to `take` as they are received, in the event loop's callback.
@@ -96,7 +115,7 @@ class Response:
             Exception: as `take`.
         """
         if self._unpacker is None:
-            return await self._connection.deliver(take)
+            return await self._body.deliver(take)
         while piece := await self.read():
             if take(piece):
                 return True
@@ -104,8 +123,8 @@ class Response:
 
     def break_off(self) -> None:
         """Stop reading; a pending `read` fails as if the connection had closed."""
-        self._connection.close()
+        self._body.close()
 
     def close(self) -> None:
         """Close the response; a connection with an unread body is closed too."""
-        self._connection.leave()
+        self._body.leave()

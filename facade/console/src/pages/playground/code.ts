@@ -1,6 +1,6 @@
 // A request as a program: curl, or the official SDKs. The key is a variable of the environment.
 import type { Turn } from "./conversation";
-import { DIALECTS } from "./dialect";
+import { DIALECTS } from "./dialects";
 import type { Settings } from "./settings";
 
 export type Language = "curl" | "Python" | "TypeScript";

@@ -1,8 +1,6 @@
-// The two dialects of the playground.
-import { chat } from "./chat";
+// What a dialect of the playground is.
 import type { AssistantTurn, Turn } from "./conversation";
-import { messages } from "./messages";
-import type { DialectName, Settings } from "./settings";
+import type { Settings } from "./settings";
 
 /** How a conversation is sent, and how its answer is read. */
 export interface Dialect {
@@ -16,5 +14,3 @@ export interface Dialect {
   /** Add an event of the stream to an answer. */
   read: (turn: AssistantTurn, event: Record<string, unknown>) => void;
 }
-
-export const DIALECTS: Record<DialectName, Dialect> = { chat, messages };

@@ -6,7 +6,8 @@ import { events } from "../../api/events";
 import { apiKey } from "../../shell/session";
 import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
-import { DIALECTS, type Dialect } from "./dialect";
+import type { Dialect } from "./dialect";
+import { DIALECTS } from "./dialects";
 import { isObject } from "./settings";
 import { setLast, setTurns, settings } from "./store";
 

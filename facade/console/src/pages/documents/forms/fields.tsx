@@ -1,21 +1,14 @@
 // The form of each type of block. A form hands a function up that returns what the block is to hold.
 import { useState } from "preact/hooks";
 
-import type { Author, Block, Institution, NewBlock } from "../types";
+import type { Author, Block, Institution } from "../types";
 import { elementsOf, leavesOf } from "../types";
 import { Formula } from "../kinds/formula";
+import { type FieldsProps, Remove } from "./form";
 import { ListFields } from "./list_fields";
 import { PictureFields } from "./picture_fields";
 import { RichText, readLeaves } from "./rich_text";
 import { TableFields } from "./table_fields";
-
-export type Collect = () => Partial<NewBlock>;
-
-export interface FieldsProps {
-  block: Block;
-  /** Called whenever the fields are rendered, with the function that reads them. */
-  provide: (collect: Collect) => void;
-}
 
 export function Fields(props: FieldsProps) {
   switch (props.block.type) {
@@ -248,14 +241,6 @@ function AuthorFields({ block, provide }: FieldsProps) {
         </button>
       </div>
     </>
-  );
-}
-
-export function Remove({ name, onUse }: { name: string; onUse: () => void }) {
-  return (
-    <button type="button" class="danger" onClick={onUse}>
-      Remove<span class="visually-hidden"> {name}</span>
-    </button>
   );
 }
 

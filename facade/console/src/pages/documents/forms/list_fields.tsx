@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { type Block, type NewBlock, type Style, elementsOf, leavesOf } from "../types";
-import { type FieldsProps, Remove } from "./fields";
+import { type FieldsProps, Remove } from "./form";
 import { RichText, readLeaves } from "./rich_text";
 
 // Eight elements one in another: lists and their items.

@@ -5,7 +5,7 @@ import { Failure } from "../../../parts/failure";
 import { upload } from "../../../parts/upload";
 import { FileButton } from "../../../parts/uploads";
 import type { Picture } from "../types";
-import { type FieldsProps, Remove } from "./fields";
+import { type FieldsProps, Remove } from "./form";
 
 const TEXTS = [
   ["alt", "Description, for those who do not see it"],

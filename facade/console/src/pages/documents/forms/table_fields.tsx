@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { type Block, elementsOf, leavesOf } from "../types";
-import { type FieldsProps, Remove } from "./fields";
+import { type FieldsProps, Remove } from "./form";
 import { RichText, readLeaves } from "./rich_text";
 
 interface Cell {

@@ -1,0 +1,18 @@
+// What the forms of all types of blocks have.
+import type { Block, NewBlock } from "../types";
+
+export type Collect = () => Partial<NewBlock>;
+
+export interface FieldsProps {
+  block: Block;
+  /** Called whenever the fields are rendered, with the function that reads them. */
+  provide: (collect: Collect) => void;
+}
+
+export function Remove({ name, onUse }: { name: string; onUse: () => void }) {
+  return (
+    <button type="button" class="danger" onClick={onUse}>
+      Remove<span class="visually-hidden"> {name}</span>
+    </button>
+  );
+}

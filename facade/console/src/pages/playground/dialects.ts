@@ -1,0 +1,7 @@
+// The two dialects of the playground.
+import { chat } from "./chat";
+import type { Dialect } from "./dialect";
+import { messages } from "./messages";
+import type { DialectName } from "./settings";
+
+export const DIALECTS: Record<DialectName, Dialect> = { chat, messages };
