@@ -17,7 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Dialect,
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
-from services.inference.fallback.step_request import copied
+from services.inference.request_changes import copied
 
 _TYPE = "allowed_tools"
 _CUSTOM = "custom"

@@ -18,17 +18,17 @@ from services.inference.adaptation.rules import Reader, Way, adapts, way_of
 from services.inference.adaptation.session import Adapted, Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
+from services.inference.circuit_breaker import ModelKey
 from services.inference.custom_tools import with_functions
 from services.inference.fallback.attempts import AttemptOptions
-from services.inference.fallback.circuit_breaker import ModelKey
-from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.step_request import can_prefill, clamped, continued, copied, merged
 from services.inference.files import texts_as_blocks
 from services.inference.media import MediaRef, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
+from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
+from services.inference.request_changes import can_prefill, clamped, continued, copied, merged
 from services.inference.stream.continuation import Continuation
 from services.inference.stream.custom_calls import CustomCallFilter
 from services.inference.stream.filters import StreamFilter
@@ -120,7 +120,7 @@ class RequestAttempts:
         request = self._request
         if step.parameters is not None:
             request = merged(request, step.parameters)
-        request, dropped = clamped(request, step.target)
+        request, dropped = clamped(request, step.target.max_output_tokens)
         media = self._media
         left_out = 0
         if self._conversation is not None:

@@ -19,11 +19,11 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import invalid
 from services.common.texts import MAX_NAME, quoted
 from services.inference.attempt import Attempt
+from services.inference.circuit_breaker import ModelKey
 from services.inference.engine import Engine
 from services.inference.fallback.attempts import AttemptOptions
-from services.inference.fallback.circuit_breaker import ModelKey
-from services.inference.fallback.plan import Plan, Step
 from services.inference.offload import mark_large
+from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import EmbeddingCall, Provider, Target
 from services.inference.refusals import Refusals
 from services.inference.stream.filters import Batch

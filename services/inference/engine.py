@@ -28,13 +28,10 @@ from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
+from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State, Uniform
 from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.budget import RetryBudget
-from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey, State
 from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.plan import Plan, Plans
-from services.inference.fallback.policy import Uniform
 from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RunContext
 from services.inference.fallback.runner import FallbackRunner
@@ -51,6 +48,8 @@ from services.inference.memory.split import check_steps, uses_memory
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
+from services.inference.plans.budget import RetryBudget
+from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import CheckedRequest, PreparedRequest
 from services.inference.providers.base import Call
 from services.inference.providers.heads import add_head, set_route_head

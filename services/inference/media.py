@@ -1,12 +1,20 @@
-"""Find the media of a request and their paths."""
+"""The media of a request and their paths."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.inference.fallback.plan import Plan
+from services.common.errors import GatewayError
 from services.inference.paths import block_path
+from services.inference.plans.plan import Plan
+
+
+class AdaptationError(GatewayError):
+    """Error raised for a medium that cannot be converted for a model.
+
+    The next step of the plan may read the medium without conversion.
+    """
 
 
 @dataclass(frozen=True, slots=True)

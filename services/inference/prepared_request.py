@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from services.inference.attempt_factory import RequestAttempts
-from services.inference.fallback.plan import Plan
 from services.inference.media import MediaRef
+from services.inference.plans.plan import Plan
 from services.inference.providers.base import Provider
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools

@@ -15,7 +15,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 
 # A final assistant message, which the model would continue.
 PREFILL = "prefill"

@@ -35,7 +35,7 @@ async def gateway(
     tmp_path_factory: pytest.TempPathFactory, upstream: DeploymentUpstream
 ) -> AsyncIterator[Gateway]:
     # A provider that fails is asked again; when does not matter here.
-    with patch("services.inference.fallback.policy.FIRST_DELAY_S", 0.001):
+    with patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001):
         async with (
             serving(upstream.app) as address,
             running_gateway(

@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
 from services.common.errors import GatewayError
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache, M
-from services.inference.adaptation.errors import AdaptationError, at_part
+from services.inference.adaptation.errors import at_part
 from services.inference.adaptation.helpers import Helper, Helpers
 from services.inference.adaptation.media_types import is_text, utf8
 from services.inference.adaptation.once import Once, all_of
@@ -24,6 +24,7 @@ from services.inference.adaptation.rules import (
 )
 from services.inference.conversion.converter import VERSIONS, Converter
 from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
+from services.inference.media import AdaptationError
 
 _OCR = {
     PdfAdaptation.OCR_ALWAYS: Ocr.ALWAYS,

@@ -3,6 +3,7 @@
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
+from services.inference.media import AdaptationError
 
 # Reasons of a helper model's provider that mean that it rejected the medium.
 _REFUSALS = frozenset(
@@ -15,13 +16,6 @@ _REFUSALS = frozenset(
         errors_pb2.REASON_CONTENT_FILTER,
     }
 )
-
-
-class AdaptationError(GatewayError):
-    """Error raised for a medium that cannot be converted for a model.
-
-    The next step of the plan may read the medium without conversion.
-    """
 
 
 def of_part(path: str, reason: Reason.ValueType, message: str) -> AdaptationError:

@@ -13,9 +13,10 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
 from services.common.errors import GatewayError, UpstreamError
 from services.common.texts import quoted
-from services.inference.adaptation.errors import AdaptationError, of_helper, of_part
+from services.inference.adaptation.errors import of_helper, of_part
 from services.inference.adaptation.rules import AUDIO, IMAGE, NAMES
 from services.inference.conversion.parts import Source
+from services.inference.media import AdaptationError
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Target
 from services.inference.routes import Routes

@@ -15,7 +15,7 @@ from services.common.errors import GatewayError
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.conversions import Conversions
-from services.inference.adaptation.errors import AdaptationError, at_part, of_part
+from services.inference.adaptation.errors import at_part, of_part
 from services.inference.adaptation.helpers import Generate, Helpers
 from services.inference.adaptation.media_types import kind_of, sniffed
 from services.inference.adaptation.once import Once, all_of
@@ -28,7 +28,7 @@ from services.inference.adaptation.rules import (
 )
 from services.inference.conversion.converter import Converter
 from services.inference.fetching.fetched import Fetches
-from services.inference.media import MediaRef
+from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.usage.metering import Metering

@@ -9,9 +9,9 @@ from services.common.lazy_request import LazyRequest
 from services.inference.balancing.affinity import affinity_of
 from services.inference.balancing.choice import STICKY_SLACK, draw, ordered
 from services.inference.balancing.loads import Loads, load_class
-from services.inference.fallback.circuit_breaker import CircuitBreakers
-from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.policy import Retries, Uniform
+from services.inference.circuit_breaker import CircuitBreakers, Uniform
+from services.inference.plans.plan import Plan, Step
+from services.inference.plans.policy import Retries
 from services.inference.providers.base import Deployments, Target
 
 # How long a deployment counts as not free whose breaker is open: longer than any cooldown.

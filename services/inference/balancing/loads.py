@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from services.inference.balancing.rate_limits import Cooldown
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 from services.inference.metrics import Metrics
 
 # The share of the newest time in an average.

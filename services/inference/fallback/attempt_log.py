@@ -7,13 +7,13 @@ from services.common.metrics import Counter, Histogram
 from services.common.telemetry.spans import Telemetry
 from services.common.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
+from services.inference.circuit_breaker import CircuitBreakers
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord, Outcome
 from services.inference.fallback.attempt_spans import AttemptSpans
-from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.plan import Step
 from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.metrics import Metrics
+from services.inference.plans.plan import Step
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from services.common.passed_answer import TokenCounts
 from services.common.telemetry.spans import Span
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.fallback.attempt_spans import reason_name
-from services.inference.fallback.plan import Step
-from services.inference.fallback.policy import is_out_of_time, is_transient
 from services.inference.fallback.recent_attempts import Failure
+from services.inference.plans.plan import Step
+from services.inference.plans.policy import is_out_of_time, is_transient
 
 if TYPE_CHECKING:
     from services.inference.fallback.attempt_log import AttemptLog

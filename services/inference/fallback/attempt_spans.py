@@ -3,7 +3,7 @@
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.telemetry.spans import Span, Telemetry
 from services.common.telemetry.trace_context import TraceContext, attempt_trace
-from services.inference.fallback.plan import Step
+from services.inference.plans.plan import Step
 
 
 class AttemptSpans:

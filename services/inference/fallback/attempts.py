@@ -6,9 +6,9 @@ from typing import Protocol
 
 from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
+from services.inference.circuit_breaker import ModelKey
 from services.inference.fallback.attempt_record import AttemptRecord
-from services.inference.fallback.circuit_breaker import ModelKey
-from services.inference.fallback.plan import Step
+from services.inference.plans.plan import Step
 from services.inference.stream.batches import Batches
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.providers_pb2 import AttemptCounts
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 
 # How far counts go back, and in what steps they are forgotten.
 WINDOW_S = 300

@@ -12,20 +12,20 @@ from typing import Any
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer
-from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempts import (
     OnFirstContent,
     StartedAnswer,
     ignore_first_content,
 )
-from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.hedging import Hedge
-from services.inference.fallback.plan import Step
-from services.inference.fallback.policy import moves_on, out_of_time
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
+from services.inference.media import AdaptationError
+from services.inference.plans.budget import RetryBudget
+from services.inference.plans.plan import Step
+from services.inference.plans.policy import moves_on, out_of_time
 from services.inference.stream.batches import Batches, Take
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch

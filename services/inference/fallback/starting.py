@@ -7,8 +7,8 @@ from services.common.passed_answer import PassedAnswer, Route
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
-from services.inference.fallback.policy import out_of_time
 from services.inference.fallback.run_context import RunContext
+from services.inference.plans.policy import out_of_time
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, events_of
 from services.inference.stream.batches import Batches

@@ -7,11 +7,14 @@ from functools import cached_property
 from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions, OnFirstContent, StartedAnswer
-from services.inference.fallback.policy import (
+from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.starting import start_attempt
+from services.inference.media import AdaptationError
+from services.inference.offload import offload
+from services.inference.plans.policy import (
     LONGEST_DELAY_S,
     is_silence,
     is_transient,
@@ -19,9 +22,6 @@ from services.inference.fallback.policy import (
     out_of_time,
     refuses_signatures,
 )
-from services.inference.fallback.run_context import RunContext
-from services.inference.fallback.starting import start_attempt
-from services.inference.offload import offload
 from services.inference.providers.base import MissingEndpointError
 from services.inference.refusals import (
     MEDIA,

@@ -20,11 +20,11 @@ from services.inference.adaptation import wording
 from services.inference.adaptation.media_types import essence
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
-from services.inference.fallback.step_request import copied
 from services.inference.media import MediaRef, media_blocks
 from services.inference.memory import memory_notes
 from services.inference.memory.split import SplitRequest, call_ids, instructions, media_key
 from services.inference.providers.base import Target
+from services.inference.request_changes import copied
 
 # The path that a caller reads for a medium that is not in its own request.
 _MEMORY = "memory_id"

@@ -11,8 +11,8 @@ from gateway.inference.v1.providers_pb2 import (
     ProviderModel,
 )
 from services.common.clock import Clock
+from services.inference.circuit_breaker import ModelKey, State
 from services.inference.engine import Engine
-from services.inference.fallback.circuit_breaker import ModelKey, State
 from services.inference.fallback.recent_attempts import Failure
 
 _BREAKER_STATES: dict[State, BreakerState.ValueType] = {

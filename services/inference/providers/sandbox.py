@@ -30,13 +30,13 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
-from services.inference.fallback.step_request import copied
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
 from services.inference.providers.request_fields import RequestFields, unnamed
 from services.inference.providers.vectors import check_only_texts
+from services.inference.request_changes import copied
 from services.inference.stream.batches import Batches
 from services.sandbox.model import (
     answers,

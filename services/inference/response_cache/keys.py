@@ -7,7 +7,7 @@ from typing import Literal
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.authentication import Caller
 from services.common.lazy_request import LazyRequest
-from services.inference.fallback.plan import Plan
+from services.inference.plans.plan import Plan
 
 # Incremented when the format or content of entries changes.
 VERSION = b"1"

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 from services.inference.refusals import OF_MESSAGES, Refusals, new_refusal
 
 # From the providers' public error texts.

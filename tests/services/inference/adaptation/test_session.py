@@ -15,11 +15,10 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.settings import Model, Roles
 from services.common.settings import Provider as ProviderSettings
-from services.inference.adaptation.errors import AdaptationError
 from services.inference.adaptation.once import Once, all_of
 from services.inference.adaptation.rules import IMAGE, Reader
 from services.inference.adaptation.session import Session
-from services.inference.media import MediaRef
+from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.routing import Models

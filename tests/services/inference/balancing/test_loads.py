@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 
 from services.inference.balancing.loads import Loads, load_class
 from services.inference.balancing.rate_limits import Cooldown
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 from services.inference.metrics import Metrics
 from tests.manual_clock import ManualClock
 

@@ -15,8 +15,8 @@ from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, S
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
+from services.inference.circuit_breaker import Uniform
 from services.inference.engine import Engine
-from services.inference.fallback.policy import Uniform
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
 from services.inference.routes import Routes

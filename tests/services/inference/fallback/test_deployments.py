@@ -8,7 +8,7 @@ import pytest
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError, unsupported
 from services.common.settings import Model
-from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.circuit_breaker import ModelKey
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     FOREVER,

@@ -8,9 +8,9 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
-from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.policy import Retries
 from services.inference.memory.split import check_steps, split_request, uses_memory
+from services.inference.plans.plan import Plan, Step
+from services.inference.plans.policy import Retries
 from services.inference.providers.base import Target
 from tests.services.inference.memory.builders import (
     assistant,

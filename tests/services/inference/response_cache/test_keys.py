@@ -7,8 +7,8 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.authentication import Caller
 from services.common.lazy_request import LazyRequest
-from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.policy import Retries
+from services.inference.plans.plan import Plan, Step
+from services.inference.plans.policy import Retries
 from services.inference.providers.base import Target
 from services.inference.response_cache.keys import key_of, owner_of
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
-from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey
+from services.inference.circuit_breaker import CircuitBreakers, ModelKey
 from services.inference.metrics import Metrics
 from tests.manual_clock import ManualClock
 from tests.services.inference.fallback.scripted_engine import (

@@ -6,8 +6,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.fallback.step_request import clamped, merged
-from services.inference.providers.base import Target
+from services.inference.request_changes import clamped, merged
 from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,
     answer,
@@ -38,7 +37,7 @@ def test_what_a_step_sets_replaces_and_the_rest_stays():
 def test_a_budget_of_thinking_stays_below_the_tokens(limit, budget, dropped):
     thinking = pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ENABLED, budget_tokens=8000)
     outer = request(max_tokens=10_000, thinking=thinking)
-    fitting, told = clamped(outer, Target("m", "p", "m", max_output_tokens=limit))
+    fitting, told = clamped(outer, limit)
     assert (fitting.max_tokens, told) == (limit, dropped)
     kept = fitting.thinking.budget_tokens if fitting.HasField("thinking") else None
     assert kept == budget

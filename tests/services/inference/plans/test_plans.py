@@ -7,8 +7,8 @@ import pytest
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Model, Provider
-from services.inference.fallback.plan import PRIMARY_STEP, Plan, Plans, Step
-from services.inference.fallback.policy import FailOn, Retries
+from services.inference.plans.plan import PRIMARY_STEP, Plan, Plans, Step
+from services.inference.plans.policy import FailOn, Retries
 from services.inference.providers.base import Target
 from services.inference.routing import Models
 from tests.services.inference.fallback.scripted_engine import (

@@ -10,8 +10,6 @@ and counts from the start of the probe: a model that fails slowly is not left al
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from services.inference.fallback.policy import Uniform
-
 FIRST_PAUSE_S = 10.0
 # A model that is back after a long outage is asked again within this time; a probe costs one
 # request of all that would have asked the model meanwhile.
@@ -22,6 +20,8 @@ _JITTER = 0.2
 _MOST = 1_000
 
 State = Literal["closed", "open", "half_open"]
+# Returns a random number between two bounds, as `random.uniform` does.
+Uniform = Callable[[float, float], float]
 
 
 class ModelKey(NamedTuple):

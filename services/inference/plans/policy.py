@@ -1,18 +1,15 @@
 """The fallback policy: which failures are retried and when, and which move on. Pure."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
+from services.inference.circuit_breaker import Uniform
 from services.inference.stream.replay import DivergedError
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
-
-# Returns a random number between two bounds, as `random.uniform` does.
-Uniform = Callable[[float, float], float]
 
 _TRANSIENT = frozenset(
     {

@@ -1,9 +1,11 @@
-"""A request as one step of a chain is to see it. Pure; what is given is never changed."""
+"""Changes of a canonical request, such as what one step of a chain is to see. Pure.
+
+All but `lower_max_tokens` leave what they are given as it is.
+"""
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ThinkingConfig
-from services.inference.providers.base import Target
 
 _LEAST_BUDGET = 1024
 # Bytes of text for one token, rather too many: what is left to write must not come out short.
@@ -27,12 +29,11 @@ def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateReq
     return over
 
 
-def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, list[str]]:
+def clamped(request: GenerateRequest, limit: int) -> tuple[GenerateRequest, list[str]]:
     """Return the request with no more tokens asked for than a model writes, and what that dropped.
 
-    A budget of thinking has to stay below them.
+    A budget of thinking has to stay below them. A limit of 0 is none.
     """
-    limit = target.max_output_tokens
     if not limit or request.max_tokens <= limit:
         return request, []
     fitting = copied(request)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.inference.fallback.plan import Plan
+from services.inference.plans.plan import Plan
 
 
 class RetryBudget:

@@ -23,10 +23,10 @@ from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.common.texts import MAX_NAME
 from services.inference import validation
-from services.inference.fallback.circuit_breaker import ModelKey
-from services.inference.fallback.policy import FailOn, Retries
-from services.inference.fallback.step_request import merged
+from services.inference.circuit_breaker import ModelKey
+from services.inference.plans.policy import FailOn, Retries
 from services.inference.providers.base import Target
+from services.inference.request_changes import merged
 from services.inference.routing import Models
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import pytest
 
 from services.common.errors import UpstreamError
-from services.inference.fallback.policy import (
+from services.inference.plans.policy import (
     DivergedError,
     FailOn,
     Retries,
