@@ -11,6 +11,7 @@ from facade.context import CONTEXT, Context
 from facade.http.plain import PlainEndpoint
 from facade.later_routes import LaterRoutes
 from facade.middlewares import Endpoint, as_handler
+from facade.public_paths import BASE_PATHS
 from facade.request_context import request_context
 from facade.routes import (
     admin,
@@ -90,7 +91,7 @@ def _routes() -> list[web.RouteDef]:
         *memory.routes(),
         *console_sign_in.routes(),
         *console.routes(),
-        *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
+        *(web.head(path, operations.base) for path in BASE_PATHS),
         web.get("/healthz", operations.healthz),
         web.get("/readyz", operations.readyz),
         web.get("/openapi.json", operations.openapi_document),

@@ -8,34 +8,20 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from facade.admin_authentication import PREFIX as ADMIN_PREFIX
 from facade.admin_authentication import authenticate_administrator
-from facade.aliases import names_of, route_of
-from facade.context import (
-    CONTEXT,
-)
+from facade.aliases import route_of
+from facade.context import CONTEXT
 from facade.http.exchange import ClientConnection, Exchange
 from facade.http.heads import EXPECT, check_head
 from facade.http.raw_response import RawResponse
 from facade.http.responses import JsonResponse, StreamedResponse
+from facade.public_paths import is_public
 from facade.request_context import authenticate, request_context
-from facade.routes import console
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Endpoint = Callable[[Exchange], Awaitable[JsonResponse | StreamedResponse]]
 
 # Of a request.
 EXCHANGE = web.RequestKey("exchange", Exchange)
-# URLs given to clients; some send HEAD before anything else.
-BASE_PATHS = tuple(
-    f"{path}{slash}"
-    for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
-    for slash in ("", "/")
-)
-PUBLIC = frozenset(
-    {
-        *("/healthz", "/readyz", "/openapi.json", "/docs"),
-        *(name for path in BASE_PATHS for name in names_of(path)),
-    }
-)
 
 
 @web.middleware
@@ -85,7 +71,7 @@ async def authenticated(request: web.Request, handler: Handler) -> web.StreamRes
         # Also before it is said which methods a path takes.
         if not isinstance(problem, web.HTTPNotFound):
             await authenticate_administrator(exchange)
-    elif request.path not in PUBLIC and not console.is_public(request.path) and problem is None:
+    elif problem is None and not is_public(request.path):
         await authenticate(exchange)
     return await handler(request)
 

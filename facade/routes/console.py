@@ -13,7 +13,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-PREFIX = "/console"
+from facade.public_paths import CONSOLE
+
 _BUILT = Path(__file__).parents[1] / "console" / "dist"
 _ASSETS = _BUILT / "assets"
 _ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+\.(css|js|woff2)", re.ASCII)
@@ -64,20 +65,15 @@ def routes() -> list[web.RouteDef]:
     """Return the routes of the pages."""
     return [
         web.get("/", _to_console),
-        web.get(PREFIX, _page),
-        web.get(f"{PREFIX}/assets/{{name}}", _asset),
-        web.get(f"{PREFIX}/{{page:.*}}", _page),
+        web.get(CONSOLE, _page),
+        web.get(f"{CONSOLE}/assets/{{name}}", _asset),
+        web.get(f"{CONSOLE}/{{page:.*}}", _page),
     ]
-
-
-def is_public(path: str) -> bool:
-    """Return whether a path is the console's, which needs no key."""
-    return path in ("/", PREFIX) or path.startswith(f"{PREFIX}/")
 
 
 async def _to_console(request: web.Request) -> web.Response:
     """Lead a visitor to the console; the browser keeps the fragment of the address."""
-    return web.Response(status=302, headers={"Location": PREFIX})
+    return web.Response(status=302, headers={"Location": CONSOLE})
 
 
 async def _page(request: web.Request) -> web.Response:

@@ -16,13 +16,13 @@ from facade.dialects import validation
 from facade.http.exchange import Exchange
 from facade.http_errors import HttpError
 from facade.middlewares import EXCHANGE
-from facade.routes.console import PREFIX
+from facade.public_paths import CONSOLE
 from facade.routes.generation import check_json
 from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
 from services.common.channels import REQUEST_ID_KEY
 from services.common.errors import from_rpc_error
 
-PATH = f"{PREFIX}/sign-in"
+PATH = f"{CONSOLE}/sign-in"
 
 # Maximum size of a body, in bytes.
 _MAX_BODY = 1024

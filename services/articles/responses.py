@@ -16,9 +16,9 @@ from services.articles.cache import DocumentState
 from services.articles.changes import changed_blocks
 from services.articles.errors import BLOCK, failure
 from services.articles.markdown import Renderer, render_document
-from services.articles.style import computed_style
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element, element_to_json
+from services.articles.tree.style import computed_style
 
 
 def read_article(state: DocumentState) -> ReadArticleResponse:

@@ -14,8 +14,8 @@ from services.articles.markdown.escape import (
 from services.articles.markdown.inline import Numbers, inline
 from services.articles.markdown.lines import heading, paragraph
 from services.articles.markdown.tables import cell_markdown, row_markdown, table
-from services.articles.style import Style, computed_style
 from services.articles.tree.nodes import Element, Leaf
+from services.articles.tree.style import Style, computed_style
 
 # Where a file of the caller's is read from: the contract's download endpoint.
 _FILE_ADDRESS = "/beta/v1/files/{}/content"

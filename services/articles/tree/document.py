@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.articles.references import Reference, citation_numbers
-from services.articles.style import Style
 from services.articles.tree.index import ParentIndex
 from services.articles.tree.nodes import (
     Element,
@@ -16,7 +14,9 @@ from services.articles.tree.nodes import (
     element_to_json,
     walk,
 )
+from services.articles.tree.references import Reference, citation_numbers
 from services.articles.tree.sequence import BlockSequence
+from services.articles.tree.style import Style
 
 Path = tuple[int, ...]
 

@@ -11,8 +11,6 @@ from typing import Any
 import orjson
 
 from gateway.articles.v1 import edits_pb2 as pb
-from services.articles.references import parse_patch, parse_reference
-from services.articles.style import check_article_style
 from services.articles.tree.document import Path
 from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
@@ -39,6 +37,8 @@ from services.articles.tree.parsing import (
     parse_marks,
     parse_void_content,
 )
+from services.articles.tree.references import parse_patch, parse_reference
+from services.articles.tree.style import check_article_style
 from services.articles.tree.values import array, schema_error, string
 from services.common.articles import limits
 

@@ -94,7 +94,7 @@ class Element:
         id: given by the server, never used twice.
         type: one of `ELEMENT_TYPES`.
         children: leaves or elements, as the type has it.
-        style: an ElementStyle, see `services.articles.style`.
+        style: an ElementStyle, see `services.articles.tree.style`.
         content: the fields of the type (`CONTENT_KEYS`), as JSON.
         cites: ids of the references cited below, each once, in order of appearance.
     """

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from services.articles.style import apply_style_patch, check_element_style
 from services.articles.tree import schema
 from services.articles.tree.colours import is_colour
 from services.articles.tree.errors import Code, EditError, join_pointer
@@ -20,6 +19,7 @@ from services.articles.tree.nodes import (
     Node,
 )
 from services.articles.tree.normalise import grid, normal_children
+from services.articles.tree.style import apply_style_patch, check_element_style
 from services.articles.tree.values import array, mapping, schema_error
 from services.common.articles import limits
 from services.common.articles.blocks import ELEMENTS, Marks, TextLeaf, VoidContent

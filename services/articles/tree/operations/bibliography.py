@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from services.articles.references import Reference
-from services.articles.style import apply_style_patch, inverse_patch
 from services.articles.tree.document import Document
 from services.articles.tree.errors import Code, EditError
 from services.articles.tree.nodes import (
@@ -22,6 +20,8 @@ from services.articles.tree.operations.base import (
     unknown_reference_error,
     without_cite,
 )
+from services.articles.tree.references import Reference
+from services.articles.tree.style import apply_style_patch, inverse_patch
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 

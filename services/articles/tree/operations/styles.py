@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from services.articles.style import (
+from services.articles.tree.document import Document
+from services.articles.tree.nodes import Json
+from services.articles.tree.operations.base import Change, find_element
+from services.articles.tree.style import (
     Style,
     apply_style_patch,
     check_article_style,
     check_element_style,
     inverse_patch,
 )
-from services.articles.tree.document import Document
-from services.articles.tree.nodes import Json
-from services.articles.tree.operations.base import Change, find_element
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.articles.style import apply_style_patch, computed_style, inverse_patch, merge_patch
+from services.articles.tree.style import (
+    apply_style_patch,
+    computed_style,
+    inverse_patch,
+    merge_patch,
+)
 from tests.services.articles.trees import Body, Editor, bullets, paragraph, row, table
 from tests.thoroughness import examples
 

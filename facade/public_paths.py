@@ -1,0 +1,22 @@
+"""The paths that need no key."""
+
+from facade.aliases import names_of
+
+CONSOLE = "/console"
+# URLs given to clients; some send HEAD before anything else.
+BASE_PATHS = tuple(
+    f"{path}{slash}"
+    for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
+    for slash in ("", "/")
+)
+_PUBLIC = frozenset(
+    {
+        *("/", CONSOLE, "/healthz", "/readyz", "/openapi.json", "/docs"),
+        *(name for path in BASE_PATHS for name in names_of(path)),
+    }
+)
+
+
+def is_public(path: str) -> bool:
+    """Return whether a path needs no key."""
+    return path in _PUBLIC or path.startswith(f"{CONSOLE}/")
