@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from services.common.settings import load
-from services.envoy_commands import free_port
+from services.commands.envoy import free_port
 
 # As `gateway envoy run` waits for, and a little more.
 _MARGIN_S = 15.0

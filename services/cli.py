@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services import (
-    admin_commands,
-    articles_commands,
-    backup_commands,
-    console_commands,
-    doctor_commands,
-    envoy_commands,
-    files_commands,
-    keys_commands,
-    limits_commands,
-    memory_commands,
-    usage_commands,
-    users_commands,
+from services.commands import (
+    admin,
+    articles,
+    backup,
+    console,
+    doctor,
+    envoy,
+    files,
+    keys,
+    limits,
+    memory,
+    usage,
+    users,
 )
-from services.console import FLAGS, WRONG, fail, print_table, read_settings
+from services.commands.shared import FLAGS, WRONG, fail, print_table, read_settings
 
 if TYPE_CHECKING:
     from services.common.settings import Model
@@ -38,24 +38,24 @@ app = typer.Typer(
     **FLAGS,
 )
 config = typer.Typer(help="Check or show settings.", **FLAGS)
-app.add_typer(keys_commands.app, name="keys")
-app.add_typer(users_commands.users, name="users")
-app.add_typer(users_commands.teams, name="teams")
-app.add_typer(limits_commands.app, name="limits")
-app.add_typer(admin_commands.app, name="admin-key")
-app.add_typer(admin_commands.audit, name="audit")
-app.add_typer(files_commands.app, name="files")
-app.add_typer(memory_commands.app, name="memory")
-app.add_typer(articles_commands.groups, name="groups")
-app.add_typer(articles_commands.grants, name="grants")
-app.add_typer(articles_commands.articles, name="articles")
-app.add_typer(envoy_commands.app, name="envoy")
+app.add_typer(keys.app, name="keys")
+app.add_typer(users.users, name="users")
+app.add_typer(users.teams, name="teams")
+app.add_typer(limits.app, name="limits")
+app.add_typer(admin.app, name="admin-key")
+app.add_typer(admin.audit, name="audit")
+app.add_typer(files.app, name="files")
+app.add_typer(memory.app, name="memory")
+app.add_typer(articles.groups, name="groups")
+app.add_typer(articles.grants, name="grants")
+app.add_typer(articles.articles, name="articles")
+app.add_typer(envoy.app, name="envoy")
 app.add_typer(config, name="config")
-app.command("usage")(usage_commands.usage)
-app.command()(console_commands.console)
-app.command()(doctor_commands.doctor)
-app.command()(backup_commands.backup)
-app.command()(backup_commands.restore)
+app.command("usage")(usage.usage)
+app.command()(console.console)
+app.command()(doctor.doctor)
+app.command()(backup.backup)
+app.command()(backup.restore)
 
 
 def main() -> None:

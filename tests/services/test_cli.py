@@ -9,8 +9,9 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from services import cli, console
+from services import cli
 from services.accounts.plans import DEFAULT, PLANS
+from services.commands import shared
 from services.common.authentication import is_key
 from services.common.settings_example import EXAMPLE
 from services.common.sign_in_codes import redeem
@@ -312,7 +313,7 @@ def test_serve_runs_a_part_with_its_arguments(words: list[str], status: int, tol
 
 
 def test_the_plans_to_choose_from_are_those_there_are() -> None:
-    assert get_args(console.PlanName) == tuple(PLANS)
+    assert get_args(shared.PlanName) == tuple(PLANS)
     assert DEFAULT in PLANS
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.console import fail, read_settings
+from services.commands.shared import fail, read_settings
 
 if TYPE_CHECKING:
     from services.backup.manifest import Manifest

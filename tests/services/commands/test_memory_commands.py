@@ -89,7 +89,7 @@ def test_one_memory_is_shown_with_its_summary(tmp_path: Path) -> None:
 
 
 def test_memories_are_exported_a_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.memory_commands._PAGE", 1)
+    monkeypatch.setattr("services.commands.memory._PAGE", 1)
     profile, *memories = map(json.loads, run(tmp_path, "export", "--user", "ada").splitlines())
     assert [fact["value"] for fact in profile["profile"]] == ["ada's\nemployer"]
     told = {

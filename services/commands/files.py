@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from services.console import FLAGS, on_database, print_table, time_of
+from services.commands.shared import FLAGS, on_database, print_table, time_of
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

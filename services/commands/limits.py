@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
-from services.console import FLAGS, WRONG, fail, on_database, print_fields
+from services.commands.shared import FLAGS, WRONG, fail, on_database, print_fields
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

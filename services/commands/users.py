@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from services.console import (
+from services.commands.shared import (
     FLAGS,
     PlanName,
     all_pages,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from services.console import fail, on_database
+from services.commands.shared import fail, on_database
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

@@ -84,7 +84,7 @@ def test_the_files_of_a_user_are_listed(tmp_path: Path, files: list[File]) -> No
 def test_a_listing_longer_than_a_page_is_whole(
     tmp_path: Path, files: list[File], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.files_commands._PAGE", 1)
+    monkeypatch.setattr("services.commands.files._PAGE", 1)
     assert len(run(tmp_path, "files list --user ada").splitlines()) == 1 + len(files)
 
 

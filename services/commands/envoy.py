@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from services.console import FLAGS, WRONG, fail, read_settings
+from services.commands.shared import FLAGS, WRONG, fail, read_settings
 
 app = typer.Typer(help="Show or run the Envoy in front of the gateway.", **FLAGS)
 

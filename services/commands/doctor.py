@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from services.console import FAILED, read_settings
+from services.commands.shared import FAILED, read_settings
 
 
 def doctor(

@@ -11,11 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
 from gateway.articles.v1 import articles_pb2 as wire
-from services import articles_commands, cli
+from services import cli
 from services.accounts.repository import AccountRepository
 from services.articles.groups import EDIT_ARTICLES, GroupRepository
 from services.articles.repository import ArticleRepository
 from services.articles.tables import PERMISSIONS
+from services.commands import articles
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 
@@ -121,5 +122,5 @@ def test_a_document_is_shared_and_restored(tmp_path: Path, users: dict[str, str]
 
 
 def test_the_names_that_commands_take_are_those_of_the_service() -> None:
-    assert set(get_args(articles_commands.Permission)) == set(PERMISSIONS)
-    assert get_args(articles_commands.Grant) == (EDIT_ARTICLES,)
+    assert set(get_args(articles.Permission)) == set(PERMISSIONS)
+    assert get_args(articles.Grant) == (EDIT_ARTICLES,)
