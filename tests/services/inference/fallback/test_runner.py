@@ -360,12 +360,12 @@ async def test_a_stream_that_is_closed_ends_at_the_provider():
 
 @in_no_time
 async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
-    heads = []
+    answers = []
 
     class Listening(FallbackRunner):
-        async def answer(self):
-            heads.append(await super().answer())
-            return heads[-1]
+        async def _started(self):
+            answers.append(await super()._started())
+            return answers[-1]
 
     scripted = ScriptedEngine()
     first, last = answer("x")
@@ -374,5 +374,6 @@ async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
         patch.setattr(engine, "FallbackRunner", Listening)
         text, _, usage = await scripted.ask(False, request())
     assert (text, usage.output_tokens) == ("x" + "y" * 500, 3)
-    [[batch]] = heads
-    assert len(batch) < 10
+    [started] = answers
+    assert started.head == []
+    assert [block.text for block in started.answer.choices[0].blocks] == ["x" + "y" * 500]
