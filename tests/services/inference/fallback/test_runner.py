@@ -327,6 +327,16 @@ async def test_an_empty_stream_is_a_broken_one(stream):
     assert (route.model, route.attempts) == ("c", 3)
 
 
+@in_no_time
+async def test_a_whole_answer_of_an_empty_stream_is_retried():
+    scripted = ScriptedEngine()
+    first, last = answer("Hello")
+    scripted.p.plays("a", [], [[start()]], [first, last])
+    text, route, _ = await scripted.ask(False, request())
+    assert (text, route.model, route.attempts) == ("Hello", "a", 3)
+    assert scripted.counted("failed") == 2
+
+
 @pytest.mark.parametrize("at", [0.1, 0.6, 2.5])
 @both
 @in_no_time
