@@ -10,7 +10,7 @@ from facade import credentials, http_errors
 from facade.dialects.errors import render_error
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse
-from facade.route_headers import UPSTREAM_REQUEST_ID, with_caller_limits
+from facade.route_headers import UPSTREAM_REQUEST_ID, set_caller_limits
 from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.errors import GatewayError
@@ -62,7 +62,7 @@ def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
     status, body = render_error(shape, error, exchange.request_id)
     headers = dict(error.headers)
     if error.caller_limits:
-        headers = with_caller_limits(exchange, headers, error.caller_limits)
+        set_caller_limits(exchange, headers, error.caller_limits)
     if error.upstream_request_id:
         headers[UPSTREAM_REQUEST_ID] = error.upstream_request_id
     if error.retry_after_s is not None:

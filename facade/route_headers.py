@@ -1,19 +1,19 @@
 """Response headers that identify the serving model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
 from facade import credentials
 from facade.dialects.gateway_objects import attempt_object
-from facade.dialects.limits import with_limits
+from facade.dialects.limits import set_limits
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import Exchange
 from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from services.common.passed_answer import Route
+from services.common.passed_answer import CallerLimit, Route
 from services.common.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
@@ -41,16 +41,16 @@ def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, st
     """
     headers = route_headers(route, exchange.caller_paths)
     if limits := route.limits:
-        headers = with_caller_limits(exchange, headers, limits)
+        set_caller_limits(exchange, headers, limits)
     return headers
 
 
-def with_caller_limits(
-    exchange: Exchange, headers: Mapping[str, str], limits: Iterable[LimitState]
-) -> dict[str, str]:
-    """Return headers with those of the caller's limits in place of the provider's."""
+def set_caller_limits(
+    exchange: Exchange, headers: dict[str, str], limits: Iterable[LimitState | CallerLimit]
+) -> None:
+    """Set headers of the caller's limits in place of the provider's."""
     shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
-    return with_limits(shape, headers, limits, exchange.context.clock.now_ms())
+    set_limits(shape, headers, limits, exchange.context.clock.now_ms())
 
 
 def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:

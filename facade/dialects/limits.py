@@ -1,16 +1,20 @@
 """Response headers that tell a caller its limits, as the vendors of the dialects name them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from facade.credentials import ApiFormat
 from facade.dialects import anthropic, openai
 from gateway.accounts.v1.limits_pb2 import LimitState
+from services.common.passed_answer import CallerLimit
 
 
-def with_limits(
-    shape: ApiFormat, headers: Mapping[str, str], limits: Iterable[LimitState], now_ms: int
-) -> dict[str, str]:
-    """Return headers with those of a caller's limits in place of the provider's.
+def set_limits(
+    shape: ApiFormat,
+    headers: dict[str, str],
+    limits: Iterable[LimitState | CallerLimit],
+    now_ms: int,
+) -> None:
+    """Set headers of a caller's limits in place of the provider's.
 
     Args:
         shape: the format of the answer, whose vendor names the headers.
@@ -24,7 +28,8 @@ def with_limits(
         case ApiFormat.ANTHROPIC:
             prefix, own = anthropic.LIMIT_HEADERS, anthropic.limit_headers(limits)
         case ApiFormat.ENVELOPE:
-            return dict(headers)
-    if not own:
-        return dict(headers)
-    return {name: text for name, text in headers.items() if not name.startswith(prefix)} | own
+            return
+    if own:
+        for name in [name for name in headers if name.startswith(prefix)]:
+            del headers[name]
+        headers.update(own)

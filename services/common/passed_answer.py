@@ -6,9 +6,10 @@ the message.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.accounts.v1.limits_pb2 import LimitState
+from gateway.accounts.v1.limits_pb2 import LimitState, Measure
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import (
@@ -46,6 +47,25 @@ class TokenCounts(NamedTuple):
             message.reasoning_tokens = self.reasoning_tokens
 
 
+@dataclass(slots=True)
+class CallerLimit:
+    """How a caller stands with one of its limits; fields as in `LimitState`."""
+
+    measure: Measure.ValueType
+    limit: int
+    remaining: int
+    reset_ms: int
+
+    def message(self) -> LimitState:
+        """Return it as a message."""
+        return LimitState(
+            measure=self.measure,
+            limit=self.limit,
+            remaining=self.remaining,
+            reset_ms=self.reset_ms,
+        )
+
+
 class Route:
     """What serves an answer; attributes as the fields of `RouteInfo`."""
 
@@ -56,7 +76,7 @@ class Route:
     dropped: Sequence[str] = ()
     adapted: Sequence[str] = ()
     failed_attempts: Sequence[Attempt] = ()
-    limits: Sequence[LimitState] = ()
+    limits: Sequence[CallerLimit] = ()
 
     def __init__(
         self,
@@ -88,9 +108,11 @@ class Route:
             message.deployment = self.deployment
         if self.memory_truncated:
             message.memory_truncated = self.memory_truncated
-        for name in ("dropped", "adapted", "failed_attempts", "limits"):
+        for name in ("dropped", "adapted", "failed_attempts"):
             if values := getattr(self, name):
                 getattr(message, name).extend(values)
+        if self.limits:
+            message.limits.extend([one.message() for one in self.limits])
         if self.headers:
             message.headers.update(self.headers)
         return message

@@ -162,8 +162,7 @@ class Engine:
         """Return what `generate` does, where possible as the provider wrote it."""
         request, lazy = self._split(given)
         if lazy is not None:
-            answer = await self._lazy_runner(lazy, whole=True).answer()
-            return answer if isinstance(answer, PassedAnswer) else whole_of(answer)
+            return await self._lazy_runner(lazy, whole=True).answer()
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             return await self._whole(await self._prepared(request, checked, task=task))
@@ -210,8 +209,7 @@ class Engine:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        answer = await self._only_runner(prepared, whole=True).answer()
-        return answer if isinstance(answer, PassedAnswer) else whole_of(answer)
+        return await self._only_runner(prepared, whole=True).answer()
 
     def _stream(self, prepared: PreparedRequest) -> Batches:
         if prepared.tools is not None:

@@ -5,6 +5,7 @@ Source: https://docs.anthropic.com/en/api/rate-limits; a reset is a time of RFC 
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from gateway.accounts.v1.limits_pb2 import (
@@ -13,24 +14,36 @@ from gateway.accounts.v1.limits_pb2 import (
     LimitState,
     Measure,
 )
+from services.common.passed_answer import CallerLimit
 
 LIMIT_HEADERS: Final = "anthropic-ratelimit-"
-_NAMES: Mapping[Measure.ValueType, str] = {
-    MEASURE_REQUESTS_PER_MINUTE: "requests",
-    MEASURE_TOKENS_PER_MINUTE: "tokens",
+# The names for the limit, for what remains of it, and for when that is reset.
+_NAMES: Mapping[Measure.ValueType, tuple[str, str, str]] = {
+    measure: (
+        f"{LIMIT_HEADERS}{name}-limit",
+        f"{LIMIT_HEADERS}{name}-remaining",
+        f"{LIMIT_HEADERS}{name}-reset",
+    )
+    for measure, name in (
+        (MEASURE_REQUESTS_PER_MINUTE, "requests"),
+        (MEASURE_TOKENS_PER_MINUTE, "tokens"),
+    )
 }
 
 
-def limit_headers(limits: Iterable[LimitState]) -> dict[str, str]:
+def limit_headers(limits: Iterable[LimitState | CallerLimit]) -> dict[str, str]:
     """Return the headers of a caller's limits."""
     headers: dict[str, str] = {}
     for one in limits:
-        if name := _NAMES.get(one.measure):
-            headers[f"{LIMIT_HEADERS}{name}-limit"] = str(one.limit)
-            headers[f"{LIMIT_HEADERS}{name}-remaining"] = str(one.remaining)
-            headers[f"{LIMIT_HEADERS}{name}-reset"] = _time(one.reset_ms)
+        if names := _NAMES.get(one.measure):
+            limit, remaining, reset = names
+            headers[limit] = f"{one.limit}"
+            headers[remaining] = f"{one.remaining}"
+            headers[reset] = _time(one.reset_ms)
     return headers
 
 
+# Cached, as windows of a minute end at the same time for all.
+@lru_cache(maxsize=8)
 def _time(ms: int) -> str:
     return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,22 +12,32 @@ from gateway.accounts.v1.limits_pb2 import (
     LimitState,
     Measure,
 )
+from services.common.passed_answer import CallerLimit
 
 LIMIT_HEADERS: Final = "x-ratelimit-"
-_NAMES: Mapping[Measure.ValueType, str] = {
-    MEASURE_REQUESTS_PER_MINUTE: "requests",
-    MEASURE_TOKENS_PER_MINUTE: "tokens",
+# The names for the limit, for what remains of it, and for when that is reset.
+_NAMES: Mapping[Measure.ValueType, tuple[str, str, str]] = {
+    measure: (
+        f"{LIMIT_HEADERS}limit-{name}",
+        f"{LIMIT_HEADERS}remaining-{name}",
+        f"{LIMIT_HEADERS}reset-{name}",
+    )
+    for measure, name in (
+        (MEASURE_REQUESTS_PER_MINUTE, "requests"),
+        (MEASURE_TOKENS_PER_MINUTE, "tokens"),
+    )
 }
 
 
-def limit_headers(limits: Iterable[LimitState], now_ms: int) -> dict[str, str]:
+def limit_headers(limits: Iterable[LimitState | CallerLimit], now_ms: int) -> dict[str, str]:
     """Return the headers of a caller's limits, by the time in Unix milliseconds."""
     headers: dict[str, str] = {}
     for one in limits:
-        if name := _NAMES.get(one.measure):
-            headers[f"{LIMIT_HEADERS}limit-{name}"] = str(one.limit)
-            headers[f"{LIMIT_HEADERS}remaining-{name}"] = str(one.remaining)
-            headers[f"{LIMIT_HEADERS}reset-{name}"] = _duration(one.reset_ms - now_ms)
+        if names := _NAMES.get(one.measure):
+            limit, remaining, reset = names
+            headers[limit] = f"{one.limit}"
+            headers[remaining] = f"{one.remaining}"
+            headers[reset] = _duration(one.reset_ms - now_ms)
     return headers
 
 

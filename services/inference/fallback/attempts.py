@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
@@ -83,10 +84,11 @@ class StartedAnswer:
         record: of the attempt.
         head: the batches that have come.
         batches: those that are still to come; None where the answer came whole.
-        passed: the whole answer in place of batches, where it goes to the caller as it is.
+        answer: the whole answer in place of batches, where it goes to the caller as it is, or was
+            put together from a stream.
     """
 
-    __slots__ = ("attempt", "batches", "head", "index", "passed", "record")
+    __slots__ = ("answer", "attempt", "batches", "head", "index", "record")
 
     def __init__(
         self,
@@ -95,14 +97,14 @@ class StartedAnswer:
         record: AttemptRecord,
         head: list[Batch],
         batches: Batches | None = None,
-        passed: PassedAnswer | None = None,
+        answer: GenerateResponse | PassedAnswer | None = None,
     ) -> None:
         self.index = index
         self.attempt = attempt
         self.record = record
         self.head = head
         self.batches = batches
-        self.passed = passed
+        self.answer = answer
 
     async def close(self) -> None:
         """End the answer at the provider, if it has not ended."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
@@ -26,6 +27,7 @@ from services.inference.media import AdaptationError
 from services.inference.plans.budget import RetryBudget
 from services.inference.plans.plan import Step
 from services.inference.plans.policy import moves_on, out_of_time
+from services.inference.stream.accumulator import events_of, whole_of
 from services.inference.stream.batches import Batches, Take
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
@@ -51,19 +53,26 @@ class FallbackRunner:
 
     async def whole(self) -> list[Batch]:
         """Return all batches of an answer that is read here; see `answer`."""
-        answer = await self.answer()
+        started = await self._started()
+        answer = started.answer
+        if answer is None:
+            return started.head
         assert not isinstance(answer, PassedAnswer), "the request takes no passthrough"
-        return answer
+        return [events_of(answer)]
 
-    async def answer(self) -> list[Batch] | PassedAnswer:
-        """Return all batches of a whole answer, or it as it goes to the caller.
+    async def answer(self) -> GenerateResponse | PassedAnswer:
+        """Return a whole answer.
 
         Raises:
             GatewayError: no step answered; `attempts` holds what was tried.
         """
+        started = await self._started()
+        return whole_of(started.head) if started.answer is None else started.answer
+
+    async def _started(self) -> StartedAnswer:
+        """Start a whole answer, which is the end of the run."""
         try:
-            started = await self._start()
-            return started.passed or started.head
+            return await self._start()
         finally:
             self._context.on_end(self._context)
 

@@ -1,6 +1,7 @@
 """Starts an attempt: from the request to the first content, within the time of its step."""
 
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer, Route
@@ -10,7 +11,7 @@ from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.run_context import RunContext
 from services.inference.plans.policy import out_of_time
 from services.inference.providers.failures import cut_off
-from services.inference.stream.accumulator import Accumulator, events_of
+from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
@@ -40,7 +41,7 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
-    passed: PassedAnswer | None = None
+    whole: GenerateResponse | PassedAnswer | None = None
     head: list[Batch] = []
     record.asked = attempt
     try:
@@ -48,17 +49,19 @@ async def start_attempt(
             with Deadline(context.timers, deadline):
                 if attempt.stream:
                     batches = attempt.batches()
-                    head = await _read_head(
-                        attempt, batches, record, on_first_content, whole=context.whole
-                    )
-                    if not head:
-                        raise cut_off(provider)
                     if context.whole:
+                        whole = await _read_whole(attempt, batches, record, on_first_content)
+                        if whole is None:
+                            raise cut_off(provider)
                         await batches.aclose()
+                    else:
+                        head = await _read_head(attempt, batches, record, on_first_content)
+                        if not head:
+                            raise cut_off(provider)
                 else:
                     answer = await attempt.whole()
                     if isinstance(answer, PassedAnswer):
-                        passed, attempt.usage = answer, answer.usage
+                        whole, attempt.usage = answer, answer.usage
                     else:
                         head = [_content(attempt.passed(answer), provider)]
                     record.started()
@@ -73,30 +76,43 @@ async def start_attempt(
             raise
         if isinstance(record, DeploymentRecord):
             record.answers(attempt.answer_headers)
-        _describe(context, index, attempt, passed or head[0])
+        _describe(context, index, attempt, head[0] if whole is None else whole)
     except BaseException as error:
         record.ended_by(error)
         if batches is not None:
             await batches.aclose()
         raise
-    return StartedAnswer(index, attempt, record, head, batches, passed)
+    return StartedAnswer(index, attempt, record, head, batches, whole)
 
 
 async def _read_head(
-    attempt: Attempt,
-    batches: Batches,
-    record: AttemptRecord,
-    on_first_content: OnFirstContent,
-    *,
-    whole: bool,
+    attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
 ) -> list[Batch]:
-    """Return what comes up to the first content, or all of a whole answer; [] without content.
-
-    A whole answer that comes as a stream is put together as it comes, since its events
-    take many times as much memory as what they say.
-    """
+    """Return what comes up to the first content; [] without content."""
     head: list[Batch] = []
-    answer: Accumulator | None = None
+    async for read in batches:
+        batch = attempt.passed(read)
+        if not batch:
+            continue
+        if has_content(batch):
+            record.started()
+            on_first_content()
+            return [*head, batch]
+        _add_announcement(batch, head)
+        if attempt.is_done:
+            break
+    return []
+
+
+async def _read_whole(
+    attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
+) -> GenerateResponse | None:
+    """Return a whole answer that comes as a stream; None without content.
+
+    It is put together as it comes, since its events take many times as much memory as what they
+    say.
+    """
+    answer = Accumulator()
     has_started = False
     async for read in batches:
         batch = attempt.passed(read)
@@ -106,21 +122,13 @@ async def _read_head(
             has_started = True
             record.started()
             on_first_content()
-            if not whole:
-                return [*head, batch]
-        if whole and head:
-            if answer is None:
-                answer = Accumulator()
-                answer.add(head[0])
-            answer.add(batch)
-        else:
-            _add_announcement(batch, head)
+        answer.add(batch)
         if attempt.is_done:
             break
     if not has_started:
-        return []
+        return None
     record.served()
-    return head if answer is None else [events_of(answer.response())]
+    return answer.response()
 
 
 def _add_announcement(batch: Batch, head: list[Batch]) -> None:
@@ -145,11 +153,17 @@ def _content(batch: Batch, provider: str) -> Batch:
 
 
 def _describe(
-    context: RunContext, index: int, attempt: Attempt, begun: Batch | PassedAnswer
+    context: RunContext,
+    index: int,
+    attempt: Attempt,
+    begun: Batch | GenerateResponse | PassedAnswer,
 ) -> None:
     """Write into an answer, or the beginning of one, what serves it."""
     if isinstance(begun, PassedAnswer):
         begun.route = _route(context, index, attempt)
+        return
+    if isinstance(begun, GenerateResponse):
+        begun.route.CopyFrom(_route(context, index, attempt).message())
         return
     first = begun[0]
     kind = first.WhichOneof("kind")

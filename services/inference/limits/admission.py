@@ -3,21 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import LimitState, Measure
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
-from services.common.passed_answer import Route
+from services.common.passed_answer import CallerLimit, Route
+from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.refusals import limit_reached
-from services.inference.limits.subjects import SPEND, CallerLimits, Need
-from services.inference.limits.windows import Window
+from services.inference.limits.subjects import CallerLimits, Need
 
 # The pause after which slots are asked for again: another worker may keep one for its next request,
 # and returns it within the pause.
 _PAUSE_S = 3 * RETURN_AFTER_S
-# Measures of which callers are told how much is left.
-_TOLD = (limits_pb2.MEASURE_REQUESTS_PER_MINUTE, limits_pb2.MEASURE_TOKENS_PER_MINUTE)
+# Callers whose limits, and the allowances of those, are kept.
+KEPT_CALLERS = 1_000
 
 
 class Admission:
@@ -38,6 +36,7 @@ class Admission:
         self._leaser = leaser
         self._now_ms = now_ms
         self._pause = pause
+        self._standing: dict[CallerLimits, _Standing] = {}
 
     async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
         """Take what a request needs of all allowances at once; whoever gets the permit ends it.
@@ -50,59 +49,105 @@ class Admission:
             GatewayError: rate_limited or budget_exceeded, a limit is reached; unavailable, the
                 counts cannot be read.
         """
-        needs = limits.needs(tokens)
         may_wait = True
         while True:
             now_ms = self._now_ms()
-            lacking = []
-            allowances = []
-            for need in needs:
-                allowance = self._leaser.allowance(need.key, need.limit)
-                allowance.advance(now_ms)
-                allowances.append(allowance)
-                if allowance.available < need.amount:
-                    lacking.append(need)
-            if not lacking:
-                taken = []
-                for need, allowance in zip(needs, allowances, strict=True):
-                    allowance.take(need.taken, now_ms)
-                    taken.append((need, allowance.window))
-                return Permit(self._leaser, self._now_ms, taken, tokens, limits.count_cost)
+            permit = self._take(limits, tokens, now_ms)
+            if permit is not None:
+                return permit
+            lacking = self._lacking(limits, tokens, now_ms)
             refused = self._refused(lacking)
-            if refused is not None:
-                slots = self._leaser.allowance(refused.key, refused.limit)
-                if not (slots.is_slots and may_wait and slots.limit):
-                    raise self._refusal(refused, needs)
-                may_wait = False
-                await self._pause(_PAUSE_S)
-                self._leaser.allowance(refused.key, refused.limit).doubt()
+            if refused is None:
+                await self._wait(lacking)
                 continue
-            await self._wait(lacking)
+            need, amount = refused
+            slots = self._leaser.allowance(need.key, need.limit)
+            if not (slots.is_slots and may_wait and slots.limit):
+                raise self._refusal(need, amount, limits)
+            may_wait = False
+            await self._pause(_PAUSE_S)
+            self._leaser.allowance(need.key, need.limit).doubt()
 
-    async def _wait(self, lacking: Sequence[Need]) -> None:
+    def _take(self, limits: CallerLimits, tokens: int, now_ms: int) -> "Permit | None":
+        """Take what a request needs of all allowances, if this worker has it."""
+        standing = self._standing.get(limits)
+        if standing is None or standing.forgotten != self._leaser.forgotten:
+            standing = self._find(limits)
+        for need, allowance in standing.allowances:
+            if not allowance.admits(tokens if need.counts_tokens else need.amount, now_ms):
+                return None
+        for need, allowance in standing.allowances:
+            allowance.take(tokens if need.counts_tokens else need.taken, now_ms)
+        return Permit(self._leaser, self._now_ms, standing, tokens, now_ms)
+
+    def _find(self, limits: CallerLimits) -> "_Standing":
+        """Return the allowances of a caller."""
+        if len(self._standing) == KEPT_CALLERS:
+            self._standing.clear()
+        standing = self._standing[limits] = _Standing(limits, self._leaser)
+        return standing
+
+    def _lacking(
+        self, limits: CallerLimits, tokens: int, now_ms: int
+    ) -> Sequence[tuple[Need, int]]:
+        """Return what this worker does not have, each with the amount that is needed."""
+        needed = [(need, tokens if need.counts_tokens else need.amount) for need in limits.needs]
+        return [
+            (need, amount)
+            for need, amount in needed
+            if not self._leaser.allowance(need.key, need.limit).admits(amount, now_ms)
+        ]
+
+    async def _wait(self, lacking: Sequence[tuple[Need, int]]) -> None:
         """Claim what a request lacks."""
-        allowances = [self._leaser.allowance(need.key, need.limit) for need in lacking]
-        for need, allowance in zip(lacking, allowances, strict=True):
-            allowance.want(need.amount)
+        allowances = [self._leaser.allowance(need.key, need.limit) for need, _ in lacking]
+        for (_, amount), allowance in zip(lacking, allowances, strict=True):
+            allowance.want(amount)
         try:
-            await self._leaser.claim([need.key for need in lacking])
+            await self._leaser.claim([need.key for need, _ in lacking])
         finally:
             for allowance in allowances:
                 allowance.stop_waiting()
 
-    def _refused(self, lacking: Sequence[Need]) -> Need | None:
+    def _refused(self, lacking: Sequence[tuple[Need, int]]) -> tuple[Need, int] | None:
         now_ms = self._now_ms()
-        for need in lacking:
+        for need, amount in lacking:
             allowance = self._leaser.allowance(need.key, need.limit)
-            if allowance.is_exhausted(need.amount, now_ms):
-                return need
+            if allowance.is_exhausted(amount, now_ms):
+                return need, amount
         return None
 
-    def _refusal(self, need: Need, needs: Sequence[Need]) -> GatewayError:
+    def _refusal(self, need: Need, amount: int, limits: CallerLimits) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
-        error = limit_reached(need, allowance, self._now_ms())
-        error.caller_limits = tightest(self._leaser, needs)
+        error = limit_reached(need.key, amount, allowance, self._now_ms())
+        error.caller_limits = [one.message() for one in _Standing(limits, self._leaser).tightest()]
         return error
+
+
+class _Standing:
+    """The limits of a caller, and this worker's allowances of them.
+
+    Attributes:
+        limits: the limits.
+        allowances: of what each request needs.
+        forgotten: the leaser's count of allowances that it no longer keeps: as long as it is the
+            same, the allowances are.
+    """
+
+    __slots__ = ("_told", "allowances", "forgotten", "limits")
+
+    def __init__(self, limits: CallerLimits, leaser: Leaser) -> None:
+        self.limits = limits
+        self.forgotten = leaser.forgotten
+        self.allowances = [(need, leaser.allowance(need.key, need.limit)) for need in limits.needs]
+        self._told = [[self.allowances[at][1] for at in indexes] for indexes in limits.told]
+
+    def tightest(self) -> Sequence[CallerLimit]:
+        """Return of each measure that the caller is told the limit of which the least is left."""
+        return [
+            (one[0] if len(one) == 1 else min(one, key=Allowance.remaining)).state()
+            for one in self._told
+        ]
 
 
 class Permit:
@@ -110,31 +155,37 @@ class Permit:
 
     Attributes:
         tokens: taken for it, an estimate.
-        counts_cost: whether `end` has to be told what the request cost.
     """
+
+    __slots__ = ("_is_open", "_leaser", "_now_ms", "_standing", "_taken_ms", "tokens")
 
     def __init__(
         self,
         leaser: Leaser,
         now_ms: Callable[[], int],
-        taken: Sequence[tuple[Need, Window]],
+        standing: _Standing,
         tokens: int,
-        counts_cost: bool,
+        taken_ms: int,
     ) -> None:
         self._leaser = leaser
         self._now_ms = now_ms
-        self._taken = taken
+        self._standing = standing
+        self._taken_ms = taken_ms
         self._is_open = True
         self.tokens = tokens
-        self.counts_cost = counts_cost
+
+    @property
+    def counts_cost(self) -> bool:
+        """Whether `end` has to be told what the request cost."""
+        return self._standing.limits.count_cost
 
     def put_limits(self, route: RouteInfo | Route) -> None:
-        """Say in the route of an answer how the caller stands with its limits; see `tightest`."""
-        limits = tightest(self._leaser, [need for need, _ in self._taken])
+        """Say in the route of an answer how the caller stands with its limits."""
+        limits = self._standing.tightest()
         if isinstance(route, Route):
             route.limits = limits
         else:
-            route.limits.extend(limits)
+            route.limits.extend([one.message() for one in limits])
 
     def end(self, tokens: int, cost_pusd: int) -> None:
         """Settle what the request has used, and give back its slots; only the first call counts.
@@ -146,37 +197,19 @@ class Permit:
         if not self._is_open:
             return
         self._is_open = False
-        now_ms = self._now_ms()
-        for need, window in self._taken:
+        now_ms, taken_ms, leaser = self._now_ms(), self._taken_ms, self._leaser
+        for need in self._standing.limits.settled:
             key = need.key
-            allowance = self._leaser.allowance(key, need.limit)
-            if key.measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE:
-                allowance.settle(tokens - need.taken, window, now_ms)
-            elif key.measure in SPEND:
-                allowance.settle(cost_pusd, window, now_ms)
+            # It may be another one by now.
+            allowance = leaser.allowance(key, need.limit)
+            if need.counts_tokens:
+                allowance.settle(tokens - self.tokens, taken_ms, now_ms)
             elif allowance.is_slots:
-                allowance.settle(-need.taken, window, now_ms)
+                allowance.settle(-need.taken, taken_ms, now_ms)
                 if allowance.is_scarce:
-                    self._leaser.return_soon(key)
+                    leaser.return_soon(key)
+                continue
+            else:
+                allowance.settle(cost_pusd, taken_ms, now_ms)
             if allowance.is_overdrawn:
-                self._leaser.note(key)
-
-
-def tightest(leaser: Leaser, needs: Sequence[Need]) -> Sequence[LimitState]:
-    """Return of each measure that callers are told the limit of which the least is left."""
-    found: dict[Measure.ValueType, LimitState] = {}
-    for need in needs:
-        measure = need.key.measure
-        if measure not in _TOLD:
-            continue
-        one = leaser.allowance(need.key, need.limit)
-        remaining = one.remaining()
-        known = found.get(measure)
-        if known is None or remaining < known.remaining:
-            found[measure] = LimitState(
-                measure=measure,
-                limit=one.limit,
-                remaining=remaining,
-                reset_ms=one.window.end_ms,
-            )
-    return tuple(found.values())
+                leaser.note(key)

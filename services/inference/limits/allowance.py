@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
+from services.common.passed_answer import CallerLimit
 from services.inference.limits.windows import Window, window_of
 
 # What is kept available after a tick: what so many ticks such as the last one would use.
@@ -43,6 +44,7 @@ class Allowance:
 
     Attributes:
         limit: the limit in force.
+        is_slots: whether this counts requests under way, which give back what they took.
         used: what was used in the window; of slots, the requests under way.
         window: the current window.
         wanted: what requests need beside what was claimed.
@@ -50,9 +52,9 @@ class Allowance:
 
     __slots__ = (
         "_active_at_ms",
+        "_ends_ms",
         "_fresh_ms",
         "_held",
-        "_lease_ends_ms",
         "_least",
         "_remaining",
         "_sent",
@@ -62,6 +64,7 @@ class Allowance:
         "_told_at_ms",
         "_used_in_tick",
         "_waiting",
+        "is_slots",
         "limit",
         "measure",
         "used",
@@ -80,6 +83,7 @@ class Allowance:
     ) -> None:
         self.measure = measure
         self.limit = limit
+        self.is_slots = measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS
         self.used = 0
         self.wanted = 0
         self._waiting = 0
@@ -97,49 +101,55 @@ class Allowance:
         self.window = window
         self.used = 0
         self._held = 0
-        self._lease_ends_ms = 0
+        # Of slots, when their leases end.
+        self._ends_ms = 0 if self.is_slots else window.end_ms
         # What no worker held when this worker was last told, and when that was.
         self._remaining = 0
         self._told_at_ms: int | None = None
-
-    @property
-    def is_slots(self) -> bool:
-        """Whether this counts requests under way, which give back what they took."""
-        return self.measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS
 
     @property
     def available(self) -> int:
         """What may be used now; negative after answers that cost more than was foreseen."""
         return self._held - self.used
 
+    def admits(self, amount: int, now_ms: int) -> bool:
+        """Return whether so much may be used at the time `now_ms`."""
+        if now_ms >= self._ends_ms:
+            self.advance(now_ms)
+        return self._held - self.used >= amount
+
     def advance(self, now_ms: int) -> None:
         """Begin the window of the time `now_ms`; drop leases that have ended."""
-        if now_ms >= self.window.end_ms:
-            self._begin(window_of(self.measure, now_ms))
-        elif self.is_slots and now_ms >= self._lease_ends_ms:
+        if now_ms < self._ends_ms:
+            return
+        if self.is_slots:
             # Others may hold them by now; requests under way go on.
             self._held = self.used
+        else:
+            self._begin(window_of(self.measure, now_ms))
 
     def take(self, amount: int, now_ms: int) -> None:
-        """Use what is available; `advance` and look first."""
+        """Use what `admits` has found to be available."""
         self.used += amount
         self._used_in_tick += amount
         self._takes_in_tick += 1
         self._active_at_ms = now_ms
 
-    def settle(self, change: int, window: Window, now_ms: int) -> None:
+    def settle(self, change: int, taken_ms: int, now_ms: int) -> None:
         """Correct what a request took once it is known.
 
         Args:
             change: what it used beyond that; negative if it used less.
-            window: the one in which it took it. What it did not use of one that has ended is not
-                given back.
+            taken_ms: when it took it. What it did not use of a window that has ended is not given
+                back.
             now_ms: the time.
         """
         self.advance(now_ms)
-        if change > 0 or window == self.window:
+        if change > 0:
             self.used += change
-            self._used_in_tick += max(0, change)
+            self._used_in_tick += change
+        elif taken_ms >= self.window.start_ms:
+            self.used += change
         self._active_at_ms = now_ms
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
@@ -152,9 +162,16 @@ class Allowance:
         """Take what was last heard as outdated, so that it is asked anew."""
         self._told_at_ms = None
 
+    def state(self) -> CallerLimit:
+        """Return how the subject stands."""
+        return CallerLimit(self.measure, self.limit, self.remaining(), self.window.end_ms)
+
     def remaining(self) -> int:
         """Return about how much the subject may still use in the window, at any worker."""
-        return max(0, min(self.limit, self._remaining + self.available))
+        left = self._remaining + self._held - self.used
+        if left < 0:
+            return 0
+        return left if left < self.limit else self.limit
 
     def want(self, amount: int) -> None:
         """Note that a request waits for `amount`; `stop_waiting` is called when it does no more."""
@@ -217,7 +234,7 @@ class Allowance:
         is_low = self.wanted > available or 2 * available < target
         ahead = max(0, target - available) if is_low else 0
         if self.is_slots and self._held:
-            is_due = now_ms > self._lease_ends_ms - self._slot_lease_ms * 2 // 3
+            is_due = now_ms > self._ends_ms - self._slot_lease_ms * 2 // 3
         else:
             is_due = False
         is_changed = amount or ahead or keeps != available or self.available < 0
@@ -247,7 +264,7 @@ class Allowance:
             self.used = max(0, self.used - sent.holding)
             self._held = 0
         if self.is_slots:
-            self._lease_ends_ms = sent.ends_at_ms
+            self._ends_ms = sent.ends_at_ms
         self._remaining = remaining
         self._told_at_ms = now_ms
 

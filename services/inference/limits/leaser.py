@@ -58,6 +58,9 @@ class Leaser:
         now_ms: the time in Unix milliseconds.
         tick_s: seconds of a tick; for as long it is believed that nothing is left.
         slot_lease_s: seconds for which slots are held without another claim.
+
+    Attributes:
+        forgotten: how many allowances are no longer kept, which may have been replaced.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Leaser:
         tick_s: float,
         slot_lease_s: float,
     ) -> None:
+        self.forgotten = 0
         self._client = client
         self._now_ms = now_ms
         self._tick_s = tick_s
@@ -156,6 +160,7 @@ class Leaser:
         for key, one in list(self._allowances.items()):
             if one.is_forgotten(now_ms):
                 del self._allowances[key]
+                self.forgotten += 1
                 self._due.pop(key, None)
             else:
                 one.tick()

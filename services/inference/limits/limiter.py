@@ -15,18 +15,17 @@ from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
 from services.common.passed_answer import PassedAnswer
 from services.inference import estimate
-from services.inference.limits.admission import Admission, Permit
+from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
 from services.inference.limits.refusals import model_refused
 from services.inference.limits.subjects import CallerLimits, models_of, refused_model
 from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
+from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent, spent
 
 # Bytes of JSON that are about a token, at least.
 _BYTES_A_TOKEN = 3
-# Callers whose limits are kept.
-_KEPT = 1_000
 
 
 class LimitedAnswer:
@@ -37,23 +36,26 @@ class LimitedAnswer:
         price: returns what a model's use costs.
     """
 
-    __slots__ = ("_meter", "_permit", "_price", "_used")
+    __slots__ = ("_answer", "_meter", "_permit", "_price", "_used")
 
     def __init__(self, permit: Permit, price: Price) -> None:
         self._permit = permit
         self._price = price
-        self._meter = AnswerMeter()
+        self._answer: GenerateResponse | PassedAnswer | EmbedResponse | None = None
+        self._meter: AnswerMeter | None = None
         # What the models of the request use that this task handles is noted there.
         self._used = Spent()
         spent.set(self._used)
 
     def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
         """Take a whole answer, and add the caller's limits to it."""
-        self._meter.add_answer(answer)
+        self._answer = answer
         self._permit.put_limits(answer.route)
 
     def add_events(self, batch: Batch) -> None:
         """Take some events of a streamed answer; the caller's limits are added to its start."""
+        if self._meter is None:
+            self._meter = AnswerMeter()
         start = self._meter.add_events(batch)
         if start is not None:
             self._permit.put_limits(start.route)
@@ -73,10 +75,22 @@ class LimitedAnswer:
             end = End.COMPLETE
         elif isinstance(error, GatewayError):
             end = End.FAILED
-        models = self._meter.used(self._used, permit.tokens, end)
+        models = self._models(end)
         tokens = sum(map(tokens_of, models))
         cost = sum([self._price(one) or 0 for one in models]) if permit.counts_cost else 0
         permit.end(tokens, cost)
+
+    def _models(self, end: End) -> Sequence[UsedModel]:
+        """Return what each model used for the request."""
+        answer, meter = self._answer, self._meter
+        if meter is None:
+            told = self._used.told
+            if answer is not None and end is End.COMPLETE and told is not None:
+                return told
+            meter = AnswerMeter()
+            if answer is not None:
+                meter.add_answer(answer)
+        return meter.used(self._used, self._permit.tokens, end)
 
 
 class Limiter:
@@ -103,29 +117,28 @@ class Limiter:
         Raises:
             GatewayError: as `Admission.admit`; permission_denied, a model is not allowed.
         """
-        known = self._known_limits(limits)
-        request = given.request if isinstance(given, LazyRequest) else given
+        known = self._known.get(id(limits)) or self._read_limits(limits)
         if known.restrict_models:
-            check_models(limits, request)
-        tokens = await _tokens_of(given) if known.count_tokens else 0
-        permit = await self._admission.admit(known, tokens)
-        return LimitedAnswer(permit, self._price)
+            check_models(limits, given.request if isinstance(given, LazyRequest) else given)
+        tokens = 0
+        if known.count_tokens:
+            if isinstance(given, LazyRequest):
+                # What is not read yet is text alone.
+                tokens = given.ByteSize() // _BYTES_A_TOKEN + 1
+            else:
+                tokens = await _tokens_of(given)
+        return LimitedAnswer(await self._admission.admit(known, tokens), self._price)
 
-    def _known_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
+    def _read_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
         """Return limits as they are read once for each caller that is remembered."""
-        known = self._known.get(id(limits))
-        if known is None:
-            if len(self._known) == _KEPT:
-                self._known.clear()
-            known = self._known[id(limits)] = CallerLimits(limits)
+        if len(self._known) == KEPT_CALLERS:
+            self._known.clear()
+        known = self._known[id(limits)] = CallerLimits(limits)
         return known
 
 
-async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
+async def _tokens_of(given: GenerateRequest | EmbedRequest) -> int:
     """Return about how many tokens a request has."""
-    if isinstance(given, LazyRequest):
-        # What is not read yet is text alone.
-        return given.ByteSize() // _BYTES_A_TOKEN + 1
     if isinstance(given, EmbedRequest):
         return estimate.estimate_inputs(given)
     mark(given)

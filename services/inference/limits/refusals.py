@@ -12,7 +12,8 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.texts import quoted
 from services.inference.limits.allowance import Allowance
-from services.inference.limits.subjects import SPEND, Need
+from services.inference.limits.leaser import Key
+from services.inference.limits.subjects import SPEND
 
 _SUBJECTS: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_KEY: "key",
@@ -34,9 +35,9 @@ _MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
 _PUSD = 10**12
 
 
-def limit_reached(need: Need, allowance: Allowance, now_ms: int) -> GatewayError:
-    """Return the error for a request whose need cannot be met in the current window."""
-    kind, measure = need.key.kind, need.key.measure
+def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> GatewayError:
+    """Return the error for a request that needs an amount which cannot be had in the window."""
+    kind, measure = key.kind, key.measure
     name, unit = _MEASURES[measure]
     counted = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms
@@ -51,8 +52,8 @@ def limit_reached(need: Need, allowance: Allowance, now_ms: int) -> GatewayError
             limit=counted,
         )
     reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
-    if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and need.amount > limit:
-        message = f"{reached}is below the request's own tokens, which are about {need.amount:,}"
+    if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and amount > limit:
+        message = f"{reached}is below the request's own tokens, which are about {amount:,}"
     else:
         message = f"{reached}is reached; try again in {wait_s} s"
     return GatewayError(

@@ -1,30 +1,13 @@
 """What the limits of a caller ask of a request."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure, SubjectKind, SubjectLimits
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.inference.limits.leaser import Key
-
-
-class Need(NamedTuple):
-    """What a request needs of an allowance.
-
-    Attributes:
-        key: the allowance.
-        limit: as the caller's identity says.
-        amount: what must be available.
-        taken: what the request takes of it at once.
-    """
-
-    key: Key
-    limit: int
-    amount: int
-    taken: int
-
 
 # The measures by their fields of `SubjectLimits`.
 _MEASURES: Mapping[str, Measure.ValueType] = {
@@ -39,6 +22,29 @@ _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRI
 _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
+# Measures of which callers are told how much is left.
+_TOLD = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request needs of an allowance.
+
+    Attributes:
+        key: the allowance.
+        limit: as the caller's identity says.
+        counts_tokens: whether it needs and takes as much as the request has tokens.
+        amount: what must be available where it counts no tokens.
+        taken: what the request takes of that at once.
+        is_settled: whether what it took is corrected when it has been answered.
+    """
+
+    key: Key
+    limit: int
+    counts_tokens: bool
+    amount: int
+    taken: int
+    is_settled: bool
 
 
 class CallerLimits:
@@ -51,10 +57,13 @@ class CallerLimits:
         restrict_models: whether some models may not be used.
         count_tokens: whether the tokens of a request have to be known, to count or to price them.
         count_cost: whether money is counted.
+        needs: what each request needs, first what lasts longest.
+        settled: those of them that are settled.
+        told: of each measure that the caller is told, the indexes of the needs.
     """
 
     def __init__(self, limits: Sequence[SubjectLimits]) -> None:
-        self._limits = limits
+        self._limits = limits  # the limiter knows them by their identity
         self.restrict_models = any(one.HasField("allowed_models") for one in limits)
         allowances = [
             (Key(one.kind, one.id, _MEASURES[field.name]), limit)
@@ -67,18 +76,26 @@ class CallerLimits:
         measures = {key.measure for key, _ in allowances}
         self.count_cost = not SPEND.isdisjoint(measures)
         self.count_tokens = self.count_cost or _TOKENS in measures
-        self._needs = [
-            # What an answer costs is known after it; something must be left.
-            Need(key, limit, 1, 0 if key.measure in SPEND else 1)
-            for key, limit in allowances
+        self.needs = [_need(key, limit) for key, limit in allowances]
+        self.settled = [need for need in self.needs if need.is_settled]
+        self.told = [
+            [index for index, need in enumerate(self.needs) if need.key.measure == measure]
+            for measure in _TOLD
+            if measure in measures
         ]
 
-    def needs(self, tokens: int) -> list[Need]:
-        """Return what a request of about so many tokens needs, first what lasts longest."""
-        return [
-            Need(need.key, need.limit, tokens, tokens) if need.key.measure == _TOKENS else need
-            for need in self._needs
-        ]
+
+def _need(key: Key, limit: int) -> Need:
+    measure = key.measure
+    return Need(
+        key,
+        limit,
+        counts_tokens=measure == _TOKENS,
+        # What an answer costs is known after it; something must be left.
+        amount=1,
+        taken=0 if measure in SPEND else 1,
+        is_settled=measure != limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
+    )
 
 
 def _order(allowance: tuple[Key, int]) -> tuple[bool, int]:

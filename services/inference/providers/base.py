@@ -152,6 +152,13 @@ class Call:
         """
         return self.takes_whole and self.lazy is not None and self.request.dialect != dialect
 
+    def takes_one_event(self, dialect: Dialect.ValueType) -> bool:
+        """Return whether a whole answer of texts may be one event.
+
+        What may be passed on, or plain, has been looked at for the same rules before.
+        """
+        return self.takes_whole and not self.takes_passthrough and not self.takes_plain(dialect)
+
     def complete(self) -> None:
         """Make the request complete."""
         if self.lazy is not None:

@@ -9,11 +9,12 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import logs
 from services.common.authentication import Caller, caller
+from services.common.passed_answer import TokenCounts
 from services.inference.fallback.attempt_record import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target
-from services.inference.usage.lines import CANCELLED, FAILED, SERVED
+from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
 from services.inference.usage.spent import Spent, spent
 
 _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
@@ -27,7 +28,7 @@ _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "can
 # Longer recordings are mistakes of a provider.
 _MOST_SECONDS = 1e9
 _NO_MODEL = (("", "", "", None),)
-_NO_COUNTS: tuple[int | None, ...] = (None, 0, 0, 0, 0)
+_NO_COUNTS: tuple[int | None, int, int, int, int] = (None, 0, 0, 0, 0)
 
 
 class LineWriter(Protocol):
@@ -118,8 +119,8 @@ class RequestMeter(Meter):
     def _end_of_only(self, record: AttemptRecord) -> None:
         """Record a request of one attempt, as nearly all are."""
         usage = None if record.asked is None else record.asked.usage
-        counts: tuple[int | None, ...]
-        if isinstance(usage, tuple):
+        counts: tuple[int | None, int, int, int, int]
+        if isinstance(usage, TokenCounts):
             counts = usage
         elif usage is None:
             counts = _NO_COUNTS
@@ -130,7 +131,9 @@ class RequestMeter(Meter):
             counts = _counts(usage)
         target, outcome = record.step.target, record.outcome
         if self._total is not None:
-            self._total.add(((*_named(target), *counts),), is_part=False)
+            self._total.answer = (
+                UsedModel(target.name, target.provider, target.upstream, *counts),
+            )
         writer = self._writer
         if writer is None:
             return

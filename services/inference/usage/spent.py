@@ -23,6 +23,14 @@ class Spent:
         self.answer: Sequence[UsedModel] | None = None
         self.parts: list[UsedModel] = []
 
+    @property
+    def told(self) -> Sequence[UsedModel] | None:
+        """What all models used; None where the one that answered did not tell it."""
+        answer = self.answer
+        if not answer or answer[0].read is None:
+            return None
+        return [*answer, *self.parts] if self.parts else answer
+
     def add(self, used: Iterable[Sequence[Any]], *, is_part: bool) -> None:
         """Add the values of `UsedModel`s; with `is_part` they are of no attempt at the answer."""
         models = [UsedModel(*one) for one in used]

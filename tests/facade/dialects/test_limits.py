@@ -1,7 +1,10 @@
+from collections.abc import Mapping, Sequence
+
 from facade.credentials import ApiFormat
-from facade.dialects.limits import with_limits
+from facade.dialects.limits import set_limits
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import LimitState
+from services.common.passed_answer import CallerLimit
 
 RESET_MS = 1_700_000_040_000
 REQUESTS = LimitState(
@@ -13,6 +16,20 @@ TOKENS = LimitState(
 SLOTS = LimitState(
     measure=limits_pb2.MEASURE_CONCURRENT_REQUESTS, limit=5, remaining=1, reset_ms=RESET_MS
 )
+
+
+def with_limits(
+    shape: ApiFormat, headers: Mapping[str, str], limits: Sequence[LimitState], now_ms: int
+) -> dict[str, str]:
+    """Return headers with those of limits, which are the same of limits within a process."""
+    told = dict(headers)
+    set_limits(shape, told, limits, now_ms)
+    plain = dict(headers)
+    within = [CallerLimit(one.measure, one.limit, one.remaining, one.reset_ms) for one in limits]
+    assert [one.message() for one in within] == limits
+    set_limits(shape, plain, within, now_ms)
+    assert plain == told
+    return told
 
 
 def test_openais_names_take_the_place_of_the_providers() -> None:

@@ -94,7 +94,7 @@ class OpenAIProvider:
         if read is not None:
             return read
         parsed = self._upstream.json_object(answer)
-        if call.takes_whole and not call.takes_passthrough:
+        if call.takes_one_event(self.dialect):
             event = whole_of_texts(answer, parsed, n)
             if event is not None:
                 return [event]

@@ -327,6 +327,16 @@ async def test_an_empty_stream_is_a_broken_one(stream):
     assert (route.model, route.attempts) == ("c", 3)
 
 
+@in_no_time
+async def test_a_whole_answer_of_an_empty_stream_is_retried():
+    scripted = ScriptedEngine()
+    first, last = answer("Hello")
+    scripted.p.plays("a", [], [[start()]], [first, last])
+    text, route, _ = await scripted.ask(False, request())
+    assert (text, route.model, route.attempts) == ("Hello", "a", 3)
+    assert scripted.counted("failed") == 2
+
+
 @pytest.mark.parametrize("at", [0.1, 0.6, 2.5])
 @both
 @in_no_time
@@ -360,12 +370,12 @@ async def test_a_stream_that_is_closed_ends_at_the_provider():
 
 @in_no_time
 async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
-    heads = []
+    answers = []
 
     class Listening(FallbackRunner):
-        async def answer(self):
-            heads.append(await super().answer())
-            return heads[-1]
+        async def _started(self):
+            answers.append(await super()._started())
+            return answers[-1]
 
     scripted = ScriptedEngine()
     first, last = answer("x")
@@ -374,5 +384,6 @@ async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
         patch.setattr(engine, "FallbackRunner", Listening)
         text, _, usage = await scripted.ask(False, request())
     assert (text, usage.output_tokens) == ("x" + "y" * 500, 3)
-    [[batch]] = heads
-    assert len(batch) < 10
+    [started] = answers
+    assert started.head == []
+    assert [block.text for block in started.answer.choices[0].blocks] == ["x" + "y" * 500]

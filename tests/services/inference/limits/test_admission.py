@@ -236,7 +236,7 @@ async def test_the_tightest_limit_of_each_measure_is_told(worker: Worker) -> Non
             (limits_pb2.MEASURE_TOKENS_PER_MINUTE, 2),
         )
     )
-    for told in (plain.limits, route.limits):
+    for told in ([one.message() for one in plain.limits], route.limits):
         assert sorted(told, key=lambda one: one.measure) == [requests, tokens]
 
 
@@ -248,3 +248,45 @@ async def test_a_refusal_tells_the_limits(worker: Worker) -> None:
         await worker.admit(user)
     [told] = raised.value.caller_limits
     assert (told.limit, told.remaining, told.reset_ms) == (3, 0, MINUTE_END_MS)
+
+
+class Minutes:
+    """A worker that forgets what a minute leaves as soon as the next has begun."""
+
+    def __init__(self, limits: FakeLimits) -> None:
+        self.now_ms = NOW_MS
+        self.leaser = Leaser(limits, lambda: self.now_ms, tick_s=0.005, slot_lease_s=30)
+        self.admission = Admission(self.leaser, lambda: self.now_ms)
+
+    async def end_the_minute(self, key: Key) -> None:
+        """Return when an allowance is another one than in the minute before."""
+        before = self.leaser.allowance(key, 3)
+        self.now_ms += 60_000
+        await until(lambda: self.leaser.allowance(key, 3) is not before)
+
+
+async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
+    worker = Minutes(limits)
+    caller = CallerLimits([_with(USER, requests_per_minute=3)])
+    key = caller.needs[0].key
+    await worker.admission.admit(caller, 0)
+    await worker.end_the_minute(key)
+    permit = await worker.admission.admit(caller, 0)
+    assert worker.leaser.allowance(key, 3).used == 1
+    permit.put_limits(route := Route("model", "provider", "primary", 1, {}))
+    [told] = route.limits
+    assert (told.remaining, told.reset_ms) == (2, MINUTE_END_MS + 60_000)
+    await worker.leaser.close()
+
+
+async def test_what_ends_in_a_later_minute_is_settled_there(limits: FakeLimits) -> None:
+    limits.limit = 1_000
+    worker = Minutes(limits)
+    caller = CallerLimits([_with(USER, tokens_per_minute=1_000)])
+    key = caller.needs[0].key
+    longer, shorter = [await worker.admission.admit(caller, 10) for _ in range(2)]
+    await worker.end_the_minute(key)
+    longer.end(25, 0)
+    shorter.end(1, 0)
+    assert worker.leaser.allowance(key, 1_000).used == 15
+    await worker.leaser.close()

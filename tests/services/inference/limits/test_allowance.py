@@ -119,7 +119,7 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     one = _allowance(limits_pb2.MEASURE_TOKENS_PER_MINUTE)
     _leased(one, 3)
     one.take(3, NOW_MS)
-    one.settle(10, one.window, NOW_MS)
+    one.settle(10, one.window.start_ms, NOW_MS)
     assert one.available == -10
     ask = _asked(one)
     assert (ask.holding, ask.amount) == (13, 0)
@@ -133,11 +133,11 @@ def test_what_was_not_used_is_given_back_within_its_window() -> None:
     _leased(one, 5)
     window = one.window
     one.take(5, NOW_MS)
-    one.settle(-2, window, NOW_MS)
+    one.settle(-2, window.start_ms, NOW_MS)
     assert one.available == 2
-    one.settle(-2, window, NEXT_MINUTE_MS)
+    one.settle(-2, window.start_ms, NEXT_MINUTE_MS)
     assert (one.used, one.available) == (0, 0)
-    one.settle(4, window, NEXT_MINUTE_MS)
+    one.settle(4, window.start_ms, NEXT_MINUTE_MS)
     assert (one.used, one.available) == (4, -4)
 
 
@@ -173,7 +173,7 @@ def test_a_debt_is_urgent_where_little_is_left(remaining: int, more: int, is_urg
     _leased(one, 3, remaining)
     one.take(3, NOW_MS)
     assert not one.is_overdrawn
-    one.settle(more, one.window, NOW_MS)
+    one.settle(more, one.window.start_ms, NOW_MS)
     assert one.is_overdrawn is is_urgent
 
 
@@ -232,7 +232,7 @@ def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -
     one = _allowance(SLOTS)
     _leased(one, 4, remaining)
     one.take(4, NOW_MS)
-    one.settle(-2, one.window, NOW_MS)
+    one.settle(-2, one.window.start_ms, NOW_MS)
     one.tick()
     ask = one.ask(NOW_MS)
     assert (4 if ask is None else ask.holding) == 2 + keeps
@@ -247,7 +247,7 @@ def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
     ask = _asked(one, later)
     assert (ask.closes, ask.holding) == (True, 4)
     # What an answer costs meanwhile is claimed anew.
-    one.settle(3, one.window, later)
+    one.settle(3, one.window.start_ms, later)
     one.answered(0, 96, 100, later)
     assert (one.used, one.available) == (3, -3)
     ask = _asked(one, later)

@@ -160,7 +160,7 @@ class Settled(Windows):
         one = self.workers[at].allowance
         one.advance(self.now_ms)
         amount = min(amount, one.used)
-        one.settle(-amount, one.window, self.now_ms)
+        one.settle(-amount, one.window.start_ms, self.now_ms)
         self.passed[one.window] -= amount
 
 
@@ -210,7 +210,7 @@ class Slots(RuleBasedStateMachine):
     def end(self, at: int) -> None:
         one = self.workers[at].allowance
         if one.used:
-            one.settle(-1, one.window, self.now_ms)
+            one.settle(-1, one.window.start_ms, self.now_ms)
 
     @rule(at=WORKERS)
     def kill(self, at: int) -> None:

@@ -9,9 +9,11 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.passed_answer import PassedAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic import AnthropicProvider
+from services.inference.providers.anthropic import passthrough as anthropic_passthrough
 from services.inference.providers.anthropic.parts import REASONS as ANTHROPIC_REASONS
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.openai import OpenAIProvider
+from services.inference.providers.openai import passthrough as openai_passthrough
 from services.inference.providers.openai.events import REASONS as OPENAI_REASONS
 from tests.services.inference.providers.caller_bodies import (
     HELLO,
@@ -131,3 +133,19 @@ async def test_an_answer_that_is_filtered_comes_as_events(
 ) -> None:
     events = await answered(make, parse, HELLO, answer, takes_whole=False)
     assert events[0].WhichOneof("kind") == "start"
+
+
+@pytest.mark.parametrize(
+    ("make", "parse", "answer", "passthrough"),
+    [
+        (openai, messages, {**COMPLETION, "object": "completion"}, openai_passthrough),
+        (anthropic, chat, {**MESSAGE, "type": "other"}, anthropic_passthrough),
+    ],
+)
+async def test_what_is_not_plain_is_not_looked_at_twice(
+    make: Any, parse: Any, answer: Any, passthrough: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The provider has its own name for what looks first.
+    monkeypatch.setattr(passthrough, "plain_answer", lambda *_: pytest.fail("looked at again"))
+    [first, *_] = await answered(make, parse, HELLO, answer)
+    assert isinstance(first, Event)
