@@ -21,6 +21,7 @@ from services.common.owners import owners
 from services.common.server import Server
 from services.common.settings import MemoryStorage
 from services.responses.conversation import ConversationReader
+from services.responses.conversations.records import ConversationLimits
 from services.responses.records import ResponseLimits
 from services.responses.repository import ResponseRepository
 from services.responses.runs import ResponseRuns
@@ -36,6 +37,7 @@ LIMITS = ResponseLimits(
     max_bytes=100_000,
     max_conversation=5,
     max_conversation_bytes=20_000,
+    conversations=ConversationLimits(ttl_s=30 * DAY_S, max_items=30, max_bytes=20_000),
 )
 STORAGE = 50_000
 
