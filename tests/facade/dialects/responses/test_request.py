@@ -196,7 +196,9 @@ def test_items_for_a_conversation_are_complete() -> None:
         {"role": "assistant", "content": "Ho", "status": None},
         {
             "role": "user",
-            "content": [{"type": "input_image", "image_url": "data:", "detail": None}],
+            "content": [
+                {"type": "input_image", "image_url": "https://a.example/b", "detail": None}
+            ],
         },
         {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}", "id": "fc_1"},
         {"type": "reasoning"},
@@ -217,7 +219,9 @@ def test_items_for_a_conversation_are_complete() -> None:
             "type": "message",
             "role": "user",
             "status": "completed",
-            "content": [{"type": "input_image", "image_url": "data:", "detail": "auto"}],
+            "content": [
+                {"type": "input_image", "image_url": "https://a.example/b", "detail": "auto"}
+            ],
         },
         {
             "type": "function_call",
