@@ -1,8 +1,7 @@
-"""Stored conversations over HTTP with OpenAI's client: items, responses, isolation, limits."""
+"""Stored conversations over HTTP with OpenAI's client: items, isolation, limits."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,11 @@ from openai.types.conversations import Conversation, ConversationItem
 from pydantic import TypeAdapter
 
 from services.common.clock import Clock
-from services.sandbox.upstream import create_app
-from tests.facade.response_clients import ECHO, Gate, ResponseGateway, response_gateway
+from tests.facade.response_clients import ECHO, ResponseGateway, response_gateway, user
 from tests.faults import actions
-from tests.gateway_in_process import serving
-from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-RECITE = "(sandbox: recite)"
 MODEL = "openai/model"
 UNKNOWN = "conv_gw" + 44 * "0"
 ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
@@ -39,19 +34,6 @@ async def send(at: ResponseGateway, method: str, path: str, **options: Any) -> t
     options.setdefault("headers", at.gateway.bearer())
     async with at.gateway.http.request(method, url, **options) as answer:
         return answer.status, await answer.json()
-
-
-async def texts(at: ResponseGateway, conversation_id: str) -> list[tuple[str, str]]:
-    """Return type, or role, and text of all items, the oldest first."""
-    listed = at.ada.conversations.items.list(conversation_id, order="asc", limit=100)
-    return [
-        (item.role, item.content[0].text) if item.type == "message" else (item.type, "")
-        async for item in listed
-    ]
-
-
-def user(text: str) -> Any:
-    return {"role": "user", "content": text}
 
 
 async def test_a_conversation_is_made_changed_and_deleted(at: ResponseGateway) -> None:
@@ -149,7 +131,7 @@ async def test_references_stand_for_stored_output(at: ResponseGateway) -> None:
     answered = await at.ada.responses.create(model=ECHO, input="one")
     reference: Any = {"type": "item_reference", "id": answered.output[0].id}
     conversation = await at.ada.conversations.create(items=[reference])
-    assert await texts(at, conversation.id) == [("assistant", answered.output_text)]
+    assert await at.texts(conversation.id) == [("assistant", answered.output_text)]
     reference["id"] = "msg_none"
     with pytest.raises(openai.NotFoundError) as raised:
         await at.ada.conversations.items.create(conversation.id, items=[user("a"), reference])
@@ -185,7 +167,7 @@ async def test_what_breaks_a_rule_is_refused(
     status, refused = await send(at, method, where, json=body)
     assert status == 400
     assert refused["error"]["param"].startswith(param)
-    assert await texts(at, conversation.id) == [("user", "Hi")]
+    assert await at.texts(conversation.id) == [("user", "Hi")]
 
 
 async def test_conversations_of_others_are_unknown(at: ResponseGateway) -> None:
@@ -211,212 +193,7 @@ async def test_conversations_of_others_are_unknown(at: ResponseGateway) -> None:
             await at.bob.responses.create(model=ECHO, input="x", conversation=own.id, store=stored)
         assert refused.value.param == "conversation"
         assert refused.value.body["message"] == f"Conversation with id '{own.id}' not found."
-    assert await texts(at, own.id) == [("user", "secret")]
-
-
-@pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_response_goes_on_from_a_conversation(
-    at: ResponseGateway, stream: bool, stored: bool
-) -> None:
-    conversation = await at.ada.conversations.create(items=[user("I am Ada.")])
-    options: Any = {"model": ECHO, "conversation": conversation.id, "store": stored}
-    first = await answered(at, stream, input="And I row.", **options)
-    assert first.conversation.id == conversation.id
-    second = await answered(at, stream, input=RECITE, instructions="Be terse.", **options)
-    said = [
-        ("system", "Be terse."),
-        ("user", "I am Ada."),
-        ("user", "And I row."),
-        ("assistant", first.output_text),
-        ("user", RECITE),
-    ]
-    recited = [tuple(part[1:].split("]\n", 1)) for part in second.output_text.split("\n\n")]
-    merged = "I am Ada.And I row."
-    assert recited in (said, [said[0], ("user", merged), *said[3:]])
-    assert await texts(at, conversation.id) == [*said[1:], ("assistant", second.output_text)]
-    items = (await at.ada.conversations.items.list(conversation.id)).data
-    assert items[0].id == second.output[0].id
-    for item in items:
-        ITEM.validate_python(item.to_dict(), strict=True)
-    if stored:
-        found = await at.ada.responses.retrieve(second.id)
-        assert found.conversation.id == conversation.id
-
-
-async def answered(at: ResponseGateway, stream: bool, **body: Any) -> Any:
-    """Return a response that has ended."""
-    if not stream:
-        return await at.ada.responses.create(**body)
-    *_, last = [event async for event in await at.ada.responses.create(**body, stream=True)]
-    assert last.type == "response.completed"
-    return last.response
-
-
-async def test_tools_are_called_in_a_conversation(at: ResponseGateway) -> None:
-    tool: Any = {"type": "function", "name": "look", "parameters": {}, "strict": False}
-    conversation = await at.ada.conversations.create()
-    options: Any = {"model": ECHO, "tools": [tool], "conversation": {"id": conversation.id}}
-    first = await at.ada.responses.create(input="Please call look.", **options)
-    [call] = [item for item in first.output if item.type == "function_call"]
-    output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "a tree"}
-    second = await at.ada.responses.create(input=[output], **options)
-    assert "a tree" in second.output_text
-    kinds = [kind for kind, _ in await texts(at, conversation.id)]
-    assert kinds[0] == "user"
-    assert kinds[-2:] == ["function_call_output", "assistant"]
-
-
-async def test_an_input_is_not_needed_after_items(at: ResponseGateway) -> None:
-    conversation = await at.ada.conversations.create()
-    with pytest.raises(openai.BadRequestError) as raised:
-        await at.ada.responses.create(model=ECHO, conversation=conversation.id)
-    assert raised.value.param == "input"
-    await at.ada.conversations.items.create(conversation.id, items=[user("Hi")])
-    made = await at.ada.responses.create(model=ECHO, conversation=conversation.id)
-    assert await texts(at, conversation.id) == [("user", "Hi"), ("assistant", made.output_text)]
-
-
-async def test_a_conversation_goes_on_at_any_provider(tmp_path: Path) -> None:
-    async with serving(create_app()) as upstream:
-        providers: Any = {
-            "native": {"kind": "openai", "base_url": f"{upstream}/v1", "responses": True},
-            "chat": {"kind": "openai", "base_url": f"{upstream}/v1", "responses": False},
-            "anthropic": {"kind": "anthropic", "base_url": upstream},
-            "gemini": {"kind": "gemini", "base_url": f"{upstream}/v1beta"},
-        }
-        for one in providers.values():
-            one["api_key"] = "k"
-        async with response_gateway(tmp_path, providers=providers) as at:
-            conversation = await at.ada.conversations.create(items=[user("I am Ada.")])
-            said = ["I am Ada."]
-            for stream, name in product((False, True), providers):
-                options: Any = {"model": f"{name}/echo", "conversation": conversation.id}
-                made = await answered(at, stream, input=RECITE, **options)
-                place = -1
-                for text in said:
-                    place = made.output_text.index(text, place + 1)
-                said += [f"from {name}"]
-                await answered(at, stream, input=said[-1], **options)
-            assert len(await texts(at, conversation.id)) == 1 + 4 * 2 * len(providers)
-
-
-async def test_a_background_response_is_appended_at_its_end(at: ResponseGateway) -> None:
-    gate = Gate()
-    at.upstream.plays("model", gate.action)
-    conversation = await at.ada.conversations.create(items=[user("I am Ada.")])
-    made = await at.ada.responses.create(
-        model=MODEL, input="Hi", conversation=conversation.id, background=True
-    )
-    assert (made.status, made.conversation.id) == ("queued", conversation.id)
-    await until(lambda: at.upstream.asked("model"))
-    assert await texts(at, conversation.id) == [("user", "I am Ada.")]
-    gate.opened.set()
-    ended = await at.ended(made.id)
-    assert (await texts(at, conversation.id))[1:] == [("user", "Hi"), ("assistant", actions.TEXT)]
-    assert ended.conversation.id == conversation.id
-
-
-async def test_what_fails_or_is_left_is_not_appended(at: ResponseGateway) -> None:
-    conversation = await at.ada.conversations.create()
-    options: Any = {
-        "model": MODEL,
-        "input": "Hi",
-        "conversation": conversation.id,
-        "extra_body": {"fallback": "disabled"},
-    }
-    at.upstream.plays("model", actions.fails(400))
-    with pytest.raises(openai.BadRequestError):
-        await at.ada.responses.create(**options)
-    at.upstream.plays("model", actions.cuts())
-    *_, last = [event async for event in await at.ada.responses.create(**options, stream=True)]
-    assert last.type == "response.failed"
-    at.upstream.plays("model", Gate().action)
-    stream = await at.ada.responses.create(**options, stream=True)
-    left = ""
-    async for event in stream:
-        if event.type == "response.created":
-            left = event.response.id
-        if event.type == "response.output_text.delta":
-            break
-    await stream.close()
-
-    async def is_stored() -> bool:
-        try:
-            return bool((await at.ada.responses.retrieve(left)).status == "cancelled")
-        except openai.NotFoundError:
-            return False
-
-    await until(is_stored)
-    assert await texts(at, conversation.id) == []
-
-
-async def test_responses_at_the_same_time_lose_nothing(at: ResponseGateway) -> None:
-    conversation = await at.ada.conversations.create()
-    made = await asyncio.gather(
-        *(
-            at.ada.responses.create(
-                model=ECHO,
-                input=f"number {number}",
-                conversation=conversation.id,
-                store=bool(number % 2),
-            )
-            for number in range(12)
-        )
-    )
-    said = await texts(at, conversation.id)
-    pairs = list(zip(said[::2], said[1::2], strict=True))
-    assert sorted(pairs) == sorted(
-        (("user", f"number {number}"), ("assistant", one.output_text))
-        for number, one in enumerate(made)
-    )
-
-
-async def test_a_conversation_that_goes_meanwhile_gets_nothing(at: ResponseGateway) -> None:
-    gate = Gate()
-    at.upstream.plays("model", gate.action)
-    for stored in (True, False):
-        conversation = await at.ada.conversations.create()
-        stream = await at.ada.responses.create(
-            model=MODEL, input="Hi", conversation=conversation.id, stream=True, store=stored
-        )
-        await anext(aiter(stream))
-        await at.ada.conversations.delete(conversation.id)
-        gate.opened.set()
-        *_, last = [event async for event in stream]
-        assert last.type == "response.completed"
-        with pytest.raises(openai.NotFoundError):
-            await at.ada.conversations.retrieve(conversation.id)
-
-
-async def test_a_response_of_a_conversation_can_be_continued(at: ResponseGateway) -> None:
-    conversation = await at.ada.conversations.create(items=[user("I am Ada.")])
-    first = await at.ada.responses.create(
-        model=ECHO, input="And I row.", conversation=conversation.id
-    )
-    await at.ada.conversations.items.create(conversation.id, items=[user("Later.")])
-    second = await at.ada.responses.create(model=ECHO, input=RECITE, previous_response_id=first.id)
-    assert "I am Ada." in second.output_text
-    assert "And I row." in second.output_text
-    assert "Later." not in second.output_text
-    listed = await at.ada.responses.input_items.list(first.id, order="asc")
-    assert [item.content[0].text for item in listed.data] == ["I am Ada.", "And I row."]
-    await at.ada.conversations.delete(conversation.id)
-    with pytest.raises(openai.BadRequestError) as raised:
-        await at.ada.responses.create(model=ECHO, input="x", previous_response_id=second.id)
-    assert raised.value.code == "previous_response_not_found"
-    assert raised.value.body["message"].startswith("The conversation that")
-
-
-async def test_media_that_are_gone_are_named_by_the_field(at: ResponseGateway) -> None:
-    file = await at.ada.files.create(file=("a.txt", b"The tide is high."), purpose="user_data")
-    sent: Any = {"role": "user", "content": [{"type": "input_file", "file_id": file.id}]}
-    conversation = await at.ada.conversations.create(items=[sent])
-    await at.ada.responses.create(model=ECHO, input="Hi", conversation=conversation.id)
-    await at.ada.files.delete(file.id)
-    with pytest.raises(openai.APIStatusError) as raised:
-        await at.ada.responses.create(model=ECHO, input="And?", conversation=conversation.id)
-    assert raised.value.param == "conversation"
+    assert await at.texts(own.id) == [("user", "secret")]
 
 
 async def test_a_conversation_is_bounded(tmp_path: Path) -> None:
@@ -435,7 +212,7 @@ async def test_a_conversation_is_bounded(tmp_path: Path) -> None:
             assert (raised.value.status_code, raised.value.code) == (413, "too_large")
             assert raised.value.param == "conversation"
         assert len(at.upstream.asked("model")) == 1
-        assert len(await texts(at, conversation.id)) == 5
+        assert len(await at.texts(conversation.id)) == 5
 
 
 async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
@@ -451,7 +228,7 @@ async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
             with pytest.raises(openai.PermissionDeniedError) as raised:
                 await call
             assert raised.value.code == "memory_storage_exceeded"
-        assert await texts(at, conversation.id) == [("user", "Hi")]
+        assert await at.texts(conversation.id) == [("user", "Hi")]
 
 
 async def test_a_conversation_expires(tmp_path: Path) -> None:
