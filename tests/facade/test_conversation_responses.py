@@ -233,3 +233,23 @@ async def test_media_that_are_gone_are_named_by_the_field(at: ResponseGateway) -
     with pytest.raises(openai.APIStatusError) as raised:
         await at.ada.responses.create(model=ECHO, input="And?", conversation=conversation.id)
     assert raised.value.param == "conversation"
+
+
+async def test_an_answer_without_room_is_an_error(tmp_path: Path) -> None:
+    memory: Any = {"max_conversation_items": 5}
+    async with response_gateway(tmp_path, memory=memory) as at:
+        at.upstream.plays("model", actions.answers())
+        conversation = await at.ada.conversations.create(items=[user(f"{n}") for n in range(4)])
+        options: Any = {"model": MODEL, "input": "5", "conversation": conversation.id}
+        for stored in (True, False):
+            with pytest.raises(openai.APIStatusError) as raised:
+                await at.ada.responses.create(**options, store=stored)
+            assert (raised.value.status_code, raised.value.param) == (413, "conversation")
+            stream = await at.ada.responses.create(**options, store=stored, stream=True)
+            assert [event.type async for event in stream][-1] == "response.failed"
+        made = await at.ada.responses.create(**options, background=True)
+        ended = await at.ended(made.id)
+        assert ended.status == "failed"
+        assert "in its conversation" in ended.error.message
+        assert len(at.upstream.asked("model")) == 5
+        assert len(await at.texts(conversation.id)) == 4
