@@ -8,7 +8,7 @@ import logging
 import grpc
 
 from facade.context import Context
-from facade.dialects import responses, stored_responses
+from facade.dialects import conversations, responses, stored_responses
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.conversations_pb2 import CreateItemsRequest
 from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
@@ -44,12 +44,18 @@ class ResponseStore:
 
         Raises:
             grpc.aio.AioRpcError: it cannot.
+            GatewayError: its items alone are to be stored, and they cannot.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
-        if has_own_task:
-            await self._context.check_room(request, self._metadata)
-        else:
-            await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        try:
+            if has_own_task:
+                await self._context.check_room(request, self._metadata)
+            else:
+                await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            if self._state.store:
+                raise
+            raise conversations.room_error(from_rpc_error(error)) from None
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
@@ -97,9 +103,10 @@ class ResponseStore:
         try:
             await self._context.conversations.CreateItems(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
+            failure = from_rpc_error(error)
             # As of a response that is stored, nothing is appended to a conversation that is gone.
-            if from_rpc_error(error).reason != errors_pb2.REASON_NOT_FOUND:
-                raise
+            if failure.reason != errors_pb2.REASON_NOT_FOUND:
+                raise conversations.room_error(failure) from None
 
     async def _try_to_store(self, response: bytes) -> None:
         try:

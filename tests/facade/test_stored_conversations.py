@@ -218,6 +218,7 @@ async def test_a_conversation_is_bounded(tmp_path: Path) -> None:
 async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
     async with response_gateway(tmp_path, memory={"storage": {"enterprise": 3_000}}) as at:
         conversation = await at.ada.conversations.create(items=[user("Hi")])
+        said: list[str | None] = []
         for call in (
             at.ada.conversations.items.create(conversation.id, items=[user("Hi" * 1_500)]),
             at.ada.conversations.create(items=[user("Hi" * 1_500)]),
@@ -228,6 +229,8 @@ async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:
             with pytest.raises(openai.PermissionDeniedError) as raised:
                 await call
             assert raised.value.code == "memory_storage_exceeded"
+            said.append(raised.value.param)
+        assert said == ["items", "items", "conversation"]
         assert await at.texts(conversation.id) == [("user", "Hi")]
 
 

@@ -6,7 +6,7 @@ from facade.dialects.conversations.answers import (
     render_item,
     render_items,
 )
-from facade.dialects.conversations.errors import conversation_error, item_error
+from facade.dialects.conversations.errors import conversation_error, item_error, room_error
 from facade.dialects.conversations.requests import (
     Items,
     parse_create,
@@ -26,5 +26,6 @@ __all__ = [
     "render_deleted",
     "render_item",
     "render_items",
+    "room_error",
     "stored_items",
 ]

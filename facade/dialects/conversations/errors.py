@@ -15,6 +15,19 @@ def conversation_error(error: GatewayError, conversation_id: str) -> GatewayErro
     return GatewayError(error.reason, f"Conversation with id '{name}' not found.")
 
 
+def room_error(error: GatewayError) -> GatewayError:
+    """Return the caller's error about items of a response that do not fit in a conversation."""
+    if error.reason != errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED:
+        return error
+    return GatewayError(
+        error.reason,
+        "conversation: the items do not fit in what your plan has for memories, stored responses "
+        "and conversations",
+        param="conversation",
+        limit=error.limit,
+    )
+
+
 def item_error(error: GatewayError, conversation_id: str, item_id: str) -> GatewayError:
     """Return the caller's error about the item of a conversation that a path names."""
     if error.reason != errors_pb2.REASON_NOT_FOUND or error.param != "id":

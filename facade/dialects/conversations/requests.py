@@ -103,9 +103,15 @@ def parse_items(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> Items:
     return _items(validate(_APPEND, exact_json(body), body).items, new_id)
 
 
-def stored_items(items: Sequence[bytes]) -> list[ResponseItem]:
-    """Return items, each of them JSON with an id, to be stored."""
-    return [ResponseItem(id=orjson.loads(item)["id"], json=item) for item in items]
+def stored_items(
+    items: Sequence[bytes], new_id: ids.IdGenerator = ids.new_id
+) -> list[ResponseItem]:
+    """Return items, each of them JSON, to be stored; one without an id to be found by gets one."""
+    given = [orjson.loads(item).get("id") for item in items]
+    return [
+        ResponseItem(id=item_id if _is_id(item_id) else new_id("item_"), json=item)
+        for item_id, item in zip(given, items, strict=True)
+    ]
 
 
 def _items(given: Sequence[Any], new_id: ids.IdGenerator) -> Items:

@@ -143,6 +143,11 @@ async def defaults(model: str) -> None:
     assert "14 degrees, rain" in answer.final_output, answer
 
 
+def asked(items: list[dict]) -> list[str]:
+    """Return what a user has said."""
+    return [item["content"][0]["text"] for item in items if item.get("role") == "user"]
+
+
 async def conversation_session(model: str) -> None:
     """Keep a session in a conversation of the gateway's."""
     session = OpenAIConversationsSession(openai_client=opened())
@@ -153,9 +158,8 @@ async def conversation_session(model: str) -> None:
     assert "use get_weather for Bern" in stream.final_output, stream
     assert "14 degrees, rain" in stream.final_output, stream
     kept = await session.get_items()
-    assert [item.get("role") for item in kept if item["type"] == "message"] == [
-        *("user", "assistant", "user", "assistant")
-    ], kept
+    assert asked(kept) == ["use get_weather for Bern", "(sandbox: recite)"], kept
+    assert kept[-1]["content"][0]["text"] == stream.final_output, kept
     assert {"function_call", "function_call_output"} < {item["type"] for item in kept}, kept
     assert await session.get_items(limit=2) == kept[-2:]
     assert await session.pop_item() == kept[-1]
@@ -178,7 +182,10 @@ async def conversation(model: str) -> None:
     second = await Runner.run(agent, "(sandbox: recite)", conversation_id=talk.id)
     assert "use get_weather for Bern" in second.final_output, second
     items = [item async for item in client.conversations.items.list(talk.id, order="asc")]
-    assert [item.type for item in items].count("message") == 4, items
+    assert asked([item.to_dict() for item in items]) == [
+        *("use get_weather for Bern", "(sandbox: recite)")
+    ], items
+    assert items[-1].content[0].text == second.final_output, items
     assert len({item.id for item in items}) == len(items), items
 
 
