@@ -68,17 +68,6 @@ async def insert_responses(
     sizes: Counter[str] = Counter()
     for one in new:
         sizes[one.row["owner_id"]] += one.row["size_bytes"]
-    from_conversations = [one for one in new if one.origin is not None]
-    # In one order everywhere, as below, and those of one conversation in the order of the calls.
-    for one in sorted(from_conversations, key=_conversation_id):
-        sizes[one.row["owner_id"]] += await append_of_response(
-            connection,
-            one.row["owner_id"],
-            _conversation_id(one),
-            one.appended,
-            one.row["created_at_ms"],
-            limits,
-        )
     # In one order everywhere, so that two transactions never wait for each other.
     ordered = sorted(sizes.items())
     for owner_id, _ in ordered:
@@ -89,10 +78,37 @@ async def insert_responses(
         row for one in new for row in _item_rows(one.row["id"], one.row["owner_id"], one.packed)
     ]
     await execute_many(connection, _INSERT_ITEM, items)
+    from_conversations = [one for one in new if one.origin is not None]
     if from_conversations:
-        rows = [_origin_row(one) for one in from_conversations]
-        await connection.execute(insert(origins), rows)
+        sizes.update(await _insert_origins(connection, from_conversations, limits))
+        ordered = sorted(sizes.items())
     return {owner_id: await charge(connection, owner_id, size) for owner_id, size in ordered}
+
+
+async def _insert_origins(
+    connection: AsyncConnection, new: Sequence[NewRow], limits: ConversationLimits
+) -> Mapping[str, int]:
+    """Insert what responses were generated from, and append to their conversations.
+
+    Returns:
+        The bytes charged for the items, by owner.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    await connection.execute(insert(origins), [_origin_row(one) for one in new])
+    sizes: Counter[str] = Counter()
+    # In one order everywhere, and those of one conversation in the order of the calls.
+    for one in sorted(new, key=_conversation_id):
+        sizes[one.row["owner_id"]] += await append_of_response(
+            connection,
+            one.row["owner_id"],
+            _conversation_id(one),
+            one.appended,
+            one.row["created_at_ms"],
+            limits,
+        )
+    return sizes
 
 
 async def append_of_response(

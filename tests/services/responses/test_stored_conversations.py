@@ -80,6 +80,7 @@ async def walk(service: ResponseProcess, name: str, size: int, *, ascending: boo
         )
         assert len(page.items) == size or not page.has_more
         walked += names(page)
+        assert len(set(walked)) == len(walked)
         if not page.has_more:
             return walked
 
