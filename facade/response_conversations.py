@@ -80,7 +80,8 @@ async def put_conversation(
     Raises:
         GatewayError: invalid, naming `previous_response_id`, where that response is not to be had;
             not_found, naming the conversation, where that is not to be had, or the input, where an
-            item is not; too_large, the conversation has no room for the input.
+            item is not; too_large, the conversation has no room for the input; invalid, naming
+            the input, where neither has items.
     """
     service = exchange.context.responses
     sent = await resolve_references(service, state.input_items, state.references, metadata)
@@ -101,7 +102,7 @@ async def put_conversation(
         own = list(request.messages[first:])
         del request.messages[first:]
     request.messages.extend([*earlier, *own])
-    if len(request.messages) == first:
+    if conversation is not None and not (earlier or own or "prompt" in request.extra.required):
         raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
         _put_after_system(step.parameters, earlier)
