@@ -100,11 +100,13 @@ class BackgroundResponse:
     async def _create(self) -> None:
         """Make the response durable, with the call that holds it."""
         queued = self._encoder.queue(self._model)
+        state = self._state
         new = stored_responses.new_response(
             self._id,
-            self._state.previous_response_id,
-            self._state.input_items,
+            state.previous_response_id,
+            state.input_items,
             self._encoder.response,
+            state.conversation,
         )
         self._call = self._context.responses.RunResponse(metadata=self._metadata)
         try:
@@ -181,9 +183,11 @@ class BackgroundResponse:
             if streamed
             else b""
         )
+        is_in_conversation = self._state.conversation is not None
         failure = GatewayError(
             errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-            "the response does not fit in what your plan has for memories and stored responses",
+            "the response does not fit in what your plan has for memories and stored responses"
+            + (", or in its conversation" if is_in_conversation else ""),
         )
         failed = responses.failed_response(
             failure, self._id, self._created, self._state.echo, self._model
@@ -191,6 +195,7 @@ class BackgroundResponse:
         last = FinishResponse(
             content=stored_responses.response_content(self._encoder.response, packed),
             body_without_room=stored_responses.response_content(failed).body,
+            append=is_in_conversation and stored_responses.is_appended(self._encoder.response),
         )
         await self._write(RunResponseRequest(finish=last))
         if (await finished).finished.without_room:

@@ -23,7 +23,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
+from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
 from services.common.far_timers import FarTimers
@@ -94,6 +94,11 @@ class Context:
     telemetry: Telemetry | None
     has_response_cache: bool = False
     timers: FarTimers = field(default_factory=FarTimers)
+
+    @cached_property
+    def conversations(self) -> "conversations_pb2_grpc.ConversationServiceAsyncStub":
+        """The stub of the ConversationService on the channel."""
+        return conversations_pb2_grpc.ConversationServiceStub(self.channel)
 
     @cached_property
     def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":

@@ -139,6 +139,7 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
 _RULES_BY_PREFIX = (
     ("/beta/v1/chat/", CHAT),
     ("/beta/v1/responses", CHAT),
+    ("/beta/v1/conversations", CHAT),
     ("/beta/v1/messages", MESSAGES),
     ("/beta/v1/embeddings", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),

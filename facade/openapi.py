@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from facade.dialects import admin, anthropic, articles, memory, openai, responses
+from facade.dialects.conversations import openapi as conversations
+from facade.dialects.conversations.requests import ConversationBody, ItemsBody, UpdateBody
 from facade.dialects.purposes import PURPOSES
 from facade.dialects.stored_responses import openapi as stored_responses
 from services.common.settings import MAX_FILE_LIFETIME_S
@@ -31,6 +33,9 @@ _BODIES: tuple[type[BaseModel], ...] = (
     anthropic.CountTokensBody,
     openai.EmbeddingsRequest,
     responses.ResponseRequest,
+    ConversationBody,
+    UpdateBody,
+    ItemsBody,
 )
 _FORMAT_A = {
     "type": "object",
@@ -169,7 +174,10 @@ def _document() -> dict[str, Any]:
         [(body, "validation") for body in _BODIES], ref_template=_REF
     )
     bodies = {body: refs[(body, "validation")] for body, _ in refs}
-    chat, messages, count, embeddings, response = (bodies[body] for body in _BODIES)
+    chat, messages, count, embeddings, response, *of_conversations = (
+        bodies[body] for body in _BODIES
+    )
+    create, update, items = of_conversations
     return {
         "openapi": "3.1.0",
         "info": {
@@ -193,6 +201,9 @@ def _document() -> dict[str, Any]:
                 "post": _post("Responses", "createResponse", response, "FormatAError", streams=True)
             },
             **stored_responses.paths(_COMPAT_VERSION, _errors("FormatAError")),
+            **conversations.paths(
+                _COMPAT_VERSION, _errors("FormatAError"), (create, update, items)
+            ),
             **_messages_paths("/beta/v1", "", messages, count),
             **_messages_paths("/coding/v1", "Coding", messages, count),
             **_models_paths("/beta/v1", ""),
@@ -213,6 +224,7 @@ def _document() -> dict[str, Any]:
                 **memory.schemas(),
                 **admin.schemas(),
                 **stored_responses.schemas(),
+                **conversations.schemas(),
                 "FormatAFile": _FILE_A,
                 "FormatBFile": _FILE_B,
                 "FileForm": _FILE_FORM,

@@ -1,7 +1,7 @@
-"""The conversation that a request for a response continues: previous response and stored items.
+"""What a request for a response continues: a previous response or a stored conversation, and items.
 
-Both are fetched and put into the request: the conversation before its input, the items in the
-place of the references to them.
+All are fetched and put into the request: the conversation before its input, the items in the place
+of the references to them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from dataclasses import replace
 
 import grpc
 
-from facade.dialects import responses, stored_responses
+from facade.dialects import conversations, responses, stored_responses
 from facade.dialects.paths import CallerPaths, FieldNames, Origins
 from facade.http.exchange import Exchange
 from facade.parsing import Parsed
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.memory.v1 import responses_pb2_grpc
+from gateway.memory.v1.conversations_pb2 import ReadItemsRequest
 from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetConversationRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
@@ -26,6 +29,7 @@ from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 
 _PREVIOUS = "previous_response_id"
+_CONVERSATION = "conversation"
 # Bytes of items whose translation takes so long that it is done in a thread.
 _MANY_BYTES = 1 << 18
 _MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
@@ -39,16 +43,18 @@ class ContinuedPaths(CallerPaths):
         names: the field names of the dialect.
         origins: those of the body, which has only the messages outside of `before`.
         before: the places of the conversation's messages.
+        field: the field that names the conversation.
         is_rewritten: whether the messages after those come from other items than the body's.
     """
 
-    __slots__ = ("_before", "_is_rewritten")
+    __slots__ = ("_before", "_field", "_is_rewritten")
 
     def __init__(
-        self, names: FieldNames, origins: Origins, before: range, *, is_rewritten: bool
+        self, names: FieldNames, origins: Origins, before: range, field: str, *, is_rewritten: bool
     ) -> None:
         super().__init__(names, origins)
         self._before = before
+        self._field = field
         self._is_rewritten = is_rewritten
 
     def path(self, path: str) -> str:
@@ -60,7 +66,7 @@ class ContinuedPaths(CallerPaths):
             return super().path(path)
         place = int(match[1])
         if place in self._before:
-            return _PREVIOUS
+            return self._field
         if self._is_rewritten:
             return self._names.messages
         return super().path(f"messages[{place - len(self._before)}]{match[2]}")
@@ -73,11 +79,20 @@ async def put_conversation(
 
     Raises:
         GatewayError: invalid, naming `previous_response_id`, where that response is not to be had;
-            not_found, naming the input, where an item is not.
+            not_found, naming the conversation, where that is not to be had, or the input, where an
+            item is not; too_large, the conversation has no room for the input; invalid, naming
+            the input, where neither has items.
     """
-    before = await _conversation(exchange, state.previous_response_id, metadata)
-    sent = await _resolved(exchange, state, metadata)
-    earlier = await _messages(before, _PREVIOUS)
+    service = exchange.context.responses
+    sent = await resolve_references(service, state.input_items, state.references, metadata)
+    conversation = state.conversation
+    if conversation is None:
+        field = _PREVIOUS
+        before = await _previous(exchange, state.previous_response_id, metadata)
+    else:
+        field = _CONVERSATION
+        before, conversation = await _stored(exchange, conversation, sent, metadata)
+    earlier = await _messages(before, field)
     parsed.request = request = await _complete(parsed.request)
     first = 1 if state.instructions else 0
     if state.references:
@@ -87,18 +102,21 @@ async def put_conversation(
         own = list(request.messages[first:])
         del request.messages[first:]
     request.messages.extend([*earlier, *own])
+    if conversation is not None and not (earlier or own or "prompt" in request.extra.required):
+        raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
         _put_after_system(step.parameters, earlier)
     exchange.caller_paths = ContinuedPaths(
         responses.FIELD_NAMES,
         parsed.origins,
         range(first, first + len(earlier)),
+        field,
         is_rewritten=bool(state.references),
     )
-    return replace(state, input_items=sent, references=())
+    return replace(state, input_items=sent, references=(), conversation=conversation)
 
 
-async def _conversation(
+async def _previous(
     exchange: Exchange, previous_id: str | None, metadata: Metadata
 ) -> Sequence[bytes]:
     if previous_id is None:
@@ -111,24 +129,52 @@ async def _conversation(
     return [item.json for item in response.items]
 
 
-async def _resolved(
-    exchange: Exchange, state: responses.ResponseState, metadata: Metadata
-) -> Sequence[bytes]:
-    """Return the items of the input, with stored ones in the place of references."""
-    if not state.references:
-        return state.input_items
-    wanted = FindItemsRequest(ids=[reference.item_id for reference in state.references])
+async def _stored(
+    exchange: Exchange,
+    conversation: responses.StoredConversation,
+    sent: Sequence[bytes],
+    metadata: Metadata,
+) -> tuple[Sequence[bytes], responses.StoredConversation]:
+    """Return the items of a stored conversation, and the conversation with their last position."""
+    wanted = ReadItemsRequest(
+        conversation_id=conversation.id, new_items=len(sent), new_bytes=sum(map(len, sent))
+    )
     try:
-        response = await exchange.context.responses.FindItems(wanted, metadata=metadata)
+        read = await exchange.context.conversations.ReadItems(wanted, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        failure = conversations.conversation_error(from_rpc_error(error), conversation.id)
+        if failure.reason == errors_pb2.REASON_NOT_FOUND:
+            failure.param = _CONVERSATION
+        raise failure from None
+    found = [item.json for item in read.items]
+    return found, responses.StoredConversation(conversation.id, read.last_position)
+
+
+async def resolve_references(
+    service: responses_pb2_grpc.ResponseServiceAsyncStub,
+    items: Sequence[bytes],
+    references: Sequence[responses.Reference],
+    metadata: Metadata,
+) -> Sequence[bytes]:
+    """Return items with stored ones in the place of references.
+
+    Raises:
+        GatewayError: not_found, naming the reference; too_large.
+    """
+    if not references:
+        return items
+    wanted = FindItemsRequest(ids=[reference.item_id for reference in references])
+    try:
+        response = await service.FindItems(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         place = re.fullmatch(r"ids\[(\d+)\]", failure.param)
-        reference = state.references[int(place[1]) if place else 0]
+        reference = references[int(place[1]) if place else 0]
         raise stored_responses.item_error(failure, reference.item_id, reference.path) from None
-    sent = list(state.input_items)
-    for reference, item in zip(state.references, response.items, strict=True):
-        sent[reference.index] = item.json
-    return sent
+    resolved = list(items)
+    for reference, item in zip(references, response.items, strict=True):
+        resolved[reference.index] = item.json
+    return resolved
 
 
 async def _messages(items: Sequence[bytes], field: str) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Stores a response before the end of it is sent."""
+"""Stores a response before the end of it is sent, and appends it to its conversation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import logging
 import grpc
 
 from facade.context import Context
-from facade.dialects import responses, stored_responses
+from facade.dialects import conversations, responses, stored_responses
 from gateway.errors.v1 import errors_pb2
+from gateway.memory.v1.conversations_pb2 import CreateItemsRequest
 from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error
@@ -43,12 +44,18 @@ class ResponseStore:
 
         Raises:
             grpc.aio.AioRpcError: it cannot.
+            GatewayError: its items alone are to be stored, and they cannot.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
-        if has_own_task:
-            await self._context.check_room(request, self._metadata)
-        else:
-            await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        try:
+            if has_own_task:
+                await self._context.check_room(request, self._metadata)
+            else:
+                await self._context.responses.CheckRoom(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            if self._state.store:
+                raise
+            raise conversations.room_error(from_rpc_error(error)) from None
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
@@ -66,14 +73,40 @@ class ResponseStore:
 
     async def _store(self, response: bytes) -> None:
         state = self._state
-        new = stored_responses.new_response(
-            self._response_id, state.previous_response_id, state.input_items, response
-        )
-        request = CreateResponseRequest(response=new)
+        append = state.conversation is not None and stored_responses.is_appended(response)
         try:
-            await self._context.create_response(request, self._metadata)
+            if state.store:
+                new = stored_responses.new_response(
+                    self._response_id,
+                    state.previous_response_id,
+                    state.input_items,
+                    response,
+                    state.conversation,
+                )
+                request = CreateResponseRequest(response=new, append=append)
+                await self._context.create_response(request, self._metadata)
+            elif append:
+                await self._append(response)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
+
+    async def _append(self, response: bytes) -> None:
+        """Append the items of a response that is not stored to its conversation."""
+        assert self._state.conversation is not None
+        request = CreateItemsRequest(
+            conversation_id=self._state.conversation.id,
+            items=[
+                *stored_responses.input_items(self._response_id, self._state.input_items),
+                *stored_responses.response_content(response).output,
+            ],
+        )
+        try:
+            await self._context.conversations.CreateItems(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            failure = from_rpc_error(error)
+            # As of a response that is stored, nothing is appended to a conversation that is gone.
+            if failure.reason != errors_pb2.REASON_NOT_FOUND:
+                raise conversations.room_error(failure) from None
 
     async def _try_to_store(self, response: bytes) -> None:
         try:

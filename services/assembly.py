@@ -20,7 +20,7 @@ from gateway.accounts.v1 import (
 )
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.memory.v1 import responses_pb2_grpc
+from gateway.memory.v1 import conversations_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
@@ -60,6 +60,7 @@ from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
 from services.responses import servicer as responses
 from services.responses.assembly import Responses
+from services.responses.conversations import servicer as conversations
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +214,11 @@ class Services:
                 responses_pb2_grpc.add_ResponseServiceServicer_to_server,
                 services._responses.servicer,
                 responses.SERVICE_NAME,
+            )
+            server.add(
+                conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
+                services._responses.conversations,
+                conversations.SERVICE_NAME,
             )
         if "inference" in names:
             every_s = ROUNDS * settings.limits.sweep_every_s

@@ -20,7 +20,7 @@ async def create(exchange: Exchange) -> Response:
     parsed = await parse(exchange, "responses")
     state = parsed.state
     assert state is not None
-    if state.previous_response_id is not None or state.references:
+    if state.previous_response_id is not None or state.conversation is not None or state.references:
         state = await put_conversation(exchange, parsed, state, rpc_metadata(exchange))
     if state.background:
         return await _generate_in_background(exchange, parsed, state)
@@ -44,7 +44,7 @@ def _generate(
 ) -> Awaitable[Response]:
     """Start a generation; return the coroutine that responds with the response, or its events."""
     response_id = new_response_id()
-    if state.store:
+    if state.store or state.conversation is not None:
         return _generate_stored(exchange, parsed, state, response_id)
     if parsed.stream:
         return stream(exchange, parsed, _encoder(exchange, state, response_id))

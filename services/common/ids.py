@@ -5,6 +5,7 @@ Both are handed in, so that a test decides them.
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,9 @@ uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 _PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
 _SHIFTS = range(120, -1, -10)
 _RANDOM_BITS = 80
+
+_CONVERSATION = "conv_gw"
+_CONVERSATION_ID = re.compile(r"conv_gw[0-9a-f]{44}")
 
 
 class UlidGenerator:
@@ -101,6 +105,19 @@ def new_request_id() -> str:
 def new_response_id() -> str:
     """Return an id for a response: `resp_` and 48 hex digits."""
     return f"resp_{_random_bytes.take(24).hex()}"
+
+
+def new_conversation_id() -> str:
+    """Return an id for a stored conversation: `conv_gw` and 44 hex digits."""
+    return f"{_CONVERSATION}{_random_bytes.take(22).hex()}"
+
+
+def is_conversation_id(name: str) -> bool:
+    """Return whether a name is an id that `new_conversation_id` makes.
+
+    The prefix is not that of OpenAI's own conversations, and nobody calls a memory like that.
+    """
+    return _CONVERSATION_ID.fullmatch(name) is not None
 
 
 # Ids of usage records begin like this, and then with the time; see `time_prefix`.

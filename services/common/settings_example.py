@@ -220,6 +220,8 @@ response_ttl_s = 2592000      # how long a stored response of /beta/v1/responses
 response_lease_s = 15         # after which a background response fails whose worker is gone
 max_response_bytes = 67108864 # of one stored response with its input
 max_conversation = 1000       # responses of one conversation, by previous_response_id
+max_conversation_items = 10000 # items of one conversation of /beta/v1/conversations, which is kept
+                              # for response_ttl_s from its last change on
 
 [memory.quota]                # memories that one user may have, by plan
 personal_free = 10

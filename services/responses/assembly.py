@@ -11,6 +11,9 @@ from services.common.instances import Instances
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 from services.responses.conversation import ConversationReader
+from services.responses.conversations.records import ConversationLimits
+from services.responses.conversations.repository import ConversationRepository
+from services.responses.conversations.servicer import ConversationServicer
 from services.responses.records import ResponseLimits
 from services.responses.repository import ResponseRepository
 from services.responses.runs import ResponseRuns
@@ -23,12 +26,18 @@ class Responses:
 
     Attributes:
         servicer: answers calls of ResponseService.
+        conversations: answers calls of ConversationService.
     """
 
     def __init__(
-        self, servicer: ResponseServicer, runs: ResponseRuns, sweeper: ResponseSweeper
+        self,
+        servicer: ResponseServicer,
+        conversations: ConversationServicer,
+        runs: ResponseRuns,
+        sweeper: ResponseSweeper,
     ) -> None:
         self.servicer = servicer
+        self.conversations = conversations
         self._runs = runs
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
@@ -59,16 +68,21 @@ class Responses:
             max_conversation=memory.max_conversation,
             # As many as a request that sends the conversation itself may have.
             max_conversation_bytes=settings.limits.max_body_bytes,
+            conversations=ConversationLimits(
+                memory.response_ttl_s, memory.max_conversation_items, settings.limits.max_body_bytes
+            ),
         )
         repository = ResponseRepository(database, clock, limits, instances)
         runs = ResponseRuns(repository)
-        conversations = ConversationReader(database, clock, limits)
+        reader = ConversationReader(database, clock, limits)
+        conversations = ConversationRepository(database, clock, limits.conversations)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "responses", every_s, clock)
         return cls(
-            ResponseServicer(repository, runs, conversations, memory.storage, reserve),
+            ResponseServicer(repository, runs, reader, memory.storage, reserve),
+            ConversationServicer(conversations, memory.storage, reserve),
             runs,
-            ResponseSweeper(repository, lease, every_s),
+            ResponseSweeper(repository, conversations, lease, every_s),
         )
 
     async def stop(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.errors.v1 import errors_pb2
 from services.common.database import writing
 from services.common.errors import GatewayError
 from services.responses.conversation import extend_lives
@@ -84,9 +85,10 @@ class ResponseCommitter:
     async def _store_all(self, batch: Sequence[_Call]) -> None:
         try:
             totals = await self._insert(batch)
-        except (DBAPIError, _StorageError) as error:
-            if len(batch) == 1:
-                _fail(batch[0], _reason(error, batch[0]))
+        except (DBAPIError, GatewayError, _StorageError) as error:
+            if len(batch) == 1 or _is_of_all(error):
+                for call in batch:
+                    _fail(call, _reason(error, call))
                 return
             # One of them is refused, and the others are not.
             for call in batch:
@@ -106,11 +108,18 @@ class ResponseCommitter:
                     await extend_lives(
                         connection, row["owner_id"], row["previous_id"], row, self._limits
                     )
-            charged = await insert_responses(connection, [call.new for call in batch])
+            charged = await insert_responses(
+                connection, [call.new for call in batch], self._limits.conversations
+            )
             totals = [charged[call.new.row["owner_id"]] for call in batch]
             if any(total > call.max_bytes for call, total in zip(batch, totals, strict=True)):
                 raise _StorageError
         return totals
+
+
+def _is_of_all(error: Exception) -> bool:
+    """Return whether a transaction failed for all of its responses alike."""
+    return isinstance(error, GatewayError) and error.reason != errors_pb2.REASON_TOO_LARGE
 
 
 def _reason(error: Exception, call: _Call) -> Exception:

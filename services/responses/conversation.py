@@ -1,7 +1,7 @@
 """Conversations of stored responses: previous ones, by one recursive query, and items by id."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -9,6 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
 from services.common.clock import Clock
 from services.common.database import reading, reading_once
+from services.responses.conversations.rows import read_until
+from services.responses.conversations.tables import origins
 from services.responses.packing import unpack_items
 from services.responses.records import (
     RUNNING,
@@ -43,9 +45,15 @@ class ConversationReader:
     async def read(
         self, owner_id: str, response_id: str, *, with_last_output: bool = True
     ) -> ResponseItems:
-        """Return the items up to a response; see `read_conversation`."""
+        """Return the items up to a response; see `read_chain`.
+
+        Those that its first response was generated from of a stored conversation are before them.
+
+        Raises:
+            GatewayError: as `read_chain`; not_found, that conversation is gone.
+        """
         async with reading_once(self._engine) as connection:
-            packed = await read_conversation(
+            chain = await read_chain(
                 connection,
                 owner_id,
                 response_id,
@@ -53,7 +61,31 @@ class ConversationReader:
                 self._limits,
                 with_last_output=with_last_output,
             )
-        return await unpack_items(packed)
+        found = await unpack_items(chain.packed)
+        if not chain.first.conversation_id:
+            return found
+        before = await self._read_origin(owner_id, chain.first)
+        return ResponseItems(items=[*before, *found.items])
+
+    async def _read_origin(self, owner_id: str, first: Row[Any]) -> Sequence[ResponseItem]:
+        """Return the items of a stored conversation that the first response of a chain is based on.
+
+        Raises:
+            GatewayError: not_found; too_large.
+        """
+        async with reading_once(self._engine) as connection:
+            before = await read_until(
+                connection,
+                owner_id,
+                first.conversation_id,
+                first.last_position,
+                self._clock.now_ms(),
+            )
+        if first.items_bytes + sum(len(item.json) for item in before) > (
+            self._limits.max_conversation_bytes
+        ):
+            raise conversation_too_large(self._limits.max_conversation_bytes)
+        return before
 
     async def find_items(self, owner_id: str, ids: Sequence[str]) -> list[ResponseItem]:
         """Return items of the outputs of an owner's responses, in the order of their ids.
@@ -71,7 +103,19 @@ class ConversationReader:
         return [by_id[item_id] for item_id in ids]
 
 
-async def read_conversation(
+class Chain(NamedTuple):
+    """A response with all previous ones.
+
+    Attributes:
+        packed: the items of all of them, the oldest first.
+        first: the row of the oldest response.
+    """
+
+    packed: list[bytes]
+    first: Row[Any]
+
+
+async def read_chain(
     connection: AsyncConnection,
     owner_id: str,
     response_id: str,
@@ -79,8 +123,8 @@ async def read_conversation(
     limits: ResponseLimits,
     *,
     with_last_output: bool,
-) -> list[bytes]:
-    """Return the packed items of the conversation up to a response, the oldest first.
+) -> Chain:
+    """Return the chain of responses up to one of them.
 
     Args:
         connection: for one statement that reads.
@@ -99,7 +143,7 @@ async def read_conversation(
     rows = (await connection.execute(query)).all()
     _check(rows, response_id, limits, must_have_ended=with_last_output)
     packed = [part for row in rows for part in (row.input, row.output)]
-    return packed if with_last_output else packed[:-1]
+    return Chain(packed if with_last_output else packed[:-1], rows[0])
 
 
 async def read_outputs(
@@ -235,8 +279,15 @@ def _select_conversation(
     chain = _chain(owner_id, response_id, now_ms, limits)
     fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= limits.max_conversation_bytes)
     return (
-        select(chain, contents.c.input, contents.c.output)
+        select(
+            chain,
+            contents.c.input,
+            contents.c.output,
+            origins.c.conversation_id,
+            origins.c.last_position,
+        )
         .outerjoin_from(chain, contents, fits)
+        .outerjoin(origins, origins.c.id == chain.c.id)
         .order_by(chain.c.place.desc())
     )
 

@@ -7,6 +7,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import StoredResponse
 from services.common.errors import GatewayError
 from services.common.texts import quoted
+from services.responses.conversations.records import ConversationLimits
 
 MAX_ID = 64
 
@@ -45,6 +46,7 @@ class ResponseLimits:
         max_bytes: bytes of one response, its input included.
         max_conversation: responses of one conversation.
         max_conversation_bytes: bytes of the items of one conversation.
+        conversations: the bounds of stored conversations.
     """
 
     ttl_s: float
@@ -52,6 +54,7 @@ class ResponseLimits:
     max_bytes: int
     max_conversation: int
     max_conversation_bytes: int
+    conversations: ConversationLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,14 @@ class HeldResponse:
         owner_id: id of the user.
         response_id: the id that the user knows.
         input_bytes: size of its input.
+        conversation_id: id of the stored conversation that it belongs to, or "".
     """
 
     id: str
     owner_id: str
     response_id: str
     input_bytes: int
+    conversation_id: str = ""
 
 
 def is_response_id(name: str) -> bool:

@@ -5,26 +5,34 @@ written where the lease is still held, in one transaction; a response whose leas
 whose process has died, is interrupted, and nothing is written to it any more.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import (
     NewResponse,
     ResponseContent,
+    ResponseItem,
     StoredResponse,
 )
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading_once, writing
+from services.common.errors import GatewayError
 from services.common.instances import Instances
 from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
 from services.common.owners import charge, stored_bytes
 from services.responses import response_rows
 from services.responses.committer import ResponseCommitter
-from services.responses.packing import PackedContent, pack_items, unpack_response
+from services.responses.packing import (
+    PackedContent,
+    pack_items,
+    unpack_items,
+    unpack_response,
+)
 from services.responses.records import (
     RUN_BYTES,
     RUNNING,
@@ -48,6 +56,10 @@ _AT_ONCE = 500  # rows that a statement names
 _MAX_KNOWN = 10_000
 _KNOWN_S = 5.0
 _IS_RUNNING = responses.c.state.in_(RUNNING)
+
+
+class NoRoomError(Exception):
+    """Error raised when the content of a response does not fit where it is to be stored."""
 
 
 class ResponseRepository:
@@ -107,14 +119,22 @@ class ResponseRepository:
         if stored + size > max_bytes:
             raise storage_exceeded(max_bytes)
 
-    async def create(self, owner_id: str, max_bytes: int, new: NewResponse) -> None:
+    async def create(
+        self, owner_id: str, max_bytes: int, new: NewResponse, *, append: bool = False
+    ) -> None:
         """Store a response that has ended.
+
+        Args:
+            owner_id: the user.
+            max_bytes: see above.
+            new: the response.
+            append: whether its items are appended to its conversation.
 
         Raises:
             GatewayError: conflict, the user has a response of that id; too_large;
                 memory_storage_exceeded.
         """
-        row, _ = await self._new_row(owner_id, new, ResponseState.ENDED)
+        row, _ = await self._new_row(owner_id, new, ResponseState.ENDED, append=append)
         self._remember(owner_id, await self._committer.store(row, max_bytes))
 
     async def create_held(self, owner_id: str, max_bytes: int, new: NewResponse) -> HeldResponse:
@@ -137,17 +157,53 @@ class ResponseRepository:
                 raise lost()
 
     async def finish(
-        self, held: HeldResponse, max_bytes: int, content: ResponseContent, without_room: bytes
+        self,
+        held: HeldResponse,
+        max_bytes: int,
+        content: ResponseContent,
+        without_room: bytes,
+        *,
+        append: bool = False,
     ) -> bool:
         """Record the end of a response; return whether there was room for its content.
 
         Otherwise the body `without_room` is stored.
 
+        Args:
+            held: the response.
+            max_bytes: see above.
+            content: what was generated.
+            without_room: a body that says that there was no room.
+            append: whether the items of the response are appended to its conversation.
+
         Raises:
             GatewayError: conflict, this process does not hold it any more.
         """
         packed = await PackedContent.of(content)
-        failed = PackedContent(without_room, b"", b"")
+        if packed.size(held.input_bytes) <= self.limits.max_bytes:
+            output = list(content.output) if append else None
+            try:
+                await self._write_end(held, packed, max_bytes, output)
+            except NoRoomError:
+                pass
+            else:
+                return True
+        await self._write_end(held, PackedContent(without_room, b"", b""), None, None)
+        return False
+
+    async def _write_end(
+        self,
+        held: HeldResponse,
+        packed: PackedContent,
+        max_bytes: int | None,
+        output: Sequence[ResponseItem] | None,
+    ) -> None:
+        """Write the end of a response, and append its input and `output` to its conversation.
+
+        Raises:
+            GatewayError: conflict, this process does not hold it any more.
+            NoRoomError: its owner has more than `max_bytes` then; its conversation has no room.
+        """
         async with writing(self._engine) as connection:
             charged = await connection.scalar(
                 select(responses.c.size_bytes).where(self._is_held(held)).with_for_update()
@@ -155,16 +211,37 @@ class ResponseRepository:
             if charged is None:
                 raise lost()
             size = packed.size(held.input_bytes)
-            has_room = size <= self.limits.max_bytes
-            if has_room:
-                total = await charge(connection, held.owner_id, size - charged)
-                has_room = total <= max_bytes or size <= charged
-                charged = size
-            if not has_room:
-                packed, size = failed, failed.size(held.input_bytes)
-                await charge(connection, held.owner_id, size - charged)
+            added = size - charged
+            if output is not None and held.conversation_id:
+                added += await self._append(connection, held, output)
+            total = await charge(connection, held.owner_id, added)
+            if max_bytes is not None and total > max_bytes and added > 0:
+                raise NoRoomError
             await response_rows.write_end(connection, held.id, held.owner_id, packed, size)
-        return has_room
+
+    async def _append(
+        self, connection: AsyncConnection, held: HeldResponse, output: Sequence[ResponseItem]
+    ) -> int:
+        """Append the input and the output of a response; see `append_of_response`.
+
+        Raises:
+            NoRoomError: its conversation has no room.
+        """
+        sent = await connection.scalar(select(contents.c.input).where(contents.c.id == held.id))
+        items = [*(await unpack_items([sent or b""])).items, *output]
+        try:
+            return await response_rows.append_of_response(
+                connection,
+                held.owner_id,
+                held.conversation_id,
+                items,
+                self._clock.now_ms(),
+                self.limits.conversations,
+            )
+        except GatewayError as error:
+            if error.reason != errors_pb2.REASON_TOO_LARGE:
+                raise
+            raise NoRoomError from error
 
     async def renew(self, held: Collection[HeldResponse]) -> Collection[HeldResponse]:
         """Renew the leases of responses; return those that this process still holds."""
@@ -240,7 +317,7 @@ class ResponseRepository:
             )
 
     async def _new_row(
-        self, owner_id: str, new: NewResponse, state: ResponseState
+        self, owner_id: str, new: NewResponse, state: ResponseState, *, append: bool = False
     ) -> tuple[NewRow, HeldResponse]:
         """Return the row of a new response, and what it is known by.
 
@@ -248,7 +325,10 @@ class ResponseRepository:
             GatewayError: too_large.
         """
         packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
-        held = HeldResponse(self._new_id(PREFIX), owner_id, new.id, len(sent))
+        origin = new.conversation if new.HasField("conversation") else None
+        held = HeldResponse(
+            self._new_id(PREFIX), owner_id, new.id, len(sent), origin.id if origin else ""
+        )
         size = packed.size(held.input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
@@ -267,7 +347,10 @@ class ResponseRepository:
             "ends_at_ms": self._rows.ends_at_ms() if is_running else 0,
             "size_bytes": size + (RUN_BYTES if is_running else 0),
         }
-        return NewRow(row, sent, packed), held
+        if origin is None:
+            return NewRow(row, sent, packed), held
+        appended = [*new.input, *new.content.output] if append else ()
+        return NewRow(row, sent, packed, origin, appended), held
 
     def _remember(self, owner_id: str, stored: int) -> None:
         """Remember what an owner has for some seconds."""

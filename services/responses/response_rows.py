@@ -11,8 +11,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, insert, literal_column, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.errors.v1 import errors_pb2
+from gateway.memory.v1.responses_pb2 import ResponseConversation, ResponseItem
 from services.common.database import execute_many
+from services.common.errors import GatewayError
 from services.common.owners import charge, ensure_owner
+from services.responses.conversations.records import ConversationLimits
+from services.responses.conversations.rows import append_items
+from services.responses.conversations.tables import origins
 from services.responses.packing import PackedContent
 from services.responses.records import RUN_BYTES, ResponseState
 from services.responses.tables import contents, output_items, responses
@@ -34,18 +40,30 @@ class NewRow:
         row: of the table of responses.
         packed_input: the items of its input.
         packed: its content.
+        origin: the stored conversation that it was generated from.
+        appended: items to be appended to that conversation, unless it is gone.
     """
 
     row: Mapping[str, Any]
     packed_input: bytes
     packed: PackedContent
+    origin: ResponseConversation | None = None
+    appended: Sequence[ResponseItem] = ()
 
 
-async def insert_responses(connection: AsyncConnection, new: Sequence[NewRow]) -> Mapping[str, int]:
+async def insert_responses(
+    connection: AsyncConnection, new: Sequence[NewRow], limits: ConversationLimits
+) -> Mapping[str, int]:
     """Insert responses; return what their owners' memories and responses take up then.
+
+    Args:
+        connection: in a transaction.
+        new: the responses.
+        limits: the bounds of the conversations that they are appended to.
 
     Raises:
         IntegrityError: an owner has a response of that id.
+        GatewayError: too_large, a conversation has no room.
     """
     sizes: Counter[str] = Counter()
     for one in new:
@@ -60,7 +78,63 @@ async def insert_responses(connection: AsyncConnection, new: Sequence[NewRow]) -
         row for one in new for row in _item_rows(one.row["id"], one.row["owner_id"], one.packed)
     ]
     await execute_many(connection, _INSERT_ITEM, items)
+    from_conversations = [one for one in new if one.origin is not None]
+    if from_conversations:
+        sizes.update(await _insert_origins(connection, from_conversations, limits))
+        ordered = sorted(sizes.items())
     return {owner_id: await charge(connection, owner_id, size) for owner_id, size in ordered}
+
+
+async def _insert_origins(
+    connection: AsyncConnection, new: Sequence[NewRow], limits: ConversationLimits
+) -> Mapping[str, int]:
+    """Insert what responses were generated from, and append to their conversations.
+
+    Returns:
+        The bytes charged for the items, by owner.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    await connection.execute(insert(origins), [_origin_row(one) for one in new])
+    sizes: Counter[str] = Counter()
+    # In one order everywhere, and those of one conversation in the order of the calls.
+    for one in sorted(new, key=_conversation_id):
+        sizes[one.row["owner_id"]] += await append_of_response(
+            connection,
+            one.row["owner_id"],
+            _conversation_id(one),
+            one.appended,
+            one.row["created_at_ms"],
+            limits,
+        )
+    return sizes
+
+
+async def append_of_response(
+    connection: AsyncConnection,
+    owner_id: str,
+    conversation_id: str,
+    new: Sequence[ResponseItem],
+    now_ms: int,
+    limits: ConversationLimits,
+) -> int:
+    """Append the items of a response to its conversation; return the bytes charged for them.
+
+    Nothing is appended to a conversation that was deleted, or has expired, meanwhile.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    if not new:
+        return 0
+    try:
+        appended = await append_items(connection, owner_id, conversation_id, new, now_ms, limits)
+    except GatewayError as error:
+        if error.reason != errors_pb2.REASON_NOT_FOUND:
+            raise
+        return 0
+    return appended.size
 
 
 async def write_end(
@@ -148,3 +222,16 @@ def _content_row(new: NewRow) -> dict[str, Any]:
 
 def _item_rows(row_id: str, owner_id: str, packed: PackedContent) -> list[dict[str, Any]]:
     return [{"id": row_id, "item_id": one, "owner_id": owner_id} for one in packed.item_ids]
+
+
+def _conversation_id(new: NewRow) -> str:
+    return new.origin.id if new.origin is not None else ""
+
+
+def _origin_row(new: NewRow) -> dict[str, Any]:
+    assert new.origin is not None
+    return {
+        "id": new.row["id"],
+        "conversation_id": new.origin.id,
+        "last_position": new.origin.last_position,
+    }

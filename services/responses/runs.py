@@ -57,9 +57,13 @@ class Run:
         """Record that the response is being generated; see `ResponseRepository.start`."""
         await self._repository.start(self._held)
 
-    async def finish(self, content: ResponseContent, without_room: bytes) -> bool:
+    async def finish(
+        self, content: ResponseContent, without_room: bytes, *, append: bool = False
+    ) -> bool:
         """Record the end of the response; see `ResponseRepository.finish`."""
-        has_room = await self._repository.finish(self._held, self._max_bytes, content, without_room)
+        has_room = await self._repository.finish(
+            self._held, self._max_bytes, content, without_room, append=append
+        )
         self.is_over = True
         return has_room
 

@@ -1,6 +1,6 @@
 """The gRPC servicer of ResponseService: validates, calls, converts."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import grpc
@@ -15,9 +15,11 @@ from gateway.memory.v1.responses_pb2 import (
 from services.common.authentication import Caller, caller
 from services.common.disk import DiskReserve
 from services.common.errors import invalid
+from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
 from services.responses.conversation import ConversationReader
+from services.responses.item_checks import check_items, is_item_id, page_size
 from services.responses.records import (
     MAX_ID,
     is_response_id,
@@ -29,10 +31,8 @@ from services.responses.runs import ResponseRuns
 
 SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full_name
 
-_MAX_ITEM_ID = 128
 _MAX_WAIT_MS = 30_000
 _MAX_FOUND_ITEMS = 10_000
-_DEFAULT_PAGE, _LARGEST_PAGE = 20, 100
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -80,7 +80,9 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         owner = caller.get()
         _check_new(request.response, "response.")
         self._reserve.check()
-        await self._repository.create(owner.user_id, self._max_bytes(owner), request.response)
+        await self._repository.create(
+            owner.user_id, self._max_bytes(owner), request.response, append=request.append
+        )
         return responses_pb2.CreateResponseResponse()
 
     async def RunResponse(
@@ -104,9 +106,9 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             if step is None:
                 return
             _check_step(step, "finish")
-            _check_items(step.finish.content.output, "finish.content.output")
+            check_items(step.finish.content.output, "finish.content.output")
             end = step.finish
-            has_room = await run.finish(end.content, end.body_without_room)
+            has_room = await run.finish(end.content, end.body_without_room, append=end.append)
             finished = responses_pb2.ResponseFinished(without_room=not has_room)
             yield RunResponseResponse(finished=finished)
 
@@ -142,9 +144,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self, request: responses_pb2.ListInputItemsRequest, context: Context
     ) -> responses_pb2.ListInputItemsResponse:
         """List the items that a response was generated from."""
-        size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
-        if not 1 <= size <= _LARGEST_PAGE:
-            raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
+        size = page_size(request)
         found = await self._conversations.read(
             caller.get().user_id, _possible(request.id), with_last_output=False
         )
@@ -168,7 +168,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
             raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
         for place, item_id in enumerate(request.ids):
-            if not _is_item_id(item_id):
+            if not is_item_id(item_id):
                 raise item_not_found(item_id, place)
         found = await self._conversations.find_items(caller.get().user_id, request.ids)
         return responses_pb2.FindItemsResponse(items=found)
@@ -189,19 +189,19 @@ def _check_new(new: NewResponse, path: str) -> None:
         raise invalid(
             f"{path}previous_id", f"{path}previous_id: must be 1 to {MAX_ID} printable characters"
         )
-    _check_items(new.input, f"{path}input")
-    _check_items(new.content.output, f"{path}content.output")
+    if new.HasField("conversation"):
+        _check_conversation(new, path)
+    check_items(new.input, f"{path}input")
+    check_items(new.content.output, f"{path}content.output")
 
 
-def _check_items(items: Iterable[ResponseItem], path: str) -> None:
-    for place, item in enumerate(items):
-        if not _is_item_id(item.id):
-            name = f"{path}[{place}].id"
-            raise invalid(name, f"{name}: must be 1 to {_MAX_ITEM_ID} printable characters")
-
-
-def _is_item_id(name: str) -> bool:
-    return 1 <= len(name) <= _MAX_ITEM_ID and name.isprintable()
+def _check_conversation(new: NewResponse, path: str) -> None:
+    if new.previous_id:
+        name = f"{path}conversation"
+        raise invalid(name, f"{name}: is not taken together with previous_id")
+    if not is_conversation_id(new.conversation.id):
+        name = f"{path}conversation.id"
+        raise invalid(name, f"{name}: must be the id of a conversation")
 
 
 def _possible(response_id: str) -> str:

@@ -1,21 +1,30 @@
-"""Sweeper of stored responses."""
+"""Sweeper of stored responses and conversations."""
 
 from services.common.leases import Lease
 from services.common.sweeping import Sweeper
+from services.responses.conversations.repository import ConversationRepository
 from services.responses.repository import ResponseRepository
 
 _BATCH = 100
 
 
 class ResponseSweeper(Sweeper):
-    """Deletes responses that have expired, and interrupts those whose process has died."""
+    """Deletes what has expired, and interrupts responses whose process has died."""
 
-    def __init__(self, repository: ResponseRepository, lease: Lease, every_s: float) -> None:
+    def __init__(
+        self,
+        repository: ResponseRepository,
+        conversations: ConversationRepository,
+        lease: Lease,
+        every_s: float,
+    ) -> None:
         super().__init__(lease, every_s)
         self._repository = repository
+        self._conversations = conversations
 
     async def clear(self) -> None:
-        """Interrupt responses that nobody generates any more, and delete expired ones."""
+        """Interrupt responses that nobody generates any more, and delete what has expired."""
         await self._repository.interrupt_expired()
-        while await self._repository.delete_expired(_BATCH) == _BATCH and await self.goes_on():
-            pass
+        for delete_expired in (self._repository.delete_expired, self._conversations.delete_expired):
+            while await delete_expired(_BATCH) == _BATCH and await self.goes_on():
+                pass

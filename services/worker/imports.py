@@ -13,6 +13,7 @@ _LATER = (
     "facade.dialects.admin",
     "facade.dialects.anthropic",
     "facade.dialects.articles",
+    "facade.dialects.conversations",
     "facade.dialects.memory",
     "facade.dialects.responses",
     "facade.dialects.stored_responses",

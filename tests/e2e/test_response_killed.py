@@ -83,6 +83,37 @@ async def test_responses_of_a_killed_worker_fail_and_run_once(tmp_path: Path) ->
         assert len(upstream.asked("silent")) == 1
 
 
+async def test_items_that_were_acknowledged_survive_a_kill(tmp_path: Path) -> None:
+    async with running(tmp_path) as (started, upstream, client):
+        upstream.plays("quick", actions.answers())
+        talk = await client.conversations.create(items=[{"role": "user", "content": "first"}])
+        await client.conversations.items.create(
+            talk.id, items=[{"role": "user", "content": "second"}]
+        )
+        asked: Any = {"model": "openai/quick", "conversation": talk.id}
+        stream = await client.responses.create(input="streamed", stream=True, **asked)
+        async for event in stream:
+            if event.type == "response.completed":
+                break
+        await client.responses.create(input="whole", store=False, **asked)
+
+        family = processes.family(started.process.pid)
+        os.kill(processes.of_modules(family, [WORKER])[WORKER], signal.SIGKILL)
+
+        async def listed() -> list[str] | None:
+            try:
+                page = await client.conversations.items.list(talk.id, order="asc")
+            except openai.APIConnectionError:
+                return None
+            return [item.content[0].text for item in page.data]
+
+        said = ["first", "second", "streamed", actions.TEXT, "whole", actions.TEXT]
+        assert await until(listed, within_s=SOON_S) == said
+        again = await client.responses.create(input="more", **asked)
+        assert again.status == "completed"
+        assert await listed() == [*said, "more", actions.TEXT]
+
+
 async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) -> None:
     async with running(tmp_path, apart=True) as (started, upstream, client):
         gate = Gate()

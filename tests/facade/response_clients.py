@@ -61,6 +61,14 @@ class ResponseGateway:
         options = {"starting_after": int(after)} if after else {}
         return await self.ada.responses.retrieve(response_id, stream=True, **options)
 
+    async def texts(self, conversation_id: str) -> list[tuple[str, str]]:
+        """Return role and text, or type, of all items of a conversation, the oldest first."""
+        listed = self.ada.conversations.items.list(conversation_id, order="asc", limit=100)
+        return [
+            (item.role, item.content[0].text) if item.type == "message" else (item.type, "")
+            async for item in listed
+        ]
+
     async def ended(self, response_id: str) -> Any:
         """Return a response once it has ended."""
 
@@ -77,6 +85,11 @@ class ResponseGateway:
             return (await self.ada.responses.retrieve(response_id)).status == status
 
         await until(has_it)
+
+
+def user(text: str) -> Any:
+    """Return a message of a user, as an input item."""
+    return {"role": "user", "content": text}
 
 
 @asynccontextmanager

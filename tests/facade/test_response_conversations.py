@@ -33,5 +33,7 @@ PATHS = [
 def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewritten: str) -> None:
     origins = parse_request(json.dumps(BODY).encode()).origins
     for is_rewritten, expected in ((False, of_body), (True, rewritten)):
-        paths = ContinuedPaths(FIELD_NAMES, origins, range(1, 4), is_rewritten=is_rewritten)
+        paths = ContinuedPaths(
+            FIELD_NAMES, origins, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
+        )
         assert paths.path(path) == expected

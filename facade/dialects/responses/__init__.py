@@ -1,11 +1,17 @@
 """OpenAI's responses: translation between JSON and protobuf."""
 
-from facade.dialects.responses.items import messages_of_items
+from facade.dialects.responses.items import add_items, messages_of_items
+from facade.dialects.responses.kept_items import conversation_item, references_in
 from facade.dialects.responses.native import pass_on_response
 from facade.dialects.responses.paths import FIELD_NAMES
 from facade.dialects.responses.request import ParsedRequest, parse_request
 from facade.dialects.responses.response import failed_response, render_response
-from facade.dialects.responses.state import Echo, Reference, ResponseState
+from facade.dialects.responses.state import (
+    Echo,
+    Reference,
+    ResponseState,
+    StoredConversation,
+)
 from facade.dialects.responses.stream import ResponseStream
 from facade.dialects.responses.types import ResponseRequest
 
@@ -17,9 +23,13 @@ __all__ = [
     "ResponseRequest",
     "ResponseState",
     "ResponseStream",
+    "StoredConversation",
+    "add_items",
+    "conversation_item",
     "failed_response",
     "messages_of_items",
     "parse_request",
     "pass_on_response",
+    "references_in",
     "render_response",
 ]

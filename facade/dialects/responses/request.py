@@ -17,6 +17,11 @@ from facade.dialects.responses.items import (
     add_instructions,
     check_not_empty,
 )
+from facade.dialects.responses.kept_items import (
+    conversation_item,
+    kept_item,
+    references_in,
+)
 from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
 from facade.dialects.responses.source import (
@@ -28,6 +33,7 @@ from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
     ResponseState,
+    StoredConversation,
     conversation_name,
     echo_of,
 )
@@ -52,15 +58,6 @@ _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
 _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
-_REFERENCE = "item_reference"
-_PREFIXES = {
-    "message": "msg",
-    "function_call": "fc",
-    "function_call_output": "fco",
-    "custom_tool_call": "ctc",
-    "custom_tool_call_output": "ctco",
-    "reasoning": "rs",
-}
 
 
 @dataclass(slots=True)
@@ -123,10 +120,15 @@ def parse_request(
         request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, origins, request)
-        if not (state.references or wire.previous_response_id or wire.prompt):
+        if not (
+            state.references
+            or wire.previous_response_id
+            or wire.prompt
+            or state.conversation is not None
+        ):
             check_not_empty(request.messages, "input")
-    if state.conversation is not None and wire.memory_id is None:
-        wire.memory_id = state.conversation
+    if state.conversation is None and wire.__dict__["conversation"] is not None:
+        wire.memory_id = wire.memory_id or conversation_name(wire)
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     return ParsedRequest(request, lazy, stream, origins, state)
 
@@ -224,6 +226,12 @@ def _check(wire: ResponseRequest, stream: bool, *, has_input: bool) -> None:
             )
         if not (name and name.isprintable()):
             raise invalid("conversation", "conversation: must be 1 to 256 printable characters")
+        if ids.is_conversation_id(name):
+            if wire.memory_id is not None:
+                raise invalid(
+                    "memory_id", "memory_id: cannot be given together with a stored conversation"
+                )
+            has_input = True
     if held["background"] and held["store"] is False:
         raise invalid("background", "background: needs store to be true")
     if not has_input and wire.previous_response_id is None and wire.prompt is None:
@@ -246,19 +254,24 @@ def _state(
     held = wire.__dict__
     store = held["store"] is not False
     name = conversation_name(wire)
+    conversation = None
+    shape = kept_item
+    if name is not None and ids.is_conversation_id(name):
+        conversation, shape = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
     if unread is None or store:
+        is_kept = store or conversation is not None
         given = held["input"] if unread is None else unread.conversation("input").get("input")
-        items = _items(given or (), store=store)
-        references = _references(items)
-        if store or references:
-            written = [dump(_with_id({**item, "type": _kind(item)}, new_id)) for item in items]
+        items = _items(given or (), store=is_kept)
+        references = references_in(items, "input")
+        if is_kept or references:
+            written = [dump(shape(item, new_id)) for item in items]
     return ResponseState(
         store,
         held["background"] or False,
         held["previous_response_id"],
-        name,
+        conversation,
         written,
         references,
         held["instructions"],
@@ -275,25 +288,6 @@ def _items(given: Any, *, store: bool) -> Sequence[Mapping[str, Any]]:
         return items
     part = {"type": "input_text", "text": given}
     return [{"type": "message", "role": "user", "content": [part]}] if store else ()
-
-
-def _references(items: Sequence[Mapping[str, Any]]) -> Sequence[Reference]:
-    return [
-        Reference(index, item["id"], f"input[{index}]")
-        for index, item in enumerate(items)
-        if (kind := item.get("type")) == _REFERENCE or (not kind and "role" not in item)
-    ]
-
-
-def _kind(item: Mapping[str, Any]) -> str:
-    """Return the type of an input item, which messages and references may leave out."""
-    return item.get("type") or ("message" if "role" in item else _REFERENCE)
-
-
-def _with_id(item: dict[str, Any], new_id: ids.IdGenerator) -> dict[str, Any]:
-    if isinstance(item.get("id"), str) and item["id"]:
-        return item
-    return {**item, "id": new_id(f"{_PREFIXES.get(item['type'], 'item')}_")}
 
 
 def _step_parameters(

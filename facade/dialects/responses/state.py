@@ -101,7 +101,7 @@ class Reference:
     """A reference to an item of a stored response.
 
     Attributes:
-        index: its place in `ResponseState.input_items`.
+        index: its place among the items.
         item_id: the id of the item.
         path: its path in the body.
     """
@@ -109,6 +109,19 @@ class Reference:
     index: int
     item_id: str
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """The stored conversation of a request.
+
+    Attributes:
+        id: its id.
+        last_position: position of the last of its items, once they have been read; 0 for none.
+    """
+
+    id: str
+    last_position: int = 0
 
 
 # A frozen class takes three times as long to create, and each request has one.
@@ -120,9 +133,10 @@ class ResponseState:
         store: whether the response is kept.
         background: whether it is generated after the request has been answered.
         previous_response_id: the response that it continues.
-        conversation: the name of the conversation that it belongs to.
-        input_items: with `store` or references, the items of the input as JSON, each with an id;
-            an input that is a text is a message.
+        conversation: the stored conversation that it belongs to; the name of a memory is in the
+            request.
+        input_items: with `store`, a conversation or references, the items of the input as JSON,
+            each with an id; an input that is a text is a message.
         references: the references to stored items in the input, which have no canonical message.
         instructions: the system prompt, which is the first canonical message.
         echo: what the response repeats.
@@ -131,7 +145,7 @@ class ResponseState:
     store: bool
     background: bool
     previous_response_id: str | None
-    conversation: str | None
+    conversation: StoredConversation | None
     input_items: Sequence[bytes]
     references: Sequence[Reference]
     instructions: str | None
@@ -143,7 +157,7 @@ class ResponseState:
             "store": self.store,
             "background": self.background,
             "previous_response_id": self.previous_response_id,
-            "conversation": self.conversation,
+            "conversation": self.conversation and self.conversation.id,
             "input_items": [item.decode() for item in self.input_items],
             "references": [[one.index, one.item_id, one.path] for one in self.references],
             "instructions": self.instructions,
@@ -159,8 +173,10 @@ class ResponseState:
     def load(cls, dumped: Mapping[str, Any]) -> "ResponseState":
         """Load the state from JSON."""
         json, state, logprobs, sources = dumped["echo"]
+        name = dumped["conversation"]
         given = {
             **dumped,
+            "conversation": name and StoredConversation(name),
             "input_items": [item.encode() for item in dumped["input_items"]],
             "references": [Reference(*one) for one in dumped["references"]],
             "echo": Echo(json.encode(), state.encode(), logprobs=logprobs, sources=sources),

@@ -82,9 +82,9 @@ class ReasoningConfig(TypedDict):
 
 @with_config(OPEN)
 class Conversation(TypedDict):
-    """A conversation that the server remembers."""
+    """A stored conversation, or a memory."""
 
-    id: Annotated[Name, Field(description="The caller's name for it.")]
+    id: Annotated[Name, Field(description="Id of the conversation, or name of the memory.")]
 
 
 @with_config(OPEN)
@@ -219,6 +219,7 @@ class ResponseRequest(ExtensionFields, ResponseParameters):
         Annotated[Name, Tag("#name")] | Annotated[Conversation, Tag("#conversation")] | None
     ) = Field(
         None,
-        description="A conversation that the server remembers; the same as `memory_id`. "
-        "Not with `previous_response_id`.",
+        description="Id of a stored conversation, whose items go before the input, and which "
+        "those of the input and of the response are appended to. Any other name is that of a "
+        "memory, as `memory_id`. Not with `previous_response_id`.",
     )

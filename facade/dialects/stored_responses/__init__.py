@@ -1,6 +1,8 @@
 """Stored responses in OpenAI's format: their JSON, their events, and what callers ask of them."""
 
 from facade.dialects.stored_responses.content import (
+    input_items,
+    is_appended,
     new_response,
     render_deleted,
     render_items,
@@ -24,6 +26,8 @@ __all__ = [
     "MAX_EVENTS",
     "cancel_error",
     "continued_error",
+    "input_items",
+    "is_appended",
     "item_error",
     "last_event",
     "new_response",

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.responses import StoredConversation
 from gateway.memory.v1.responses_pb2 import (
     NewResponse,
     ResponseContent,
@@ -24,6 +25,7 @@ _STATUSES = {
     StoredResponse.STATE_CANCELLED: "cancelled",
     StoredResponse.STATE_INTERRUPTED: "failed",
 }
+_APPENDED = ("completed", "incomplete")
 _INTERRUPTED = {
     "code": "server_error",
     "message": "the gateway stopped while it generated the response; try again",
@@ -31,7 +33,11 @@ _INTERRUPTED = {
 
 
 def new_response(
-    response_id: str, previous_id: str | None, sent: Sequence[bytes], response: bytes
+    response_id: str,
+    previous_id: str | None,
+    sent: Sequence[bytes],
+    response: bytes,
+    conversation: StoredConversation | None = None,
 ) -> NewResponse:
     """Return a response to be stored.
 
@@ -40,17 +46,35 @@ def new_response(
         previous_id: id of the response that it continues.
         sent: the items of the request's input, as JSON.
         response: the response object.
+        conversation: the stored conversation that it was generated from.
     """
-    items = [orjson.loads(item) for item in sent]
-    return NewResponse(
+    new = NewResponse(
         id=response_id,
         previous_id=previous_id or "",
-        input=[
-            ResponseItem(id=_id(item, response_id, index, "in"), json=json)
-            for index, (item, json) in enumerate(zip(items, sent, strict=True))
-        ],
+        input=input_items(response_id, sent),
         content=response_content(response),
     )
+    if conversation is not None:
+        new.conversation.id = conversation.id
+        new.conversation.last_position = conversation.last_position
+    return new
+
+
+def input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
+    """Return the items of a request's input, each of them JSON, to be stored."""
+    items = [orjson.loads(item) for item in sent]
+    return [
+        ResponseItem(id=_id(item, response_id, index, "in"), json=json)
+        for index, (item, json) in enumerate(zip(items, sent, strict=True))
+    ]
+
+
+def is_appended(response: bytes) -> bool:
+    """Return whether the items of a response object are appended to its conversation.
+
+    Those of a response that failed or was cancelled are not: its input is to be sent again.
+    """
+    return orjson.loads(response)["status"] in _APPENDED
 
 
 def response_content(response: bytes, events: bytes = b"") -> ResponseContent:

@@ -11,7 +11,10 @@ def stored_error(error: GatewayError, response_id: str) -> GatewayError:
     """Return the caller's error about the response that a path names."""
     name = cut(response_id, _LONGEST_ID)
     if error.reason == errors_pb2.REASON_NOT_FOUND:
-        return GatewayError(error.reason, f"Response with id '{name}' not found.")
+        what = "Response"
+        if error.param == "conversation_id":
+            what = "Conversation of the response"
+        return GatewayError(error.reason, f"{what} with id '{name}' not found.")
     if error.param == "after":
         return invalid("after", f"after: names no input item of the response '{name}'")
     return error
@@ -31,7 +34,9 @@ def continued_error(error: GatewayError, response_id: str) -> GatewayError:
     match error.reason:
         case errors_pb2.REASON_NOT_FOUND:
             said = f"Previous response with id '{name}' not found."
-            if quoted(response_id) not in error.message:
+            if error.param == "conversation_id":
+                said = f"The conversation that the response '{name}' goes on from not found."
+            elif quoted(response_id) not in error.message:
                 said = f"A response before the previous response with id '{name}' not found."
             missing = invalid(field, said)
             missing.upstream_code = "previous_response_not_found"

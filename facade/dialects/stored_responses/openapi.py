@@ -6,14 +6,14 @@ from facade.dialects.stored_responses.queries import DEFAULT_LIMIT, MAX_LIMIT
 
 _STRING = {"type": "string", "minLength": 1}
 _RESPONSE_ID = {"name": "response_id", "in": "path", "required": True, "schema": _STRING}
-_INCLUDE = {
+INCLUDE = {
     "name": "include[]",
     "in": "query",
     "description": "Changes nothing: all that is stored is shown.",
     "schema": {"type": "array", "items": {"type": "string"}},
 }
 _RETRIEVE = [
-    _INCLUDE,
+    INCLUDE,
     {
         "name": "stream",
         "in": "query",
@@ -27,8 +27,8 @@ _RETRIEVE = [
         "schema": {"type": "integer", "minimum": 0, "maximum": 999_999_999},
     },
 ]
-_ITEMS = [
-    _INCLUDE,
+ITEM_PAGE = [
+    INCLUDE,
     {
         "name": "limit",
         "in": "query",
@@ -117,7 +117,7 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
         },
         f"{one}/input_items": {
             "get": operation(
-                "listInputItems", "What a response was generated from", "ResponseItems", _ITEMS
+                "listInputItems", "What a response was generated from", "ResponseItems", ITEM_PAGE
             )
         },
     }

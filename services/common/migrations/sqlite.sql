@@ -412,6 +412,34 @@ CREATE TABLE usage_days (
 	unpriced BIGINT NOT NULL,
 	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
 );
+CREATE TABLE conversations (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	notes BLOB NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	item_count BIGINT NOT NULL,
+	last_position BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_conversations PRIMARY KEY (id),
+	CONSTRAINT fk_conversations_owner_id FOREIGN KEY(owner_id) REFERENCES memory_owners (owner_id)
+);
+CREATE TABLE conversation_items (
+	conversation_id VARCHAR(64) NOT NULL,
+	position BIGINT NOT NULL,
+	item_id VARCHAR(128) NOT NULL,
+	json BLOB NOT NULL,
+	CONSTRAINT pk_conversation_items PRIMARY KEY (conversation_id, position),
+	CONSTRAINT fk_conversation_items_conversation_id FOREIGN KEY(conversation_id) REFERENCES conversations (id),
+	CONSTRAINT uq_conversation_items_conversation_id_item_id UNIQUE (conversation_id, item_id)
+);
+CREATE TABLE response_origins (
+	id VARCHAR(64) NOT NULL,
+	conversation_id VARCHAR(64) NOT NULL,
+	last_position BIGINT NOT NULL,
+	CONSTRAINT pk_response_origins PRIMARY KEY (id),
+	CONSTRAINT fk_response_origins_id FOREIGN KEY(id) REFERENCES responses (id) ON DELETE CASCADE
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -426,6 +454,7 @@ CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
 CREATE INDEX ix_articles_group_id ON articles (group_id);
 CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
+CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
 CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
 CREATE INDEX ix_files_owner_id ON files (owner_id, created_at_s, id);
 CREATE INDEX ix_files_owner_id_purpose ON files (owner_id, purpose, created_at_s, id);

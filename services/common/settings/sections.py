@@ -301,6 +301,7 @@ class Memory(Section):
     response_lease_s: Annotated[float, Field(ge=1, le=300)] = 15
     max_response_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
     max_conversation: Annotated[int, Field(ge=1)] = 1000
+    max_conversation_items: Annotated[int, Field(ge=1)] = 10_000
     quota: MemoryQuota = MemoryQuota()
     storage: MemoryStorage = MemoryStorage()
 

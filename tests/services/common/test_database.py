@@ -36,6 +36,7 @@ from services.common.settings import SettingsError, Storage
 from services.files import repository as files
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
+from services.responses.conversations import tables as conversations
 from tests.databases import PostgreSQL
 from tests.forked import fork
 
@@ -77,6 +78,9 @@ TABLES = {
     stored.responses,
     stored.contents,
     stored.output_items,
+    conversations.conversations,
+    conversations.items,
+    conversations.origins,
     limits.limits,
     limits.allowances,
 }

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2
+from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc, responses_pb2_grpc
 from gateway.memory.v1 import responses_pb2 as pb
-from gateway.memory.v1 import responses_pb2_grpc
 from services.common.authentication import Caller
 from services.common.channels import call_metadata
 from services.common.database import reading
@@ -21,6 +21,11 @@ from services.common.owners import owners
 from services.common.server import Server
 from services.common.settings import MemoryStorage
 from services.responses.conversation import ConversationReader
+from services.responses.conversations.records import ConversationLimits
+from services.responses.conversations.repository import ConversationRepository
+from services.responses.conversations.servicer import SERVICE_NAME as CONVERSATION_SERVICE
+from services.responses.conversations.servicer import ConversationServicer
+from services.responses.conversations.tables import conversations
 from services.responses.records import ResponseLimits
 from services.responses.repository import ResponseRepository
 from services.responses.runs import ResponseRuns
@@ -36,6 +41,7 @@ LIMITS = ResponseLimits(
     max_bytes=100_000,
     max_conversation=5,
     max_conversation_bytes=20_000,
+    conversations=ConversationLimits(ttl_s=30 * DAY_S, max_items=30, max_bytes=20_000),
 )
 STORAGE = 50_000
 
@@ -51,7 +57,12 @@ def content(*output: str, body: str = "{}", events: bytes = b"") -> pb.ResponseC
 
 
 def response(
-    name: str, previous: str = "", *, sent: Sequence[str] = (), body: str = "{}"
+    name: str,
+    previous: str = "",
+    *,
+    sent: Sequence[str] = (),
+    body: str = "{}",
+    conversation: pb.ResponseConversation | None = None,
 ) -> pb.NewResponse:
     """Return a response whose input is `sent`, or one item, and whose output is one item."""
     return pb.NewResponse(
@@ -59,6 +70,7 @@ def response(
         previous_id=previous,
         input=items(*(sent or [f"in-{name}"])),
         content=content(f"out-{name}", body=body),
+        conversation=conversation,
     )
 
 
@@ -78,9 +90,11 @@ class ClientRun:
         await self.call.write(pb.RunResponseRequest(start=pb.StartResponse()))
         assert (await self.answer()).HasField("started")
 
-    async def finish(self, end: pb.ResponseContent, without_room: bytes = b"{}") -> bool:
+    async def finish(
+        self, end: pb.ResponseContent, without_room: bytes = b"{}", *, append: bool = False
+    ) -> bool:
         """End the response; return whether there was room for it."""
-        step = pb.FinishResponse(content=end, body_without_room=without_room)
+        step = pb.FinishResponse(content=end, body_without_room=without_room, append=append)
         await self.call.write(pb.RunResponseRequest(finish=step))
         return not (await self.answer()).finished.without_room
 
@@ -101,13 +115,23 @@ class ResponseProcess:
 
     Attributes:
         repository: the stored responses.
+        conversations: the stored conversations.
         disk: where the database is said to be.
     """
 
-    def __init__(self, server: Server, repository: ResponseRepository, disk: Disk) -> None:
+    def __init__(
+        self,
+        server: Server,
+        repository: ResponseRepository,
+        conversations: ConversationRepository,
+        disk: Disk,
+    ) -> None:
         self.repository = repository
+        self.conversations = conversations
         self.disk = disk
-        self._stub = responses_pb2_grpc.ResponseServiceStub(server.channel())
+        channel = server.channel()
+        self._stub = responses_pb2_grpc.ResponseServiceStub(channel)
+        self._conversations = conversations_pb2_grpc.ConversationServiceStub(channel)
 
     async def call(self, method: str, user: str = "ada", **fields: Any) -> Any:
         """Make a call.
@@ -116,10 +140,16 @@ class ResponseProcess:
             GatewayError: what it ended with.
         """
         request = getattr(pb, f"{method}Request")(**fields)
-        try:
-            return await getattr(self._stub, method)(request, metadata=_metadata(user))
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
+        return await _made(getattr(self._stub, method), request, user)
+
+    async def talk(self, method: str, user: str = "ada", **fields: Any) -> Any:
+        """Make a call about conversations.
+
+        Raises:
+            GatewayError: what it ended with.
+        """
+        request = getattr(conversations_pb2, f"{method}Request")(**fields)
+        return await _made(getattr(self._conversations, method), request, user)
 
     async def create(self, name: str, previous: str = "", user: str = "ada", **new: Any) -> None:
         await self.call("CreateResponse", user, response=response(name, previous, **new))
@@ -147,6 +177,13 @@ class ResponseProcess:
             call.cancel()
 
 
+async def _made(method: Any, request: Any, user: str) -> Any:
+    try:
+        return await method(request, metadata=_metadata(user))
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+
+
 def _metadata(user: str) -> Any:
     return call_metadata(f"gw-{user:_<43}", "req_1")
 
@@ -162,34 +199,42 @@ async def response_process(
     """Serve stored responses in a database as one process does."""
     repository = ResponseRepository(engine, clock, replace(LIMITS, **limits))
     runs = ResponseRuns(repository)
-    conversations = ConversationReader(engine, clock, repository.limits)
+    reader = ConversationReader(engine, clock, repository.limits)
+    talks = ConversationRepository(engine, clock, repository.limits.conversations)
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)
     server = Server(_identify, max_message_bytes=16 << 20)
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
-        ResponseServicer(repository, runs, conversations, storage, disk.reserve),
+        ResponseServicer(repository, runs, reader, storage, disk.reserve),
         SERVICE_NAME,
+    )
+    server.add(
+        conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
+        ConversationServicer(talks, storage, disk.reserve),
+        CONVERSATION_SERVICE,
     )
     await server.start()
     try:
-        yield ResponseProcess(server, repository, disk)
+        yield ResponseProcess(server, repository, talks, disk)
     finally:
         await server.stop(0)
         await runs.close()
 
 
 async def charged(engine: AsyncEngine, user: str = "ada") -> int:
-    """Return what a user's responses take up, which is the same by both counts."""
+    """Return what a user has stored, which is the same by both counts."""
     async with reading(engine) as connection:
         of_owner = await connection.scalar(
             select(owners.c.size_bytes).where(owners.c.owner_id == user)
         )
-        of_rows = await connection.scalar(
-            select(func.coalesce(func.sum(responses.c.size_bytes), 0)).where(
-                responses.c.owner_id == user
+        of_rows = 0
+        for table in (responses, conversations):
+            of_rows += await connection.scalar(
+                select(func.coalesce(func.sum(table.c.size_bytes), 0)).where(
+                    table.c.owner_id == user
+                )
             )
-        )
     assert (of_owner or 0) == of_rows
     return int(of_rows or 0)
 

@@ -5,7 +5,8 @@ import sys
 UNUSED = frozenset(
     "aiohttp.client aiohttp.connector alembic anthropic attr.validators difflib facade.openapi "
     "facade.dialects.admin facade.dialects.anthropic facade.dialects.articles "
-    "facade.dialects.memory facade.dialects.responses facade.dialects.stored_responses "
+    "facade.dialects.conversations facade.dialects.memory facade.dialects.responses "
+    "facade.dialects.stored_responses "
     "facade.routes.admin facade.routes.articles "
     "google.protobuf.text_format grpc_reflection.v1alpha.reflection http.server openai "
     "services.accounts.admin.servicer services.articles.servicer services.articles.tree "

@@ -85,6 +85,7 @@ class NewResponse(_message.Message):
     PREVIOUS_ID_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. 1 to 64 printable characters."""
     previous_id: _builtins.str
@@ -97,6 +98,10 @@ class NewResponse(_message.Message):
     def content(self) -> Global___ResponseContent:
         """Required. What there is of it."""
 
+    @_builtins.property
+    def conversation(self) -> Global___ResponseConversation:
+        """Optional, not with `previous_id`. The stored conversation that it was generated from."""
+
     def __init__(
         self,
         *,
@@ -104,14 +109,41 @@ class NewResponse(_message.Message):
         previous_id: _builtins.str = ...,
         input: _abc.Iterable[Global___ResponseItem] | None = ...,
         content: Global___ResponseContent | None = ...,
+        conversation: Global___ResponseConversation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "conversation", b"conversation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "input", b"input", "previous_id", b"previous_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "conversation", b"conversation", "id", b"id", "input", b"input", "previous_id", b"previous_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NewResponse: _TypeAlias = NewResponse  # noqa: Y015
+
+@_typing.final
+class ResponseConversation(_message.Message):
+    """The stored conversation of a response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    LAST_POSITION_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. Id of the conversation; whether there is one is not checked."""
+    last_position: _builtins.int
+    """Required. Position of the last item that the response was generated from; 0 for none."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        last_position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "last_position", b"last_position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResponseConversation: _TypeAlias = ResponseConversation  # noqa: Y015
 
 @_typing.final
 class ResponseContent(_message.Message):
@@ -274,6 +306,11 @@ class CreateResponseRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESPONSE_FIELD_NUMBER: _builtins.int
+    APPEND_FIELD_NUMBER: _builtins.int
+    append: _builtins.bool
+    """Optional. Whether input and output are appended to the conversation of the response, next to each
+    other, together with its being stored. Nothing is appended to a conversation that is gone.
+    """
     @_builtins.property
     def response(self) -> Global___NewResponse:
         """Required."""
@@ -282,10 +319,11 @@ class CreateResponseRequest(_message.Message):
         self,
         *,
         response: Global___NewResponse | None = ...,
+        append: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "response", b"response"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -371,10 +409,15 @@ class FinishResponse(_message.Message):
 
     CONTENT_FIELD_NUMBER: _builtins.int
     BODY_WITHOUT_ROOM_FIELD_NUMBER: _builtins.int
+    APPEND_FIELD_NUMBER: _builtins.int
     body_without_room: _builtins.bytes
     """Required. A body to be stored in place of `content` where that does not fit in what the plan has
     for memories, or is larger than a response may be. At most 4,096 bytes longer than the body of the
     creation.
+    """
+    append: _builtins.bool
+    """Optional. As that of CreateResponseRequest. A conversation that has no room counts as no room for
+    `content`.
     """
     @_builtins.property
     def content(self) -> Global___ResponseContent:
@@ -385,10 +428,11 @@ class FinishResponse(_message.Message):
         *,
         content: Global___ResponseContent | None = ...,
         body_without_room: _builtins.bytes = ...,
+        append: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_without_room", b"body_without_room", "content", b"content"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "body_without_room", b"body_without_room", "content", b"content"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,7 +112,8 @@ class ResponseServiceServicer:
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. ABORTED
         (REASON_CONFLICT): the caller has a response of that id. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): it is larger than one may be.
         PERMISSION_DENIED (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for
-        memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full.
+        memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with the `param` `conversation`: its conversation has no room.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -164,7 +165,7 @@ class ResponseServiceServicer:
 
     def ListInputItems(self, request, context):
         """Lists the items that a response was generated from: those of the conversation before it, and its
-        own input.
+        own input. See GetConversation.
 
         Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
         or `after` names no item of the list.
@@ -174,10 +175,11 @@ class ResponseServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetConversation(self, request, context):
-        """Returns the conversation up to a response: its items and those of all previous ones.
+        """Returns the conversation up to a response: its items and those of all previous ones, after what the
+        first of them was generated from of a stored conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-        id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
+        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
         progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

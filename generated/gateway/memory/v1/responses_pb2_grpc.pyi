@@ -58,7 +58,8 @@ class ResponseServiceStub:
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. ABORTED
     (REASON_CONFLICT): the caller has a response of that id. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): it is larger than one may be.
     PERMISSION_DENIED (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for
-    memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full.
+    memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with the `param` `conversation`: its conversation has no room.
     """
     RunResponse: _grpc.StreamStreamMultiCallable[_responses_pb2.RunResponseRequest, _responses_pb2.RunResponseResponse]
     """Stores a response that is generated in the background, and holds it as long as the call lasts.
@@ -90,16 +91,17 @@ class ResponseServiceStub:
     """
     ListInputItems: _grpc.UnaryUnaryMultiCallable[_responses_pb2.ListInputItemsRequest, _responses_pb2.ListInputItemsResponse]
     """Lists the items that a response was generated from: those of the conversation before it, and its
-    own input.
+    own input. See GetConversation.
 
     Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
     or `after` names no item of the list.
     """
     GetConversation: _grpc.UnaryUnaryMultiCallable[_responses_pb2.GetConversationRequest, _responses_pb2.GetConversationResponse]
-    """Returns the conversation up to a response: its items and those of all previous ones.
+    """Returns the conversation up to a response: its items and those of all previous ones, after what the
+    first of them was generated from of a stored conversation.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-    id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
+    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
     progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
     """
     FindItems: _grpc.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]
@@ -134,7 +136,8 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. ABORTED
     (REASON_CONFLICT): the caller has a response of that id. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): it is larger than one may be.
     PERMISSION_DENIED (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for
-    memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full.
+    memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with the `param` `conversation`: its conversation has no room.
     """
     RunResponse: _aio.StreamStreamMultiCallable[_responses_pb2.RunResponseRequest, _responses_pb2.RunResponseResponse]  # type: ignore[assignment]
     """Stores a response that is generated in the background, and holds it as long as the call lasts.
@@ -166,16 +169,17 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     """
     ListInputItems: _aio.UnaryUnaryMultiCallable[_responses_pb2.ListInputItemsRequest, _responses_pb2.ListInputItemsResponse]  # type: ignore[assignment]
     """Lists the items that a response was generated from: those of the conversation before it, and its
-    own input.
+    own input. See GetConversation.
 
     Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
     or `after` names no item of the list.
     """
     GetConversation: _aio.UnaryUnaryMultiCallable[_responses_pb2.GetConversationRequest, _responses_pb2.GetConversationResponse]  # type: ignore[assignment]
-    """Returns the conversation up to a response: its items and those of all previous ones.
+    """Returns the conversation up to a response: its items and those of all previous ones, after what the
+    first of them was generated from of a stored conversation.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-    id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
+    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
     progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
     """
     FindItems: _aio.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]  # type: ignore[assignment]
@@ -219,7 +223,8 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. ABORTED
         (REASON_CONFLICT): the caller has a response of that id. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): it is larger than one may be.
         PERMISSION_DENIED (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for
-        memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full.
+        memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with the `param` `conversation`: its conversation has no room.
         """
 
     @_abc_1.abstractmethod
@@ -281,7 +286,7 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_responses_pb2.ListInputItemsResponse, _abc.Awaitable[_responses_pb2.ListInputItemsResponse]]:
         """Lists the items that a response was generated from: those of the conversation before it, and its
-        own input.
+        own input. See GetConversation.
 
         Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
         or `after` names no item of the list.
@@ -293,10 +298,11 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _responses_pb2.GetConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_responses_pb2.GetConversationResponse, _abc.Awaitable[_responses_pb2.GetConversationResponse]]:
-        """Returns the conversation up to a response: its items and those of all previous ones.
+        """Returns the conversation up to a response: its items and those of all previous ones, after what the
+        first of them was generated from of a stored conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-        id, which may be that of a previous one. ABORTED (REASON_CONFLICT): the response is queued or in
+        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
         progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
         """
 

@@ -1,11 +1,12 @@
 """OpenAI's Agents SDK over chat completions, and with its defaults over responses.
 
-Answers, streams, tools, hand-over, output types.
+Answers, streams, tools, hand-over, output types, sessions in stored conversations.
 """
 
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
+    OpenAIConversationsSession,
     OpenAIProvider,
     OpenAIResponsesModel,
     RunConfig,
@@ -142,6 +143,52 @@ async def defaults(model: str) -> None:
     assert "14 degrees, rain" in answer.final_output, answer
 
 
+def asked(items: list[dict]) -> list[str]:
+    """Return what a user has said."""
+    return [item["content"][0]["text"] for item in items if item.get("role") == "user"]
+
+
+async def conversation_session(model: str) -> None:
+    """Keep a session in a conversation of the gateway's."""
+    session = OpenAIConversationsSession(openai_client=opened())
+    agent = Agent("Clerk", instructions="Be brief.", model=responses(model), tools=[get_weather])
+    await Runner.run(agent, "use get_weather for Bern", session=session)
+    stream = Runner.run_streamed(agent, "(sandbox: recite)", session=session)
+    assert [event async for event in stream.stream_events()]
+    assert "use get_weather for Bern" in stream.final_output, stream
+    assert "14 degrees, rain" in stream.final_output, stream
+    kept = await session.get_items()
+    assert asked(kept) == ["use get_weather for Bern", "(sandbox: recite)"], kept
+    assert kept[-1]["content"][0]["text"] == stream.final_output, kept
+    assert {"function_call", "function_call_output"} < {item["type"] for item in kept}, kept
+    assert await session.get_items(limit=2) == kept[-2:]
+    assert await session.pop_item() == kept[-1]
+    many = [{"role": "user", "content": f"number {number}"} for number in range(45)]
+    await session.add_items(many)
+    assert len(await session.get_items()) == len(kept) - 1 + len(many)
+    name = session.session_id
+    await session.clear_session()
+    assert await session.get_items() == []
+    assert session.session_id != name
+
+
+async def conversation(model: str) -> None:
+    """Let the gateway put what was said before each request."""
+    client = opened()
+    talk = await client.conversations.create()
+    agent = Agent("Clerk", instructions="Be brief.", model=responses(model), tools=[get_weather])
+    first = await Runner.run(agent, "use get_weather for Bern", conversation_id=talk.id)
+    assert "14 degrees, rain" in first.final_output, first
+    second = await Runner.run(agent, "(sandbox: recite)", conversation_id=talk.id)
+    assert "use get_weather for Bern" in second.final_output, second
+    items = [item async for item in client.conversations.items.list(talk.id, order="asc")]
+    assert asked([item.to_dict() for item in items]) == [
+        *("use get_weather for Bern", "(sandbox: recite)")
+    ], items
+    assert items[-1].content[0].text == second.final_output, items
+    assert len({item.id for item in items}) == len(items), items
+
+
 run_all(
     {
         (chat_answers, chat_tools, chat_hand_over, chat_structured): MODELS,
@@ -152,6 +199,8 @@ run_all(
             responses_hand_over_streamed,
             responses_structured,
             defaults,
+            conversation_session,
+            conversation,
         ): OF_RESPONSES,
     }
 )

@@ -1,5 +1,5 @@
 // OpenAI's Node SDK at the responses endpoint: answers, streams, tools, parsed output, state,
-// background; and its embeddings.
+// background, conversations; and its embeddings.
 
 import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
@@ -67,6 +67,35 @@ const steps = {
     check(answer.output_text.includes("14 degrees, rain"), answer);
     const streamed = await responses.stream({ model, input, tools: [weather] }).finalResponse();
     check(results(streamed).length === 2, streamed);
+  },
+  conversations: async (model) => {
+    const { conversations } = client;
+    const metadata = { topic: "weather" };
+    const talk = await conversations.create({ metadata });
+    check(talk.object === "conversation" && talk.metadata.topic === "weather", talk);
+    const input = "use get_weather for Bern";
+    const asks = { model, tools: [weather], conversation: talk.id };
+    const called = await responses.create({ ...asks, input });
+    const answer = await responses.stream({ ...asks, input: results(called) }).finalResponse();
+    check(answer.output_text.includes("14 degrees, rain"), answer);
+    check(answer.conversation.id === talk.id, answer);
+    await conversations.items.create(talk.id, {
+      items: Array.from({ length: 20 }, (_, n) => ({ role: "user", content: `number ${n}` })),
+    });
+    const items = [];
+    for await (const item of conversations.items.list(talk.id, { limit: 7 })) items.push(item);
+    check(items[0].content[0].text === "number 19", items[0]);
+    check(items.at(-1).content[0].text === input, items.at(-1));
+    check(new Set(items.map(({ id }) => id)).size === items.length, items);
+    const path = { conversation_id: talk.id };
+    const found = await conversations.items.retrieve(items[0].id, path);
+    check(found.content[0].text === "number 19", found);
+    check((await conversations.items.delete(items[0].id, path)).id === talk.id, items[0]);
+    const changed = await conversations.update(talk.id, { metadata: { topic: "tides" } });
+    check((await conversations.retrieve(talk.id)).metadata.topic === "tides", changed);
+    check((await conversations.delete(talk.id)).deleted, talk);
+    const gone = await conversations.retrieve(talk.id).catch((error) => error);
+    check(gone instanceof OpenAI.NotFoundError, gone);
   },
   state: async (model) => {
     const input = "use get_weather for Bern";

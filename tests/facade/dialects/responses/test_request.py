@@ -7,9 +7,10 @@ from openai.types.responses import response_create_params
 from pydantic import TypeAdapter
 
 from facade.dialects.paths import CallerPaths
-from facade.dialects.responses import FIELD_NAMES, ResponseState
+from facade.dialects.responses import FIELD_NAMES, ResponseState, StoredConversation
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.inference.v1.inference_pb2 import OutputFormat, ToolChoice, WebTool
+from services.common.ids import new_conversation_id
 from tests.facade.dialects.responses.bodies import FUNCTION, json_of, parse, refused, request
 
 SCHEMA = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
@@ -169,11 +170,68 @@ def test_a_search_may_be_chosen() -> None:
     assert (given.tool_choice.mode, given.tool_choice.name) == (ToolChoice.MODE_TOOL, "web_search")
 
 
-def test_a_conversation_is_a_memory() -> None:
-    parsed = parse(conversation={"id": "c"})
-    assert parsed.request.memory.memory_id == "c"
-    assert parsed.state.conversation == "c"
-    assert parse(conversation="c", memory_id="m").request.memory.memory_id == "m"
+@pytest.mark.parametrize(
+    "name", ["c", "conv_1", f"conv_{48 * 'a'}", f"conv_gw{45 * 'a'}", f"conv_gw{44 * 'A'}"]
+)
+def test_a_conversation_of_any_other_name_is_a_memory(name: str) -> None:
+    parsed = parse(conversation={"id": name})
+    assert parsed.request.memory.memory_id == name
+    assert parsed.state.conversation is None
+    assert parse(conversation=name, memory_id="m").request.memory.memory_id == "m"
+
+
+def test_the_id_of_a_stored_conversation_is_no_memory() -> None:
+    name = new_conversation_id()
+    for given in (name, {"id": name}):
+        parsed = parse(conversation=given, input=..., store=False)
+        assert not parsed.request.HasField("memory")
+        assert parsed.state.conversation == StoredConversation(name)
+        assert ResponseState.load(parsed.state.dump()).conversation == StoredConversation(name)
+    assert refused(conversation=name, memory_id="m").param == "memory_id"
+
+
+def test_items_for_a_conversation_are_complete() -> None:
+    given = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Ho", "status": None},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_image", "image_url": "https://a.example/b", "detail": None}
+            ],
+        },
+        {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}", "id": "fc_1"},
+        {"type": "reasoning"},
+    ]
+    state = parse(conversation=new_conversation_id(), input=given, store=False).state
+    items = [json.loads(item) for item in state.input_items]
+    assert all(item.pop("id") for item in items)
+    said = {"type": "output_text", "text": "Ho", "annotations": [], "logprobs": []}
+    assert items == [
+        {
+            "type": "message",
+            "role": "user",
+            "status": "completed",
+            "content": [{"type": "input_text", "text": "Hi"}],
+        },
+        {"type": "message", "role": "assistant", "status": "completed", "content": [said]},
+        {
+            "type": "message",
+            "role": "user",
+            "status": "completed",
+            "content": [
+                {"type": "input_image", "image_url": "https://a.example/b", "detail": "auto"}
+            ],
+        },
+        {
+            "type": "function_call",
+            "call_id": "c",
+            "name": "n",
+            "arguments": "{}",
+            "status": "completed",
+        },
+        {"type": "reasoning", "summary": []},
+    ]
 
 
 def test_state_of_a_request() -> None:

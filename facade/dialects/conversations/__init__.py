@@ -1,0 +1,31 @@
+"""Stored conversations in OpenAI's format: their JSON, and what callers ask of them."""
+
+from facade.dialects.conversations.answers import (
+    render_conversation,
+    render_deleted,
+    render_item,
+    render_items,
+)
+from facade.dialects.conversations.errors import conversation_error, item_error, room_error
+from facade.dialects.conversations.requests import (
+    Items,
+    parse_create,
+    parse_items,
+    parse_update,
+    stored_items,
+)
+
+__all__ = [
+    "Items",
+    "conversation_error",
+    "item_error",
+    "parse_create",
+    "parse_items",
+    "parse_update",
+    "render_conversation",
+    "render_deleted",
+    "render_item",
+    "render_items",
+    "room_error",
+    "stored_items",
+]

@@ -1,0 +1,134 @@
+"""Bodies of the endpoints of stored conversations.
+
+Source: OpenAI's API reference, "Conversations".
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from facade.dialects.paths import Origins
+from facade.dialects.responses import (
+    Reference,
+    add_items,
+    conversation_item,
+    references_in,
+)
+from facade.dialects.responses.item_types import Item
+from facade.dialects.responses.types import Metadata
+from facade.dialects.validation import exact_json, validate, write_json
+from gateway.memory.v1.responses_pb2 import ResponseItem
+from services.common import ids
+from services.common.errors import invalid
+
+# Items that one request may add.
+MAX_ITEMS = 20
+_MAX_ITEM_ID = 128
+
+_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
+_Items = Annotated[list[Item], Field(max_length=MAX_ITEMS, fail_fast=True)]
+
+
+class ConversationBody(BaseModel):
+    """The body of `POST /beta/v1/conversations`."""
+
+    model_config = _OPEN
+
+    items: _Items | None = Field(
+        None, description="The first items, as those of the input of a response."
+    )
+    metadata: Metadata | None = Field(None, description="Up to 16 texts.")
+
+
+class UpdateBody(BaseModel):
+    """The body of `POST /beta/v1/conversations/{conversation_id}`."""
+
+    model_config = _OPEN
+
+    metadata: Metadata | None = Field(description="Up to 16 texts, in place of all earlier ones.")
+
+
+class ItemsBody(BaseModel):
+    """The body of `POST /beta/v1/conversations/{conversation_id}/items`."""
+
+    model_config = _OPEN
+
+    items: _Items = Field(description="The items to append, as those of the input of a response.")
+
+
+_CREATE: TypeAdapter[ConversationBody] = TypeAdapter(ConversationBody)
+_UPDATE: TypeAdapter[UpdateBody] = TypeAdapter(UpdateBody)
+_APPEND: TypeAdapter[ItemsBody] = TypeAdapter(ItemsBody)
+
+
+class Items(NamedTuple):
+    """Items of a body.
+
+    Attributes:
+        json: each of them as JSON, as it is kept.
+        references: those among them that stand for stored items.
+    """
+
+    json: Sequence[bytes]
+    references: Sequence[Reference]
+
+
+def parse_create(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> tuple[bytes, Items]:
+    """Read the body of a new conversation; return its metadata as JSON, and its items.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    wire = validate(_CREATE, exact_json(body), body)
+    return orjson.dumps(wire.metadata or {}), _items(wire.items or [], new_id)
+
+
+def parse_update(body: bytes) -> bytes:
+    """Read the body of an update; return the metadata as JSON.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    return orjson.dumps(validate(_UPDATE, exact_json(body), body).metadata or {})
+
+
+def parse_items(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> Items:
+    """Read the body with items that are to be appended.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    return _items(validate(_APPEND, exact_json(body), body).items, new_id)
+
+
+def stored_items(
+    items: Sequence[bytes], new_id: ids.IdGenerator = ids.new_id
+) -> list[ResponseItem]:
+    """Return items, each of them JSON, to be stored; one without an id to be found by gets one."""
+    given = [orjson.loads(item).get("id") for item in items]
+    return [
+        ResponseItem(id=item_id if _is_id(item_id) else new_id("item_"), json=item)
+        for item_id, item in zip(given, items, strict=True)
+    ]
+
+
+def _items(given: Sequence[Any], new_id: ids.IdGenerator) -> Items:
+    """Return items as they are kept.
+
+    Raises:
+        GatewayError: invalid, an item could not be used in a response.
+    """
+    add_items([], given, "items", Origins())
+    for index, item in enumerate(given):
+        item_id = item.get("id")
+        if item_id is not None and not _is_id(item_id):
+            path = f"items[{index}].id"
+            raise invalid(path, f"{path}: must be 1 to {_MAX_ITEM_ID} printable characters")
+    json = [write_json(conversation_item(item, new_id), "items") for item in given]
+    return Items(json, references_in(given, "items"))
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= _MAX_ITEM_ID and value.isprintable()

@@ -1,0 +1,198 @@
+"""The rows of stored conversations.
+
+Each function works in the caller's transaction, where conversations are locked after responses and
+before their owners, several of them in the order of their ids. What the rows take up is returned,
+to be charged to the owner at the end of the transaction.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.memory.v1.responses_pb2 import ResponseItem
+from services.common import ids
+from services.common.database import execute_many
+from services.responses.conversations.records import (
+    ConversationLimits,
+    check_size,
+    conversation_not_found,
+    items_size,
+)
+from services.responses.conversations.tables import conversations, items
+
+# Ids in a statement, of which databases take some thousands.
+_IDS_AT_ONCE = 500
+_NEW_ITEM = "item_"
+
+
+class Appended(NamedTuple):
+    """Items that were appended, with the ids that they have, and the bytes charged for them."""
+
+    items: Sequence[ResponseItem]
+    size: int
+
+
+def is_alive(owner_id: str, conversation_id: str, now_ms: int) -> ColumnElement[bool]:
+    """Return the condition that a row is that conversation of an owner's, and has not expired."""
+    return and_(
+        conversations.c.id == conversation_id,
+        conversations.c.owner_id == owner_id,
+        conversations.c.expires_at_ms > now_ms,
+    )
+
+
+async def append_items(
+    connection: AsyncConnection,
+    owner_id: str,
+    conversation_id: str,
+    new: Sequence[ResponseItem],
+    now_ms: int,
+    limits: ConversationLimits,
+    new_id: ids.IdGenerator = ids.new_id,
+) -> Appended:
+    """Append items to a conversation, whose time to live begins anew.
+
+    The row of the conversation is locked by the first statement, so that items which several
+    callers append at a time follow one another.
+
+    Args:
+        connection: in a transaction.
+        owner_id: the user.
+        conversation_id: the conversation.
+        new: the items; one whose id the conversation has already gets a new one.
+        now_ms: Unix milliseconds.
+        limits: the bounds.
+        new_id: makes ids of items.
+
+    Raises:
+        GatewayError: not_found; too_large.
+    """
+    size = items_size(len(new), sum(len(item.json) for item in new))
+    row = (
+        await connection.execute(
+            update(conversations)
+            .where(is_alive(owner_id, conversation_id, now_ms))
+            .values(
+                item_count=conversations.c.item_count + len(new),
+                last_position=conversations.c.last_position + len(new),
+                size_bytes=conversations.c.size_bytes + size,
+                expires_at_ms=now_ms + int(limits.ttl_s * 1000),
+            )
+            .returning(
+                conversations.c.item_count,
+                conversations.c.last_position,
+                conversations.c.size_bytes,
+            )
+        )
+    ).one_or_none()
+    if row is None:
+        raise conversation_not_found(conversation_id)
+    check_size(limits, row.item_count, row.size_bytes)
+    named = _named(new, await _ids_taken(connection, conversation_id, new), new_id)
+    first = row.last_position - len(new) + 1
+    rows = [
+        {
+            "conversation_id": conversation_id,
+            "position": position,
+            "item_id": item.id,
+            "json": item.json,
+        }
+        for position, item in enumerate(named, first)
+    ]
+    await execute_many(connection, insert(items), rows)
+    return Appended(named, size)
+
+
+async def read_until(
+    connection: AsyncConnection,
+    owner_id: str,
+    conversation_id: str,
+    last_position: int,
+    now_ms: int,
+) -> Sequence[ResponseItem]:
+    """Return the items of a conversation up to a position, but for deleted ones.
+
+    Args:
+        connection: for one statement that reads.
+        owner_id: the user.
+        conversation_id: the conversation.
+        last_position: of the last item.
+        now_ms: Unix milliseconds.
+
+    Raises:
+        GatewayError: not_found.
+    """
+    is_before = and_(
+        items.c.conversation_id == conversations.c.id, items.c.position <= last_position
+    )
+    query: Select[Any] = (
+        select(items.c.item_id, items.c.json)
+        .select_from(conversations)
+        .outerjoin(items, is_before)
+        .where(is_alive(owner_id, conversation_id, now_ms))
+        .order_by(items.c.position)
+    )
+    rows = (await connection.execute(query)).all()
+    if not rows:
+        raise conversation_not_found(conversation_id)
+    return items_of(rows)
+
+
+def items_of(rows: Iterable[Row[Any]]) -> list[ResponseItem]:
+    """Return the items of rows, of which a conversation without items has one."""
+    return [ResponseItem(id=row.item_id, json=row.json) for row in rows if row.item_id is not None]
+
+
+async def delete_conversations(
+    connection: AsyncConnection,
+    which: ColumnElement[bool],
+    *,
+    limit: int,
+    skip_locked: bool = False,
+) -> list[tuple[str, int]]:
+    """Delete conversations with their items; return the owner of each, and the bytes that it frees.
+
+    Of several, those that other transactions have locked are to be skipped, as they are locked in
+    the order in which they expire.
+    """
+    query = (
+        select(conversations.c.id, conversations.c.owner_id, conversations.c.size_bytes)
+        .where(which)
+        .order_by(conversations.c.expires_at_ms)
+        .limit(limit)
+        .with_for_update(skip_locked=skip_locked)
+    )
+    rows = (await connection.execute(query)).all()
+    gone = [row.id for row in rows]
+    await connection.execute(delete(items).where(items.c.conversation_id.in_(gone)))
+    await connection.execute(delete(conversations).where(conversations.c.id.in_(gone)))
+    return [(row.owner_id, row.size_bytes) for row in rows]
+
+
+async def _ids_taken(
+    connection: AsyncConnection, conversation_id: str, new: Sequence[ResponseItem]
+) -> set[str]:
+    """Return those ids of items that the conversation has already."""
+    wanted = [item.id for item in new]
+    taken: set[str] = set()
+    for start in range(0, len(wanted), _IDS_AT_ONCE):
+        query = select(items.c.item_id).where(
+            items.c.conversation_id == conversation_id,
+            items.c.item_id.in_(wanted[start : start + _IDS_AT_ONCE]),
+        )
+        taken.update(await connection.scalars(query))
+    return taken
+
+
+def _named(
+    new: Iterable[ResponseItem], taken: set[str], new_id: ids.IdGenerator
+) -> list[ResponseItem]:
+    """Return items with ids that are not taken; those of the items are added to `taken`."""
+    named = []
+    for item in new:
+        item_id = new_id(_NEW_ITEM) if item.id in taken else item.id
+        taken.add(item_id)
+        named.append(ResponseItem(id=item_id, json=item.json))
+    return named

@@ -1,0 +1,55 @@
+"""The tables of stored conversations.
+
+A conversation belongs to an owner of memories; what it takes up is counted with the owner's
+memories and responses.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+from services.common.database import metadata
+from services.common.owners import owners
+
+# `last_position` is that of the item that was appended last, which may be deleted. `size_bytes` is
+# what the conversation takes up with its items.
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("owner_id", String(64), ForeignKey(owners.c.owner_id), nullable=False),
+    Column("notes", LargeBinary, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Column("item_count", BigInteger, nullable=False),
+    Column("last_position", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Index("ix_conversations_expires_at_ms", "expires_at_ms"),
+)
+
+items = Table(
+    "conversation_items",
+    metadata,
+    Column("conversation_id", String(64), ForeignKey(conversations.c.id), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("item_id", String(128), nullable=False),
+    Column("json", LargeBinary, nullable=False),
+    UniqueConstraint("conversation_id", "item_id"),
+)
+
+# What responses were generated from, of those that belong to a conversation. The conversation may
+# be gone. Rows go with their responses, which workers of the version before delete without them.
+origins = Table(
+    "response_origins",
+    metadata,
+    Column("id", String(64), ForeignKey("responses.id", ondelete="CASCADE"), primary_key=True),
+    Column("conversation_id", String(64), nullable=False),
+    Column("last_position", BigInteger, nullable=False),
+)
