@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from facade.http.exchange import Exchange
@@ -272,6 +272,8 @@ kinds = st.lists(st.sampled_from(["", "a", "b", "E"]), min_size=6, max_size=6)
 
 
 @given(times, kinds, times, st.booleans())
+@example([1.0, 0.0, 0.0], ["E", "a", "b", "", "", ""], [], False)
+@example([1.0, 0.0, 0.0], ["a", "E", "b", "", "", ""], [4.0], True)
 def test_messages_are_written_once_and_in_order(
     delays: list[float], texts: list[str], more: list[float], fails: bool
 ) -> None:
