@@ -193,18 +193,13 @@ class _EventStream:
             exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
         response = self._response
         if response is None:
-            self._held.append(data)
             if not self._has_content:
+                self._held.append(data)
                 return False
-            self._begin()
-            self._write_held(events)
+            self._write(self._begin(), data, events)
         elif data:
             self._timer.touch()
-            if self._flush is None and not _has_finish(events):
-                response.write(data)
-            else:
-                self._held.append(data)
-                self._write_held(events)
+            self._write(response, data, events)
         return self._connection.writing_paused
 
     async def drain(self) -> None:
@@ -225,7 +220,7 @@ class _EventStream:
         return response
 
     def stop(self) -> None:
-        """Stop writing what is not written by `end`."""
+        """Write nothing more, neither keepalives nor what is held."""
         self._timer.stop()
         if self._flush is not None:
             self._flush.cancel()
@@ -246,26 +241,26 @@ class _EventStream:
         self._response = response = StreamedResponse(self._exchange, self._headers)
         return response
 
-    def _write_held(self, events: Sequence[Event]) -> None:
-        """Write what is held, at the next turn of the loop if it ends with those events.
+    def _write(self, response: StreamedResponse, data: bytes, events: Sequence[Event]) -> None:
+        """Write what is held and data, at the next turn of the loop if a choice ends with it.
 
-        The end of the answer mostly comes in the same turn, and a write takes as long as all else
-        that is done to a read.
+        The end of the answer mostly comes in the same turn; then they are one system call.
         """
+        if self._flush is None and not _has_finish(events):
+            response.write(*self._take_held(), data)
+            return
+        self._held.append(data)
         if self._flush is None:
-            if _has_finish(events):
-                self._flush = asyncio.get_running_loop().call_soon(self._on_turn)
-            elif self._response is not None:
-                self._response.write(*self._take_held())
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_soon(self._on_turn, response)
 
     def _take_held(self) -> list[bytes]:
         held, self._held = self._held, []
         return held
 
-    def _on_turn(self) -> None:
+    def _on_turn(self, response: StreamedResponse) -> None:
         self._flush = None
-        if self._response is not None:
-            self._try_to_write(self._response, *self._take_held())
+        self._try_to_write(response, *self._take_held())
 
     def _on_silence(self) -> None:
         # Not needed while the client still has data to read.
