@@ -2,7 +2,8 @@
 
 Headers are held until the first content, so that an earlier failure gets its HTTP status, but no
 longer than `hold_headers_s`. After that a keepalive is sent after each `keepalive_s` without
-events. One message from the service becomes one write.
+events. One message from the service becomes one write, and where the end of the answer comes with
+it, that is part of the same write.
 """
 
 import asyncio
@@ -169,6 +170,8 @@ class _EventStream:
         self._encoder = encoder
         self._headers: dict[str, str] = {}
         self._held: list[bytes] = []
+        # Writes what is held, unless the end of the answer does before.
+        self._flush: asyncio.Handle | None = None
         self._response: StreamedResponse | None = None
         self._has_content = False
         self._keepalive_s = limits.keepalive_s
@@ -190,13 +193,13 @@ class _EventStream:
             exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
         response = self._response
         if response is None:
-            self._held.append(data)
             if not self._has_content:
+                self._held.append(data)
                 return False
-            self._begin().write(self._take_held())
+            self._write(self._begin(), data, events)
         elif data:
             self._timer.touch()
-            response.write(data)
+            self._write(response, data, events)
         return self._connection.writing_paused
 
     async def drain(self) -> None:
@@ -210,15 +213,18 @@ class _EventStream:
     async def end(self, data: bytes) -> StreamedResponse:
         """Write the last data, and wait while the client does not read."""
         response = self._response or self._begin()
-        self._timer.stop()
-        response.write_eof(self._take_held() + data)
+        self.stop()
+        response.write_eof(*self._take_held(), data)
         if self._connection.writing_paused:
             await self._connection.drain()
         return response
 
     def stop(self) -> None:
-        """Stop writing keepalives."""
+        """Write nothing more, neither keepalives nor what is held."""
         self._timer.stop()
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
 
     def _have_content(self, events: Sequence[Event]) -> bool:
         """Return whether content has arrived; store the headers that name the serving model."""
@@ -235,20 +241,48 @@ class _EventStream:
         self._response = response = StreamedResponse(self._exchange, self._headers)
         return response
 
-    def _take_held(self) -> bytes:
-        held = b"".join(self._held)
-        self._held.clear()
+    def _write(self, response: StreamedResponse, data: bytes, events: Sequence[Event]) -> None:
+        """Write what is held and data, at the next turn of the loop if a choice ends with it.
+
+        The end of the answer mostly comes in the same turn; then they are one system call.
+        """
+        if self._flush is None and not _has_finish(events):
+            response.write(*self._take_held(), data)
+            return
+        self._held.append(data)
+        if self._flush is None:
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_soon(self._on_turn, response)
+
+    def _take_held(self) -> list[bytes]:
+        held, self._held = self._held, []
         return held
+
+    def _on_turn(self, response: StreamedResponse) -> None:
+        self._flush = None
+        self._try_to_write(response, *self._take_held())
 
     def _on_silence(self) -> None:
         # Not needed while the client still has data to read.
         if self._connection.writing_paused:
             return
         response = self._response or self._begin()
+        held = self._take_held()
+        self._try_to_write(response, *held if any(held) else (self._encoder.keepalive(),))
+
+    @staticmethod
+    def _try_to_write(response: StreamedResponse, *parts: bytes) -> None:
         try:
-            response.write(self._take_held() or self._encoder.keepalive())
+            response.write(*parts)
         except ConnectionError:
             pass  # the task of the request handles it
+
+
+def _has_finish(events: Sequence[Event]) -> bool:
+    """Return whether a choice ends with a batch, which has at most its usage after that."""
+    return bool(events) and (
+        events[-1].HasField("finish") or (len(events) > 1 and events[-2].HasField("finish"))
+    )
 
 
 def _is_content(event: Event) -> bool:

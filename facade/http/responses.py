@@ -65,30 +65,34 @@ class StreamedResponse:
         self._connection = exchange.connection
         self._head = _head(exchange, self.status, fields, headers)
 
-    def write(self, data: bytes, *, is_last: bool = False) -> None:
+    def write(self, *parts: bytes, is_last: bool = False) -> None:
         """Write data, together with the head at the first call, and the end with the last.
+
+        Args:
+            parts: of the data, in order; large ones are copied once.
+            is_last: whether the response ends with them.
 
         Raises:
             ConnectionError: the caller has left.
         """
+        framed = [self._head, *parts, b""]
+        self._head = b""
         if self._is_chunked:
-            if data:  # an empty chunk would end the body
-                data = b"%x\r\n%b\r\n" % (len(data), data)
+            if size := sum(map(len, parts)):  # an empty chunk would end the body
+                framed[0] += b"%x\r\n" % size
+                framed[-1] = b"\r\n"
             if is_last:
-                data += b"0\r\n\r\n"
-        if self._head:
-            data = self._head + data
-            self._head = b""
-        if data:
+                framed[-1] += b"0\r\n\r\n"
+        if data := b"".join(framed):
             self._connection.write(data)
 
-    def write_eof(self, data: bytes) -> None:
+    def write_eof(self, *parts: bytes) -> None:
         """Write the last data, possibly none, and the end.
 
         Raises:
             ConnectionError: the caller has left.
         """
-        self.write(data, is_last=True)
+        self.write(*parts, is_last=True)
 
 
 Response = JsonResponse | StreamedResponse

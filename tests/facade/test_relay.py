@@ -9,14 +9,20 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
-from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start, StreamGenerateResponse
+from gateway.inference.v1.inference_pb2 import (
+    Event,
+    Finish,
+    RouteInfo,
+    Start,
+    StreamGenerateResponse,
+)
 from services.common.errors import GatewayError
 from services.common.inprocess.delivery import deliver
 from services.common.settings import Limits
@@ -131,6 +137,11 @@ def text(word: str) -> StreamGenerateResponse:
     return message(Event(text=word))
 
 
+def last_text(word: str) -> StreamGenerateResponse:
+    """Return a message that ends the answer with a text; usage may follow."""
+    return message(Event(text=word), Event(finish=Finish()), Event(usage={}))
+
+
 @in_no_time
 async def test_headers_wait_for_content_and_name_its_model() -> None:
     written = await told(Call([(1, STARTS), (3, text("a")), (4, text("b"))], EOF))
@@ -144,6 +155,34 @@ async def test_headers_and_first_message_share_one_write() -> None:
     texts = [(3.0, text("a")), (4.0, text("b"))]
     written = await told(Call([(1, STARTS), *texts], EOF, ends_after_s=1))
     assert [at for at, _ in written] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("before", [[], [(1.0, text("a"))]])
+@in_no_time
+async def test_the_end_shares_the_last_write(
+    before: list[tuple[float, StreamGenerateResponse | None]],
+) -> None:
+    written = await told(Call([*before, (3, last_text("b"))], EOF))
+    assert content(written)[1].endswith(b"b.")
+    assert [at for at, _ in written] == [*(at for at, _ in before), 3]
+
+
+@in_no_time
+async def test_the_last_text_does_not_wait_for_a_later_end() -> None:
+    written = await told(Call([(1, text("a")), (3, last_text("b"))], EOF, ends_after_s=1))
+    assert (content(written)[1], [at for at, _ in written]) == (b"ab.", [1, 3, 4])
+
+
+@in_no_time
+async def test_a_caller_who_leaves_before_the_last_write() -> None:
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
+    async with caller_of(Call([(1, text("a")), (3, last_text("b"))], EOF, 9)) as caller:
+        await asyncio.sleep(2)
+        caller.transport.closed = True
+        await asyncio.sleep(20)
+    gc.collect()
+    assert (failures, len(caller.transport.writes)) == ([], 1)
 
 
 @in_no_time
@@ -229,17 +268,20 @@ async def test_no_keepalive_follows_the_end_for_slow_readers() -> None:
 
 
 times = st.lists(st.sampled_from([0.0, 0.0, 1.0, 4.0, 8.0, 9.0]), max_size=6)
-kinds = st.lists(st.sampled_from(["", "a", "b"]), min_size=6, max_size=6)
+kinds = st.lists(st.sampled_from(["", "a", "b", "E"]), min_size=6, max_size=6)
 
 
 @given(times, kinds, times, st.booleans())
+@example([1.0, 0.0, 0.0], ["E", "a", "b", "", "", ""], [], False)
+@example([1.0, 0.0, 0.0], ["a", "E", "b", "", "", ""], [4.0], True)
 def test_messages_are_written_once_and_in_order(
     delays: list[float], texts: list[str], more: list[float], fails: bool
 ) -> None:
     at, messages = 0.0, list[tuple[float, StreamGenerateResponse | None]]()
     for delay, text in zip(delays, texts, strict=False):
         at += delay
-        messages.append((at, message(Event(text=text) if text else Event(usage={}))))
+        sent = message(Event(text=text) if text else Event(usage={}))
+        messages.append((at, last_text(text) if text == "E" else sent))
 
     @in_no_time
     async def check() -> None:

@@ -16,6 +16,8 @@ _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
 _HEAD = re.compile(rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),')
 # Between the lines of a server-sent event, and after each.
 _DATA, _BLANK = b"\ndata: ", b"\n\n"
+# How a server-sent event with a whole item begins, up to its data.
+_ITEM_LINE = b"event: response.output_item.done\ndata: "
 # Before a response object that is the last member of an event.
 _RESPONSE = b'"response":'
 # Inside of a string the quotes would be escaped.
@@ -100,13 +102,16 @@ class NativeEvents:
 
         Args:
             text: of the events.
-            count: how many they are.
+            count: how many they are. The last one alone may have a whole item.
             number: of the first one; those of the others follow.
         """
         writer = self._writer
         if number == writer.number:
             writer.number += count
             writer.out.append(text)
+            begin = text.rfind(_BLANK, 0, -len(_BLANK)) + len(_BLANK) if count > 1 else 0
+            if text.startswith(_ITEM_LINE, begin):
+                self._items.append(text[begin + len(_ITEM_LINE) : -len(_BLANK)])
             return
         for event in text.split(_BLANK)[:-1]:
             self.write(event.partition(_DATA)[2])

@@ -69,6 +69,7 @@ class DeltaTemplates:
 
     Attributes:
         number: the count that the next event must have.
+        has_learnt: whether `repeats` may recognise events.
     """
 
     def __init__(self, said: Said, padding: str = "", counter: str = "") -> None:
@@ -78,12 +79,13 @@ class DeltaTemplates:
         # The bytes around the text; a number is between the two parts before it.
         self._head = self._rest = self._tail = self._end = b""
         self.number = 0
+        self.has_learnt = False
         self._example: tuple[bytes, str] | None = None
         self._unfit = 0
 
     def forget(self) -> None:
         """Forget the templates: the state that they depend on may have changed."""
-        self._head, self._example = b"", None
+        self._head, self._example, self.has_learnt = b"", None, False
 
     def learn(self, event: bytes, text: str) -> None:
         """Learn the template of an event, if its bytes allow it.
@@ -94,6 +96,7 @@ class DeltaTemplates:
         """
         # It is looked at when there is another one, for this one has to go out first.
         self._example = event, text
+        self.has_learnt = True
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
         """Return the texts of matching events from `at` on, and the end of the last one.

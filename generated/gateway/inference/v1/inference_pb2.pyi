@@ -1764,8 +1764,8 @@ class Event(_message.Message):
     """
     native_count: _builtins.int
     """Optional, only with `native`. How many events it has, in order, as the stream sends them: each
-    is a line with its type and one with its JSON. They have sequence numbers in a row, and neither
-    whole output items nor response objects. The deltas among them are joined in this event.
+    is a line with its type and one with its JSON. They have sequence numbers in a row and no
+    response objects, and only the last may be a whole output item. The deltas among them are joined in this event.
     """
     native_number: _builtins.int
     """Required with `native_count`. Sequence number of the first of them."""

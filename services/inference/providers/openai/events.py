@@ -84,10 +84,11 @@ class StreamReader:
         """
         frames, at, already = self._frames, 0, len(out)
         while at < len(text) and not self.ended:
-            pieces, at = frames.repeats(text, at)
-            if pieces and self._speaker is not None:
-                self._speaker.blocks.go_on(pieces, out)
-                continue
+            if frames.has_learnt:
+                pieces, at = frames.repeats(text, at)
+                if pieces and self._speaker is not None:
+                    self._speaker.blocks.go_on(pieces, out)
+                    continue
             began = at
             sent, at = read_event(text, at)
             if sent is not None:

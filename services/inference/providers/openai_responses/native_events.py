@@ -35,21 +35,20 @@ from services.inference.providers.openai_responses.response_objects import read_
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import BLANK, read_event
+from services.inference.providers.sse import read_event
 
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 # Events that announce texts, before any has come.
 _ANNOUNCEMENTS = frozenset({"response.content_part.added", "response.reasoning_summary_part.added"})
 _SPOKEN = ("message", "reasoning")
-# How a server-sent event begins as OpenAI writes it; it ends with its second line.
+# A server-sent event as OpenAI writes it: its type, its data, and its number.
 _USUAL = re.compile(
     rb"event: (response\.[a-z_.]+)\ndata: "
-    rb'(?=\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),)'
+    rb'(\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),[^\n]*+)\n\n'
 )
-_LF = b"\n"
 # Types of the events that may come together, those that hold parts of an answer.
-_TOGETHER = {kind.encode(): kind for kind in HANDLERS if kind != _ITEM_DONE}
+_TOGETHER = {kind.encode(): kind for kind in HANDLERS}
 # How an event begins whose last member is a response object, as OpenAI writes it.
 _WITH_OBJECT = re.compile(
     rb'\{"type":"(response\.[a-z_]+)","sequence_number":(0|[1-9]\d{0,14}),"response":'
@@ -65,8 +64,8 @@ _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 class NativeReader(EventReader):
     """Reads one stream as the provider's own events.
 
-    Events with a response object or a whole item come one by one. Others of a read that are written
-    as OpenAI writes them come together, with the texts of their deltas.
+    Events with a response object come one by one. Others of a read that are written as OpenAI
+    writes them come together up to a whole item, with the texts of their deltas.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
@@ -87,28 +86,32 @@ class NativeReader(EventReader):
         self._text = text
         try:
             while at < len(text) and not self.ended:
-                began = at
-                pieces, at = frames.repeats(text, at)
-                if pieces:
-                    number, said = frames.number - len(pieces), b'"%b"' % b"".join(pieces)
-                    self._add(began, at, number, len(pieces), self._kind, out)
-                    self._run.texts.append(orjson.loads(said))
-                    continue
+                if frames.has_learnt:
+                    began = at
+                    pieces, at = frames.repeats(text, at)
+                    if pieces:
+                        number, said = frames.number - len(pieces), b'"%b"' % b"".join(pieces)
+                        self._add(began, at, number, len(pieces), self._kind, out)
+                        self._run.texts.append(orjson.loads(said))
+                        continue
                 if self._repeated and (after := self._after_repeated(text, at, out)):
                     at = after
                     continue
                 usual = _USUAL.match(text, at)
                 if usual is not None:
-                    end = text.index(_LF, usual.end())
-                    if text.startswith(_LF, end + 1):
-                        frames.forget()
-                        at = end + len(BLANK)
-                        self._take_usual(usual, text[usual.end() : end], at, out)
-                        continue
+                    frames.forget()
+                    at = usual.end()
+                    kind = _TOGETHER.get(usual[1]) if self._started else None
+                    if kind is not None:
+                        self._take(kind, usual, out)
+                    else:
+                        self._end_run(out)
+                        self._take_alone(usual[1].decode(), usual[2], out)
+                    continue
                 sent, at = read_event(text, at)
+                self._end_run(out)
                 if sent is not None:
                     frames.forget()
-                    self._end_run(out)
                     self._take_alone(sent.event, sent.data, out)
         finally:
             self._end_run(out)
@@ -122,36 +125,35 @@ class NativeReader(EventReader):
         out.append(Event(unknown=_OWN, native=self._repeats))
         return at + len(repeated)
 
-    def _take_usual(self, usual: re.Match[bytes], data: bytes, end: int, out: list[Event]) -> None:
-        """Read an event that is written as OpenAI writes it, and ends at a place of the read."""
-        kind = _TOGETHER.get(usual[1])
-        if kind is None or not self._started:
-            self._end_run(out)
-            self._take_alone(usual[1].decode(), data, out)
-        else:
-            self._take(kind, usual, data, end, out)
-
-    def _take(
-        self, kind: str, usual: re.Match[bytes], data: bytes, end: int, out: list[Event]
-    ) -> None:
-        """Read an event that may come together with others."""
+    def _take(self, kind: str, usual: re.Match[bytes], out: list[Event]) -> None:
+        """Read an event that is written as OpenAI writes it, and may come together with others."""
+        _, data, number = usual.groups()
+        said = ""
         try:
-            event = self._parsed(data)
-            said = text_of(event, "delta") if kind in DELTAS else ""
+            event = self._bounds.parse(data)
+            if event is None:
+                raise self._broken("streamed something that is no JSON object", data)
+            if kind in DELTAS:
+                said = text_of(event, "delta")
             has_content = _has_content(kind, event, said)
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
-        self._note(has_content=has_content)
-        of_text = DELTAS[kind] if said else ""
-        begin = usual.start()
-        self._add(begin, end, int(usual[2]), 1, of_text, out)
-        if of_text:
-            self._kind = of_text
+        if not self.has_content:
+            self._note(has_content=has_content)
+        begin, end = usual.span()
+        if said:
+            of_text = self._kind = DELTAS[kind]
+            self._add(begin, end, int(number), 1, of_text, out)
             self._run.texts.append(said)
             if not event.get("logprobs"):
                 self._frames.learn(self._text[begin:end], said)
-        elif has_content:
+            return
+        self._add(begin, end, int(number), 1, "", out)
+        if has_content:
             self._run.has_content = True
+            if kind == _ITEM_DONE:
+                self._bounds.part()  # the writer keeps it
+                self._end_run(out)
 
     def _take_alone(self, name: str, data: bytes, out: list[Event]) -> None:
         """Read an event that comes alone, from its type and its data."""
@@ -245,7 +247,7 @@ class NativeReader(EventReader):
         kind: TextKind | Literal[""],
         out: list[Event],
     ) -> None:
-        """Add events to the run, or to a new one.
+        """Add events that follow the run to it, or to a new one.
 
         Args:
             begin: where they begin in the text of the read.
@@ -257,9 +259,7 @@ class NativeReader(EventReader):
         """
         run = self._run
         if run.count and not (
-            begin == run.end
-            and number == run.number + run.count
-            and (not kind or run.kind in ("", kind))
+            number == run.number + run.count and (not kind or run.kind in ("", kind))
         ):
             self._end_run(out)
             run = self._run

@@ -313,6 +313,26 @@ def test_a_native_stream_that_breaks_off_fails() -> None:
     assert last["response"]["status"] == "failed"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("deltas", [0, 3])
+def test_items_of_runs_are_kept_for_a_failure(first: int, deltas: int) -> None:
+    begin, *_ = native_events()
+    encoder = stream()
+    encoder.encode([begin])
+    if not first:
+        # Then the numbers are not the provider's.
+        encoder.encode([Event(unknown=own(), native=b'{"type":"response.newest"}')])
+    kind, item = "response.output_item.done", {"id": "i", "type": "message", "content": []}
+    done = {"type": kind, "sequence_number": deltas + 1, "output_index": 0, "item": item}
+    sent = json.dumps(done, separators=(",", ":")).encode()
+    run = run_of([*DELTAS[:deltas], sent])
+    run.native = run.native.replace(
+        b"output_text.delta\ndata: " + sent, b"output_item.done\ndata: " + sent
+    )
+    encoder.encode([run])
+    assert native(encoder.finish())[-1]["response"]["output"] == [item]
+
+
 @pytest.mark.parametrize("space", [b"\n", b"\r\n"])
 def test_line_breaks_of_native_events_end_nothing(space: bytes) -> None:
     event = Event(start=Start(id="r", model="m"))

@@ -130,6 +130,18 @@ def test_deltas_of_every_kind_come_in_runs(kind: str, padding: dict[str, str]) -
     assert run.native == b"".join(deltas)
 
 
+def test_a_whole_item_ends_a_run() -> None:
+    *begin, last = stream_of([("a", {}), ("b", {})])
+    item = {"type": "message", "id": "m1", "role": "assistant", "content": []}
+    done = {"type": "response.output_item.done", "sequence_number": 4, "output_index": 0}
+    again = {"type": "response.output_item.added", "sequence_number": 5, "output_index": 1}
+    parts = [*begin, sent({**done, "item": item}), sent({**again, "item": item}), last]
+    out, _ = read([b"".join(parts)], native=True)
+    runs = [(event.native_number, event.native_count) for event in out if event.native_count]
+    assert runs == [(1, 4), (5, 1)]
+    assert natives(out) == natives(read(parts, native=True)[0])
+
+
 def test_a_malformed_delta_in_a_run_is_refused() -> None:
     parts = stream_of([("a", {}), ("b", {}), ("c", {})])
     parts[4] = parts[4].replace(b'"c"', b'"\xff"')
