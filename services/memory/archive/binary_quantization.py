@@ -8,7 +8,7 @@ nearest few hundred by the cosine similarity of their whole vectors.
 
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from services.memory.archive.top_k import top_k
@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TURN = struct.Struct("<q")
+# Turns whose signs are compared at once: what that takes fits into a core's cache.
+_AT_ONCE = 8192
 
 
 def pack(values: Sequence[float]) -> bytes:
     """Return a vector normalized to length 1 as 32-bit floats; the zero vector stays zero."""
     return _unit(values).tobytes()
+
+
+def packed_size(dimensions: int) -> int:
+    """Return the size of a packed vector, in bytes."""
+    return 4 * dimensions
 
 
 def quantize(turn: int, packed: bytes) -> bytes:
@@ -65,23 +72,23 @@ def nearest_by_hamming(
     # Counts of bits that are the same.
     similarity = np.zeros(len(turns), np.uint16)
     _, *asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
-    same = np.empty(len(turns), np.uint64)
-    for word, inverted in zip(words, np.invert(asked), strict=True):
-        similarity += np.bitwise_count(np.bitwise_xor(word[: len(turns)], inverted, out=same))
+    inverted = list(zip(words, np.invert(asked), strict=True))
+    for first in range(0, len(turns), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        counts = similarity[part]
+        for word, asked_word in inverted:
+            counts += np.bitwise_count(word[part][: len(counts)] ^ asked_word)
     nearest: list[int] = turns[top_k(similarity, most)].tolist()
     return nearest
 
 
-def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
-    """Return the cosine similarities of turns to a vector of as many dimensions."""
+def cosine_similarities(packed: bytes, values: Sequence[float]) -> list[float]:
+    """Return the cosine similarities of packed vectors to one of as many dimensions."""
     import numpy as np
 
-    turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
-    if not turns:
-        return {}
-    matrix = np.frombuffer(b"".join(packed[turn] for turn in turns), np.float32)
-    likeness = matrix.reshape(len(turns), -1) @ _unit(values)
-    return dict(zip(turns, likeness.tolist(), strict=True))
+    similarities = np.frombuffer(packed, np.float32).reshape(-1, len(values)) @ _unit(values)
+    found: list[float] = similarities.tolist()
+    return found
 
 
 def _unit(values: Sequence[float]) -> "NDArray[np.float32]":

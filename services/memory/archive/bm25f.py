@@ -27,7 +27,7 @@ class Collection(NamedTuple):
 
 
 def score_turns(
-    found: Sequence[Sequence[bytes]],
+    found: Sequence[bytes],
     collection: Collection,
     *,
     before_turn: int,
@@ -46,33 +46,34 @@ def score_turns(
     import numpy as np
 
     posting = np.dtype([("turn", "<u4"), ("count", "<u2"), ("length", "<u2")])
-    read = [np.frombuffer(b"".join(blocks), posting) for blocks in found]
-    # An element for each turn from 0, and one more at each end for the neighbours.
+    read = [np.frombuffer(packed, posting) for packed in found]
     size = max((int(postings["turn"].max(initial=0)) for postings in read), default=0)
-    scores, frequencies = np.zeros((2, size + 3))
-    has_term = np.zeros(size + 3, np.bool_)
+    # An element for each turn from 0, and one more at each end for the neighbours.
+    scores = np.zeros(size + 3)
     mean_length = max(1, collection.terms) / collection.turns
     for postings in read:
-        turns = postings["turn"].astype(np.int64) + 1
-        own = postings["count"] / (1 - B + B * postings["length"] / mean_length)
-        frequencies[turns] = own
-        frequencies[turns + 1] += PREVIOUS * own
-        if not recency:
-            # Else a turn would gain from a newer one, which the question asks for.
-            frequencies[turns - 1] += NEXT * own
-        # Faster than to sort the turns.
-        has_term[turns] = True
-        is_reached = has_term.copy()
-        is_reached[1:] |= has_term[:-1]
-        is_reached[:-1] |= has_term[1:]
-        reached = np.flatnonzero(is_reached)
-        weighted = frequencies[reached]
+        turns = postings["turn"].astype(np.int64)
+        order = np.argsort(turns, kind="stable")
+        turns = turns[order]
+        # Frequencies: of the turns with the term, of those before, and of those after them.
+        own = (postings["count"] / (1 - B + B * postings["length"] / mean_length))[order]
+        # Else a turn would gain from a newer one, which the question asks for.
+        before = np.zeros_like(own) if recency else NEXT * own
+        after = PREVIOUS * own
+        # Turns that several reach count once, with the sum of what reaches them.
+        gaps = np.diff(turns)
+        is_adjacent = gaps == 1
+        own[1:] += after[:-1] * is_adjacent
+        own[:-1] += before[1:] * is_adjacent
+        after[:-1] += before[1:] * (gaps == 2)
+        after[:-1] *= ~is_adjacent
+        before[1:] *= gaps > 2
+        reached = 3 * len(turns) - int(np.maximum(3 - gaps, 0).sum())
         # Neighbours of turns at the ends of the archive may not be in it.
-        having = min(len(reached), collection.turns)
+        having = min(reached, collection.turns)
         rarity = math.log1p((collection.turns - having + 0.5) / (having + 0.5))
-        scores[reached] += rarity * weighted / (K1 + weighted)
-        frequencies[reached] = 0
-        has_term[turns] = False
+        for offset, frequencies in enumerate((before, own, after)):
+            scores[turns + offset] += rarity * frequencies / (K1 + frequencies)
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]
