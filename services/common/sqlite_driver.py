@@ -67,17 +67,30 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         await self._visit(_execute_many, operation, seq_of_parameters)
 
     async def _visit(self, execute: Any, operation: Any, parameters: Any) -> None:
-        adapted = self._adapt_connection
+        adapted: Any = self._adapt_connection
         async with adapted._execute_mutex:
             driver: Any = self._connection
-            self._executed = await driver._execute(execute, driver._conn, operation, parameters)
+            begins, adapted.begins_with_next = adapted.begins_with_next, False
+            self._executed = await driver._execute(
+                execute, driver._conn, begins, operation, parameters
+            )
             self._rows = self._executed.rows
 
 
-class _Connection(AsyncAdapt_aiosqlite_connection):
-    __slots__ = ()
+class SqliteConnection(AsyncAdapt_aiosqlite_connection):
+    """A connection of the driver.
+
+    Attributes:
+        begins_with_next: whether a transaction begins with the next statement, in its visit.
+    """
+
+    __slots__ = ("begins_with_next",)
 
     _cursor_cls: type[AsyncAdapt_aiosqlite_cursor] = _Cursor
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.begins_with_next = False
 
 
 class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
@@ -86,17 +99,23 @@ class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
     def __init__(self) -> None:
         super().__init__(aiosqlite, sqlite3)
 
-    def connect(self, *args: Any, **kwargs: Any) -> AsyncAdapt_aiosqlite_connection:
+    def connect(self, *args: Any, **kwargs: Any) -> SqliteConnection:
         """Connect; arguments as those of `aiosqlite.connect`."""
-        return _Connection(self, super().connect(*args, **kwargs)._connection)
+        return SqliteConnection(self, super().connect(*args, **kwargs)._connection)
 
 
-def _execute(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
-    return _result(connection.execute(operation, parameters))
+def _execute(connection: sqlite3.Connection, begins: bool, operation: str, given: Any) -> _Executed:
+    if begins:
+        connection.execute("BEGIN")
+    return _result(connection.execute(operation, given))
 
 
-def _execute_many(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
-    return _result(connection.executemany(operation, parameters))
+def _execute_many(
+    connection: sqlite3.Connection, begins: bool, operation: str, given: Any
+) -> _Executed:
+    if begins:
+        connection.execute("BEGIN")
+    return _result(connection.executemany(operation, given))
 
 
 def _result(cursor: sqlite3.Cursor) -> _Executed:

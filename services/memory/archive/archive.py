@@ -121,7 +121,7 @@ class Archive:
                 before_turn=before_turn,
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
             )
-            best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
+            best = [turn for _, turn in sorted(zip(scores.values(), scores), reverse=True)]
             found = await lookup.archived(best, limit)
         texts = [turn.text for turn in found]
         cuts = await asyncio.to_thread(cut_to_budget, texts, terms, max_tokens)
