@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TURN = struct.Struct("<q")
+# Bytes of a number in a packed vector.
+VALUE_BYTES = 4
 # Turns whose signs are compared at once: what that takes fits into a core's cache.
 _AT_ONCE = 8192
 
@@ -27,17 +29,12 @@ def pack(values: Sequence[float]) -> bytes:
     return _unit(values).tobytes()
 
 
-def packed_size(dimensions: int) -> int:
-    """Return the size of a packed vector, in bytes."""
-    return 4 * dimensions
-
-
 def quantize(turn: int, packed: bytes) -> bytes:
     """Return a turn and the sign bits of its vector, which `pack` returned."""
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
-    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // 4), b"\0")
+    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // VALUE_BYTES), b"\0")
 
 
 def record_size(dimensions: int) -> int:

@@ -186,7 +186,7 @@ class Lookup:
             _VECTORS,
             model=model,
             turns=json.dumps(sorted({*near, *among})),
-            size=binary_quantization.packed_size(len(values)),
+            size=binary_quantization.VALUE_BYTES * len(values),
         )
         if packed is None:
             return {}
