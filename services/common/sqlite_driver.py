@@ -61,10 +61,11 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         return self._executed.lastrowid
 
     async def _execute_async(self, operation: Any, parameters: Any) -> None:
-        await self._visit(_execute, operation, () if parameters is None else parameters)
+        given = () if parameters is None else parameters
+        await self._visit(sqlite3.Connection.execute, operation, given)
 
     async def _executemany_async(self, operation: Any, seq_of_parameters: Any) -> None:
-        await self._visit(_execute_many, operation, seq_of_parameters)
+        await self._visit(sqlite3.Connection.executemany, operation, seq_of_parameters)
 
     async def _visit(self, execute: Any, operation: Any, parameters: Any) -> None:
         adapted: Any = self._adapt_connection
@@ -72,7 +73,7 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
             driver: Any = self._connection
             begins, adapted.begins_with_next = adapted.begins_with_next, False
             self._executed = await driver._execute(
-                execute, driver._conn, begins, operation, parameters
+                _execute, driver._conn, execute, begins, operation, parameters
             )
             self._rows = self._executed.rows
 
@@ -104,22 +105,13 @@ class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
         return SqliteConnection(self, super().connect(*args, **kwargs)._connection)
 
 
-def _execute(connection: sqlite3.Connection, begins: bool, operation: str, given: Any) -> _Executed:
-    if begins:
-        connection.execute("BEGIN")
-    return _result(connection.execute(operation, given))
-
-
-def _execute_many(
-    connection: sqlite3.Connection, begins: bool, operation: str, given: Any
+def _execute(
+    connection: sqlite3.Connection, execute: Any, begins: bool, operation: str, parameters: Any
 ) -> _Executed:
+    """Return what a statement has done, the first of a transaction where that `begins`."""
     if begins:
         connection.execute("BEGIN")
-    return _result(connection.executemany(operation, given))
-
-
-def _result(cursor: sqlite3.Cursor) -> _Executed:
-    """Return what a cursor has executed; it is closed."""
+    cursor = execute(connection, operation, parameters)
     try:
         rows = deque(cursor.fetchall() if cursor.description else ())
         return _Executed(cursor.description, cursor.rowcount, cursor.lastrowid, rows)
