@@ -49,5 +49,5 @@ class MemoryMetrics:
         self.oldest_job_s.set(backlog.oldest_s)
 
     def ended(self, kind: JobKind, outcome: str) -> None:
-        """Count an attempt: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
+        """Count an attempt at a job."""
         self.ended_jobs.labels(kind.value, outcome).inc()

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from typing import Protocol
 from zlib import crc32
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -22,10 +23,9 @@ from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, wait_briefly
 from services.common.texts import elide_middle
 from services.memory.jobs import job_handlers
-from services.memory.jobs.job_queue import Job, JobKind, JobLostError, JobQueue
+from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
 from services.memory.jobs.retries import retry_after_s
 from services.memory.jobs.windows import Windows
-from services.memory.metrics import MemoryMetrics
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
 
@@ -37,6 +37,16 @@ _WAIT_POLL_S = 0.2
 log = logging.getLogger(__name__)
 
 
+class JobObserver(Protocol):
+    """Receives what happens to jobs, for metrics."""
+
+    def backlog(self, backlog: Backlog) -> None:
+        """Record the jobs that are due."""
+
+    def ended(self, kind: JobKind, outcome: str) -> None:
+        """Record a job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
+
+
 class JobRunner:
     """The background jobs of one process.
 
@@ -44,7 +54,7 @@ class JobRunner:
         engine: the database.
         queue: the queue of that database.
         open_handlers: returns what runs jobs; called once there is a job.
-        metrics: what is counted.
+        observer: receives what happens to jobs.
         poll_s: seconds between two polls for jobs of other processes, on average.
         at_once: jobs that run at a time.
         uniform: random source for jitter.
@@ -56,7 +66,7 @@ class JobRunner:
         engine: AsyncEngine,
         queue: JobQueue,
         open_handlers: Callable[[], job_handlers.JobHandlers],
-        metrics: MemoryMetrics,
+        observer: JobObserver,
         poll_s: float,
         *,
         at_once: int = 4,
@@ -67,7 +77,7 @@ class JobRunner:
         self._engine = engine
         self._queue = queue
         self._open_handlers = open_handlers
-        self._metrics = metrics
+        self._observer = observer
         self._poll_s = poll_s
         self._at_once = at_once
         self._uniform = uniform
@@ -186,7 +196,7 @@ class JobRunner:
         if (free := self._at_once - len(self._running)) > 0:
             for job in await self._queue.claim(free):
                 self._start(job)
-        self._metrics.backlog(await self._queue.backlog())
+        self._observer.backlog(await self._queue.backlog())
 
     def _start(self, job: Job) -> None:
         task = asyncio.create_task(self._run_job(job), name=job.id)
@@ -210,14 +220,14 @@ class JobRunner:
             await self._handlers.summarise(job, by_model=False)
         except (JobLostError, job_handlers.MemoryChangedError):
             return  # the caller looks again
-        self._metrics.ended(job.kind, "taken_over")
+        self._observer.ended(job.kind, "taken_over")
 
     async def _run_job(self, job: Job) -> None:
         logs.request_id.set(job.id)
-        self._metrics.ended(job.kind, await self._outcome(job))
+        self._observer.ended(job.kind, await self._outcome(job))
 
     async def _outcome(self, job: Job) -> str:
-        """Run a job, and return its outcome as `MemoryMetrics.ended` names it."""
+        """Run a job, and return its outcome as `JobObserver.ended` names it."""
         try:
             await self._handlers.run(job)
         except JobLostError:
