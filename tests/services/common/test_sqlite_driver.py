@@ -84,7 +84,7 @@ async def test_a_read_begins_with_its_first_statement(
         assert len((await connection.execute(select(pets))).all()) == 1
 
 
-async def test_a_read_without_statements_leaves_later_ones_as_they_are(engine: AsyncEngine) -> None:
+async def test_a_read_without_statements_changes_no_later_one(engine: AsyncEngine) -> None:
     async with reading(engine) as connection:
         await connection.begin()
     async with reading_once(engine) as connection:
