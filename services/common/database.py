@@ -386,10 +386,11 @@ def _execute_patiently(cursor: Any, statement: str) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     options = connection.get_execution_options()
-    if options.get(_ALONE, False):
-        return
-    if not options.get(_WRITES, False):
-        connection.exec_driver_sql("BEGIN")
+    is_writing = options.get(_WRITES, False)
+    adapted: Any = connection.connection.dbapi_connection
+    # The first statement decides which state is read, not BEGIN.
+    adapted.begins_with_next = not (is_writing or options.get(_ALONE, False))
+    if not is_writing:
         return
     # A connection keeps it, so each writer says what it needs, if that is not the last one's.
     how = "FULL" if options.get(_LASTING, True) else "NORMAL"

@@ -61,23 +61,37 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         return self._executed.lastrowid
 
     async def _execute_async(self, operation: Any, parameters: Any) -> None:
-        await self._visit(_execute, operation, () if parameters is None else parameters)
+        given = () if parameters is None else parameters
+        await self._visit(sqlite3.Connection.execute, operation, given)
 
     async def _executemany_async(self, operation: Any, seq_of_parameters: Any) -> None:
-        await self._visit(_execute_many, operation, seq_of_parameters)
+        await self._visit(sqlite3.Connection.executemany, operation, seq_of_parameters)
 
     async def _visit(self, execute: Any, operation: Any, parameters: Any) -> None:
-        adapted = self._adapt_connection
+        adapted: Any = self._adapt_connection
         async with adapted._execute_mutex:
             driver: Any = self._connection
-            self._executed = await driver._execute(execute, driver._conn, operation, parameters)
+            begins, adapted.begins_with_next = adapted.begins_with_next, False
+            self._executed = await driver._execute(
+                _execute, driver._conn, execute, begins, operation, parameters
+            )
             self._rows = self._executed.rows
 
 
-class _Connection(AsyncAdapt_aiosqlite_connection):
-    __slots__ = ()
+class SqliteConnection(AsyncAdapt_aiosqlite_connection):
+    """A connection of the driver.
+
+    Attributes:
+        begins_with_next: whether a transaction begins with the next statement, in its visit.
+    """
+
+    __slots__ = ("begins_with_next",)
 
     _cursor_cls: type[AsyncAdapt_aiosqlite_cursor] = _Cursor
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.begins_with_next = False
 
 
 class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
@@ -86,21 +100,18 @@ class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
     def __init__(self) -> None:
         super().__init__(aiosqlite, sqlite3)
 
-    def connect(self, *args: Any, **kwargs: Any) -> AsyncAdapt_aiosqlite_connection:
+    def connect(self, *args: Any, **kwargs: Any) -> SqliteConnection:
         """Connect; arguments as those of `aiosqlite.connect`."""
-        return _Connection(self, super().connect(*args, **kwargs)._connection)
+        return SqliteConnection(self, super().connect(*args, **kwargs)._connection)
 
 
-def _execute(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
-    return _result(connection.execute(operation, parameters))
-
-
-def _execute_many(connection: sqlite3.Connection, operation: str, parameters: Any) -> _Executed:
-    return _result(connection.executemany(operation, parameters))
-
-
-def _result(cursor: sqlite3.Cursor) -> _Executed:
-    """Return what a cursor has executed; it is closed."""
+def _execute(
+    connection: sqlite3.Connection, execute: Any, begins: bool, operation: str, parameters: Any
+) -> _Executed:
+    """Return what a statement has done, the first of a transaction where that `begins`."""
+    if begins:
+        connection.execute("BEGIN")
+    cursor = execute(connection, operation, parameters)
     try:
         rows = deque(cursor.fetchall() if cursor.description else ())
         return _Executed(cursor.description, cursor.rowcount, cursor.lastrowid, rows)

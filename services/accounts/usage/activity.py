@@ -21,7 +21,6 @@ from services.accounts.usage.grouping import (
     conditions_of,
     group_of_token,
     names_of,
-    no_token,
     token_of,
 )
 from services.accounts.usage.tables import DAY_MS, TOKENS, records
@@ -30,6 +29,7 @@ from services.common.database import reading
 from services.common.errors import invalid
 from services.common.ids import RECORD, time_prefix
 from services.common.money import decimal_dollars
+from services.common.page_tokens import invalid_token
 
 _HOUR_MS = 3_600_000
 _DEFAULT_MS = DAY_MS
@@ -153,13 +153,13 @@ def _after(groups: _Groups, token: str) -> Sequence[ColumnElement[bool]]:
     try:
         last = orjson.loads(group_of_token(token))
     except orjson.JSONDecodeError:
-        raise no_token() from None
+        raise invalid_token() from None
     kind = int if groups.by in _TIMES else str
     if not isinstance(last, list) or [type(part) for part in last] != [kind, str]:
-        raise no_token()
+        raise invalid_token()
     group, split = last
     if (kind is int and group.bit_length() > _MAX_TIME_BITS) or "\0" in f"{group}{split}":
-        raise no_token()
+        raise invalid_token()
     return [or_(groups.group > group, and_(groups.group == group, groups.split > split))]
 
 

@@ -1,6 +1,5 @@
 """What reports of usage share: filters, names of groups, and pages."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import UsageFilter, UsageGrouping
 from services.accounts.tables import api_keys, teams, users
-from services.common.errors import GatewayError, invalid
+from services.common import page_tokens
+from services.common.errors import invalid
 
 MAX_PAGE_SIZE = 1_000
 
@@ -49,7 +49,7 @@ async def names_of(
 
 def token_of(group: str) -> str:
     """Return the token of the page after a group."""
-    return base64.urlsafe_b64encode(f"after:{group}".encode()).decode()
+    return page_tokens.write_token(f"after:{group}")
 
 
 def group_of_token(token: str) -> str:
@@ -58,15 +58,7 @@ def group_of_token(token: str) -> str:
     Raises:
         GatewayError: invalid, the token is none.
     """
-    try:
-        text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
-    except ValueError:
-        raise no_token() from None
-    if not text.startswith("after:") or "\0" in text:
-        raise no_token()
+    text = page_tokens.read_text(token)
+    if not text.startswith("after:"):
+        raise page_tokens.invalid_token()
     return text.removeprefix("after:")
-
-
-def no_token() -> GatewayError:
-    """Return the error about a page token that no answer had."""
-    return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -15,13 +15,13 @@ from services.accounts.usage.grouping import (
     conditions_of,
     group_of_token,
     names_of,
-    no_token,
     token_of,
 )
 from services.accounts.usage.tables import TOKENS, days
 from services.common.database import reading
 from services.common.errors import invalid
 from services.common.money import decimal_dollars
+from services.common.page_tokens import invalid_token
 
 _EPOCH = date(1970, 1, 1)
 _DAY_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
@@ -79,7 +79,7 @@ def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[Col
     if request.page_token:
         after = group_of_token(request.page_token)
         if group is days.c.day and not _DAY_NUMBER.fullmatch(after):
-            raise no_token()
+            raise invalid_token()
         found.append(group > (int(after) if group is days.c.day else after))
     return found
 

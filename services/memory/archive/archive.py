@@ -121,7 +121,8 @@ class Archive:
                 before_turn=before_turn,
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
             )
-            best = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
+            ranked = sorted(((score, turn) for turn, score in scores.items()), reverse=True)
+            best = [turn for _, turn in ranked]
             found = await lookup.archived(best, limit)
         texts = [turn.text for turn in found]
         cuts = await asyncio.to_thread(cut_to_budget, texts, terms, max_tokens)

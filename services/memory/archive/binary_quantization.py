@@ -8,7 +8,7 @@ nearest few hundred by the cosine similarity of their whole vectors.
 
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from services.memory.archive.top_k import top_k
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TURN = struct.Struct("<q")
+# Bytes of a number in a packed vector.
+VALUE_BYTES = 4
+# Turns whose signs are compared at once: what that takes fits into a core's cache.
+_AT_ONCE = 8192
 
 
 def pack(values: Sequence[float]) -> bytes:
@@ -30,7 +34,7 @@ def quantize(turn: int, packed: bytes) -> bytes:
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
-    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // 4), b"\0")
+    return (_TURN.pack(turn) + signs).ljust(record_size(len(packed) // VALUE_BYTES), b"\0")
 
 
 def record_size(dimensions: int) -> int:
@@ -65,23 +69,23 @@ def nearest_by_hamming(
     # Counts of bits that are the same.
     similarity = np.zeros(len(turns), np.uint16)
     _, *asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
-    same = np.empty(len(turns), np.uint64)
-    for word, inverted in zip(words, np.invert(asked), strict=True):
-        similarity += np.bitwise_count(np.bitwise_xor(word[: len(turns)], inverted, out=same))
+    inverted = list(zip(words, np.invert(asked), strict=True))
+    for first in range(0, len(turns), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        counts = similarity[part]
+        for word, asked_word in inverted:
+            counts += np.bitwise_count(word[part][: len(counts)] ^ asked_word)
     nearest: list[int] = turns[top_k(similarity, most)].tolist()
     return nearest
 
 
-def cosine_similarities(packed: Mapping[int, bytes], values: Sequence[float]) -> dict[int, float]:
-    """Return the cosine similarities of turns to a vector of as many dimensions."""
+def cosine_similarities(packed: bytes, values: Sequence[float]) -> list[float]:
+    """Return the cosine similarities of packed vectors to one of as many dimensions."""
     import numpy as np
 
-    turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
-    if not turns:
-        return {}
-    matrix = np.frombuffer(b"".join(packed[turn] for turn in turns), np.float32)
-    likeness = matrix.reshape(len(turns), -1) @ _unit(values)
-    return dict(zip(turns, likeness.tolist(), strict=True))
+    similarities = np.frombuffer(packed, np.float32).reshape(-1, len(values)) @ _unit(values)
+    found: list[float] = similarities.tolist()
+    return found
 
 
 def _unit(values: Sequence[float]) -> "NDArray[np.float32]":

@@ -5,10 +5,10 @@ after: an answer need not repeat the words of its question. The frequencies of a
 over the fields, and the document frequency counts every turn that has the term in one of them.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from services.memory.archive import postings
 from services.memory.archive.top_k import top_k
 
 # The free parameters of BM25: the saturation of term frequency, and the weight of length.
@@ -27,7 +27,7 @@ class Collection(NamedTuple):
 
 
 def score_turns(
-    found: Sequence[Sequence[bytes]],
+    found: Sequence[bytes],
     collection: Collection,
     *,
     before_turn: int,
@@ -45,34 +45,41 @@ def score_turns(
     """
     import numpy as np
 
+    found = [packed for packed in found if packed]
+    if not found:
+        return {}
+    sizes = [len(packed) // postings.SIZE for packed in found]
     posting = np.dtype([("turn", "<u4"), ("count", "<u2"), ("length", "<u2")])
-    read = [np.frombuffer(b"".join(blocks), posting) for blocks in found]
-    # An element for each turn from 0, and one more at each end for the neighbours.
-    size = max((int(postings["turn"].max(initial=0)) for postings in read), default=0)
-    scores, frequencies = np.zeros((2, size + 3))
-    has_term = np.zeros(size + 3, np.bool_)
+    read = np.frombuffer(b"".join(found), posting)
+    turns = read["turn"].astype(np.int64)
+    size = int(turns.max())
+    # All terms at once, each with numbers of its own for the turns.
+    numbers = turns + np.repeat(np.arange(len(found)) * (size + 3), sizes)
+    order = np.argsort(numbers, kind="stable")
+    turns, gaps = turns[order], np.diff(numbers[order])
     mean_length = max(1, collection.terms) / collection.turns
-    for postings in read:
-        turns = postings["turn"].astype(np.int64) + 1
-        own = postings["count"] / (1 - B + B * postings["length"] / mean_length)
-        frequencies[turns] = own
-        frequencies[turns + 1] += PREVIOUS * own
-        if not recency:
-            # Else a turn would gain from a newer one, which the question asks for.
-            frequencies[turns - 1] += NEXT * own
-        # Faster than to sort the turns.
-        has_term[turns] = True
-        is_reached = has_term.copy()
-        is_reached[1:] |= has_term[:-1]
-        is_reached[:-1] |= has_term[1:]
-        reached = np.flatnonzero(is_reached)
-        weighted = frequencies[reached]
-        # Neighbours of turns at the ends of the archive may not be in it.
-        having = min(len(reached), collection.turns)
-        rarity = math.log1p((collection.turns - having + 0.5) / (having + 0.5))
-        scores[reached] += rarity * weighted / (K1 + weighted)
-        frequencies[reached] = 0
-        has_term[turns] = False
+    # Frequencies: of the turns with a term, of those before, and of those after them.
+    own = (read["count"] / (1 - B + B * read["length"] / mean_length))[order]
+    # Else a turn would gain from a newer one, which the question asks for.
+    before = np.zeros_like(own) if recency else NEXT * own
+    after = PREVIOUS * own
+    # Turns that several reach count once, with the sum of what reaches them.
+    is_adjacent = gaps == 1
+    own[1:] += after[:-1] * is_adjacent
+    own[:-1] += before[1:] * is_adjacent
+    after[:-1] += before[1:] * (gaps == 2)
+    after[:-1] *= ~is_adjacent
+    before[1:] *= gaps > 2
+    reached = np.full(len(turns), 3)
+    reached[1:] -= np.maximum(3 - gaps, 0)
+    # Neighbours of turns at the ends of the archive may not be in it.
+    having = np.minimum(np.add.reduceat(reached, np.cumsum([0, *sizes[:-1]])), collection.turns)
+    rarity = np.repeat(np.log1p((collection.turns - having + 0.5) / (having + 0.5)), sizes)
+    # An element for each turn from 0, and one more at each end for the neighbours.
+    scores = np.zeros(size + 3)
+    for offset, frequencies in enumerate((before, own, after)):
+        weights = rarity * frequencies / (K1 + frequencies)
+        scores[offset:] += np.bincount(turns, weights, size + 3 - offset)
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]

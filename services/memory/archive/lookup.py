@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,6 +42,25 @@ def _compile_is_among(element: _IsAmong, compiler: SQLCompiler, **options: Any) 
     return f"{number} IN (SELECT value FROM json_each({array}))"
 
 
+class _Joined(FunctionElement[bytes]):
+    """The bytes of all rows of a group: SQLAlchemy takes longer for a row than a database."""
+
+    inherit_cache = True
+
+
+@compiles(_Joined)
+def _compile_joined(element: _Joined, compiler: SQLCompiler, **options: Any) -> str:
+    packed = compiler.process(element.clauses, **options)
+    if compiler.dialect.name == "postgresql":
+        return f"string_agg({packed}, ''::bytea)"
+    return f"CAST(group_concat({packed}, '') AS BLOB)"
+
+
+def _json_array(numbers: Any) -> Any:
+    """Return the numbers of all rows of a group as a JSON array."""
+    return "[" + func.aggregate_strings(cast(numbers, Text), ",") + "]"
+
+
 def _select(table: Table, *columns: Any) -> Select[Any]:
     """Return a SELECT of rows of a memory, if that is the user's."""
     archives = tables.archives
@@ -69,16 +87,19 @@ _total = over(func.sum(_sizes.c.size), order_by=(_sizes.c.size, _sizes.c.term)).
 _totals = select(_sizes, _total).subquery().c
 # The terms that are read, as a JSON array; the rarest however many postings it has.
 _RAREST = (
-    select("[" + func.aggregate_strings(cast(_totals.term, Text), ",") + "]")
+    select(_json_array(_totals.term))
     .where((_totals.total <= bindparam("max_bytes")) | (_totals.total == _totals.size))
     .scalar_subquery()
 )
 _IS_READ = (_postings.entity_id == _archives.entity_id) & _IsAmong(_postings.term, _RAREST)
-# One row at least where the memory is the user's.
+# A row for each term that is read, and one at least where the memory is the user's. They are in
+# this order so that both engines add up the same sums.
 _MATCHES = (
-    _select(tables.archives, _archives.turns, _archives.terms, _epoch, _postings.term, _block)
+    _select(tables.archives, _archives.turns, _archives.terms, _epoch, _Joined(_block))
     .outerjoin_from(tables.archives, tables.memories, tables.memories.c.id == _archives.entity_id)
     .outerjoin(tables.postings, _IS_READ)
+    .group_by(_archives.entity_id, tables.memories.c.id, _postings.term)
+    .order_by(_postings.term)
 )
 _SIGNATURES = (
     _select(tables.signatures, _signatures.signatures)
@@ -88,8 +109,10 @@ _SIGNATURES = (
     )
     .order_by(_signatures.block)
 )
-_VECTORS = _select(tables.vectors, _vectors.turn, _vectors.vector).where(
-    _vectors.model == bindparam("model"), _IsAmong(_vectors.turn, bindparam("turns", type_=Text))
+_VECTORS = _select(tables.vectors, _json_array(_vectors.turn), _Joined(_vectors.vector)).where(
+    _vectors.model == bindparam("model"),
+    _IsAmong(_vectors.turn, bindparam("turns", type_=Text)),
+    func.length(_vectors.vector) == bindparam("size"),
 )
 _TURNS = _ARCHIVED.where(_IsAmong(_turns.turn, bindparam("turns", type_=Text)))
 _WITHOUT_VECTORS = (
@@ -132,16 +155,11 @@ class Lookup:
         rows = await self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
         if not rows or not rows[0].turns:
             return {}
-        turns, count, epoch, _, _ = rows[0]
-        blocks = defaultdict[int, list[bytes]](list)
-        for *_, term, block in rows:
-            if block is not None:
-                blocks[term].append(block)
+        turns, count, epoch, _ = rows[0]
         # In a thread, like everything with numpy, whose import takes a tenth of a second.
         scores = await asyncio.to_thread(
             bm25f.score_turns,
-            # Added up in this order, so that both engines give the same sums.
-            [blocks[term] for term in sorted(blocks)],
+            [packed for *_, packed in rows if packed is not None],
             Collection(turns, count),
             before_turn=before_turn,
             recency=recency,
@@ -164,9 +182,16 @@ class Lookup:
             before_turn=before_turn,
             most=_CANDIDATES,
         )
-        vectors = await self._rows(_VECTORS, model=model, turns=json.dumps(sorted({*near, *among})))
-        packed = {turn: vector for turn, vector in vectors}
-        return await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
+        [(turns, packed)] = await self._rows(
+            _VECTORS,
+            model=model,
+            turns=json.dumps(sorted({*near, *among})),
+            size=binary_quantization.VALUE_BYTES * len(values),
+        )
+        if packed is None:
+            return {}
+        cosines = await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
+        return dict(zip(json.loads(turns), cosines, strict=True))
 
     async def _quantized(self, model: str, dimensions: int, version: Version) -> Sequence[bytes]:
         """Return the quantized vectors of a model, as `binary_quantization.transpose` does."""

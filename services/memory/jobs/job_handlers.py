@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import reading, writing
+from services.memory.archive.binary_quantization import VALUE_BYTES
 from services.memory.archive.index import ArchivedTurn
 from services.memory.jobs import extractive_summary, summary_prompt
 from services.memory.jobs.job_queue import Job, JobKind, JobLostError
@@ -28,8 +29,6 @@ from services.memory.storage.tables import memories
 # or refuse them.
 _EMBED_BATCH = 32
 _MAX_EMBED_CHARACTERS = 4_000
-# Size of a number in a stored vector.
-_VALUE_BYTES = 4
 
 
 class MemoryChangedError(Exception):
@@ -184,7 +183,7 @@ class JobHandlers:
             if await self._lock(connection, job) != epoch:
                 raise MemoryChangedError
             vectors = dict(zip(numbers, made.vectors, strict=True))
-            size = _VALUE_BYTES * sum(len(vector) for vector in made.vectors)
+            size = VALUE_BYTES * sum(len(vector) for vector in made.vectors)
             await self._repository.charge(connection, job.entity_id, job.owner_id, size)
             await self._archive.add_vectors(connection, job.entity_id, made.model, vectors)
         return made.model

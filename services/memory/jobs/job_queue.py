@@ -205,13 +205,8 @@ class JobQueue:
 
     async def promote(self, entity_id: str) -> bool:
         """Make the summaries of a memory due now; return whether there are any to make."""
-        promoted = (
-            update(jobs)
-            .where(_is_summary(entity_id))
-            .values(promoted=True, due_at_ms=self._clock.now_ms())
-        )
-        async with writing(self._engine) as connection:
-            return bool((await connection.execute(promoted)).rowcount)
+        due_at_ms = self._clock.now_ms()
+        return await self._update(_is_summary(entity_id), promoted=True, due_at_ms=due_at_ms) > 0
 
     async def steal(self, entity_id: str) -> Job | None:
         """Claim the next summary of a memory even if it is claimed; None without one."""
@@ -247,28 +242,18 @@ class JobQueue:
 
     async def release(self, job: Job, after_s: float, *, failed: bool) -> None:
         """Release a job, to be claimed again in `after_s` seconds; count a failure if `failed`."""
-        released = (
-            update(jobs)
-            .where(_is_claimed(job))
-            .values(
-                holder=_FREE,
-                ends_at_ms=0,
-                due_at_ms=self._clock.now_ms() + int(after_s * 1000),
-                attempts=jobs.c.attempts + int(failed),
-            )
+        await self._update(
+            _is_claimed(job),
+            holder=_FREE,
+            ends_at_ms=0,
+            due_at_ms=self._clock.now_ms() + int(after_s * 1000),
+            attempts=jobs.c.attempts + int(failed),
         )
-        async with writing(self._engine) as connection:
-            await connection.execute(released)
 
     async def release_of_instance(self, instance: str) -> None:
         """Release every job of a process that has died."""
-        released = (
-            update(jobs)
-            .where(is_held_by_instance(jobs.c.holder, _HOLDER, instance))
-            .values(holder=_FREE, ends_at_ms=0)
-        )
-        async with writing(self._engine) as connection:
-            await connection.execute(released)
+        theirs = is_held_by_instance(jobs.c.holder, _HOLDER, instance)
+        await self._update(theirs, holder=_FREE, ends_at_ms=0)
 
     async def cancel_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
@@ -291,6 +276,11 @@ class JobQueue:
         async with reading(self._engine) as connection:
             count, oldest_ms = (await connection.execute(query)).one()
         return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
+
+    async def _update(self, which: ColumnElement[bool], **values: Any) -> int:
+        """Change jobs in a transaction of its own; return how many."""
+        async with writing(self._engine) as connection:
+            return (await connection.execute(update(jobs).where(which).values(values))).rowcount
 
     async def _take(self, which: ColumnElement[bool], *, skip_locked: bool) -> list[Job]:
         holder = self._new_id(self._holder_prefix)

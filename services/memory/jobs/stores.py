@@ -66,7 +66,7 @@ class Stores:
         await self.queue.cancel_from(connection, record.id, 0)
         await self.summaries.remove_memory(connection, record.id)
         await self.archive.remove(connection, record.id)
-        await self.facts.remove_memory(connection, record.id)
+        await self.facts.withdraw_from(connection, record.id, 0)
         await delete_memory(connection, record)
 
     async def delete_profile(self, connection: AsyncConnection, owner_id: str) -> None:

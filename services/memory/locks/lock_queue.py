@@ -69,7 +69,15 @@ class LockQueue:
         """
         try:
             async with writing(self._engine, is_lasting=False) as connection:
-                return await self._enter(connection, queue, owner_id, claim_id)
+                ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
+                if ticket is None:
+                    raise taken_over()
+                claim = {"id": claim_id, "entity_id": queue.entity_id, "mode": queue.mode}
+                ends_at_ms = self._rows.ends_at_ms()
+                await connection.execute(
+                    insert(claims).values(**claim, ticket=ticket, ends_at_ms=ends_at_ms)
+                )
+                return ticket, (await _position(connection, queue, ticket)).ahead
         except IntegrityError as error:
             # The memory was deleted between two statements.
             raise taken_over() from error
@@ -141,23 +149,6 @@ class LockQueue:
         async with writing(self._engine, is_lasting=False) as connection:
             await delete_in_order(connection, claims, orphans)
 
-    async def _enter(
-        self, connection: AsyncConnection, queue: QueueKey, owner_id: str, claim_id: str
-    ) -> tuple[int, int]:
-        ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
-        if ticket is None:
-            raise taken_over()
-        await connection.execute(
-            insert(claims).values(
-                id=claim_id,
-                entity_id=queue.entity_id,
-                mode=queue.mode,
-                ticket=ticket,
-                ends_at_ms=self._rows.ends_at_ms(),
-            )
-        )
-        return ticket, (await _position(connection, queue, ticket)).ahead
-
 
 async def assert_claimed(
     connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int
@@ -194,11 +185,11 @@ def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) ->
 
 
 def _is_ahead(queue: QueueKey, ticket: int) -> Any:
-    return and_(
-        claims.c.entity_id == queue.entity_id,
-        claims.c.mode == queue.mode,
-        claims.c.ticket < ticket,
-    )
+    return and_(_is_in(queue), claims.c.ticket < ticket)
+
+
+def _is_in(queue: QueueKey) -> Any:
+    return and_(claims.c.entity_id == queue.entity_id, claims.c.mode == queue.mode)
 
 
 async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -> _QueuePosition:
@@ -208,10 +199,6 @@ async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -
         func.count().filter(ahead),
         func.coalesce(func.min(claims.c.ends_at_ms).filter(ahead), 0),
         func.count().filter(~ahead),
-    ).where(
-        claims.c.entity_id == queue.entity_id,
-        claims.c.mode == queue.mode,
-        claims.c.ticket <= ticket,
-    )
+    ).where(_is_in(queue), claims.c.ticket <= ticket)
     count, first_end_ms, own = (await connection.execute(query)).one()
     return _QueuePosition(count, first_end_ms, bool(own))

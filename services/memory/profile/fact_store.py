@@ -113,10 +113,6 @@ class FactStore:
             connection, and_(sources.c.entity_id == entity_id, sources.c.turn >= first_turn)
         )
 
-    async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
-        """Withdraw everything that a memory says."""
-        await _withdraw(connection, sources.c.entity_id == entity_id)
-
     async def remove_owner(self, connection: AsyncConnection, owner_id: str) -> None:
         """Erase all facts about a user, superseded ones too.
 

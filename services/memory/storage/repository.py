@@ -26,6 +26,7 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading, reading_once, writing
 from services.common.owners import charge, stored_bytes
+from services.common.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
@@ -36,7 +37,6 @@ from services.memory.storage.memory_records import (
     to_record,
 )
 from services.memory.storage.messages import message_key
-from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.tables import memories
 

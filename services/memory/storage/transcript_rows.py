@@ -197,15 +197,7 @@ async def _read(
     connection: AsyncConnection, entity_id: str, which: ColumnElement[bool]
 ) -> list[StoredTurn]:
     rows = await connection.execute(
-        select(
-            parts.c.turn,
-            parts.c.first_message,
-            parts.c.created_at_ms,
-            parts.c.open,
-            parts.c.content,
-        )
-        .where(_live(entity_id), which)
-        .order_by(parts.c.turn, parts.c.first_message)
+        select(parts).where(_live(entity_id), which).order_by(parts.c.turn, parts.c.first_message)
     )
     return [_to_turn(list(group)) for _, group in groupby(rows.all(), attrgetter("turn"))]
 

@@ -68,13 +68,8 @@ def find_merge_point(sent: Sequence[Message], transcript: StoredTranscript) -> M
         sent: at least one message, in normal form (see `messages.normalize`).
         transcript: the stored messages, in normal form too.
     """
-    return MergePoint(*_overlap(sent, transcript))
-
-
-def _overlap(sent: Sequence[Message], transcript: StoredTranscript) -> tuple[int, int]:
-    """Return how many stored messages stay, and how many of those sent are among them."""
     stored = transcript.messages
-    nothing = (stored, 0)
+    nothing = MergePoint(stored, 0)
     if not needs_keys(sent, stored, transcript.pending):
         return nothing
     old = _to_integers(transcript.keys)
@@ -82,12 +77,12 @@ def _overlap(sent: Sequence[Message], transcript: StoredTranscript) -> tuple[int
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     if _is_newest_only(sent):
         # A whole conversation of empty answers has messages of the user alone, too.
-        return (stored, stored) if same == stored else nothing
+        return MergePoint(stored, stored) if same == stored else nothing
     if same >= _CERTAIN or same == stored:
-        return same, same
+        return MergePoint(same, same)
     first_other = next(place for place, message in enumerate(sent) if not _is_user_message(message))
     end, length = _longest_prefix_match(old, new)
-    return (end, length) if length > first_other else nothing
+    return MergePoint(end, length) if length > first_other else nothing
 
 
 def _is_user_message(message: Message) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, exc, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import open_engine, reading, writing
+from services.common.database import open_engine, reading, reading_once, writing
 from services.common.settings import Storage
 
 pets = Table("pets", MetaData(), Column("id", Integer, primary_key=True), Column("name", String(9)))
@@ -68,3 +68,26 @@ async def test_connection_works_after_a_refused_statement(engine: AsyncEngine) -
         with pytest.raises(exc.IntegrityError):
             await connection.execute(insert(pets), [{"id": 2, "name": "Bo"}, {"id": 1, "name": ""}])
         assert (await connection.execute(select(pets.c.name))).scalars().all() == ["Ada", "Bo"]
+
+
+async def test_a_read_begins_with_its_first_statement(
+    engine: AsyncEngine, visits: list[str]
+) -> None:
+    async with reading(engine) as connection:
+        visits.clear()
+        assert (await connection.execute(select(pets))).all() == []
+        assert len(visits) == 1
+        async with writing(engine) as other:
+            await other.execute(insert(pets), {"id": 1, "name": "Ada"})
+        assert (await connection.execute(select(pets))).all() == []
+    async with reading(engine) as connection:
+        assert len((await connection.execute(select(pets))).all()) == 1
+
+
+async def test_a_read_without_statements_changes_no_later_one(engine: AsyncEngine) -> None:
+    async with reading(engine) as connection:
+        await connection.begin()
+    async with reading_once(engine) as connection:
+        assert (await connection.execute(select(pets))).all() == []
+        raw: Any = await connection.get_raw_connection()
+        assert not raw.driver_connection.in_transaction

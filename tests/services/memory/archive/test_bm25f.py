@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import assume, given
@@ -13,11 +14,11 @@ COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.i
 TURNS = st.dictionaries(st.integers(1, 40), COUNTS, min_size=1, max_size=12)
 
 
-def found(turns: Turns) -> list[list[bytes]]:
-    return [
-        [pack(turn, counts[term], sum(counts)) for turn, counts in turns.items() if counts[term]]
-        for term in range(3)
-    ]
+def found(turns: Turns) -> list[bytes]:
+    def of(term: int) -> Iterator[bytes]:
+        return (pack(turn, own[term], sum(own)) for turn, own in turns.items() if own[term])
+
+    return [b"".join(of(term)) for term in range(3)]
 
 
 def scored(

@@ -140,7 +140,7 @@ async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -
     await profile.say("Bern", ("m2", 1), owner="bob")
     assert (await profile.known("ada"), await profile.known("bob")) == (["Basel"], ["Bern"])
     async with writing(engine) as connection:
-        await profile.facts.remove_memory(connection, "m1")
+        await profile.facts.withdraw_from(connection, "m1", 0)
         await profile.facts.remove_owner(connection, "eve")
     assert (await profile.known("ada"), await profile.known("bob")) == ([], ["Bern"])
     async with writing(engine) as connection:

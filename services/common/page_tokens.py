@@ -1,7 +1,6 @@
 """Opaque page tokens: positions in a list. Pure."""
 
 import base64
-import binascii
 
 from services.common.errors import GatewayError, invalid
 
@@ -20,10 +19,9 @@ def read_time_and_id(token: str) -> tuple[int, str]:
     Raises:
         GatewayError: invalid_request, when the token is not valid.
     """
-    milliseconds, separator, name = _read(token).partition(_SEPARATOR)
-    # PostgreSQL accepts no NUL, and ids have none.
+    milliseconds, separator, name = read_text(token).partition(_SEPARATOR)
     if not (separator and name and name.isprintable()):
-        raise _invalid_token()
+        raise invalid_token()
     return _to_int(milliseconds), name
 
 
@@ -33,23 +31,33 @@ def read_number(token: str) -> int:
     Raises:
         GatewayError: invalid_request, when the token is not valid.
     """
-    return _to_int(_read(token))
+    return _to_int(read_text(token))
 
 
-def _read(token: str) -> str:
+def read_text(token: str) -> str:
+    """Return the position that `write_token` was given: a text without NUL.
+
+    Raises:
+        GatewayError: invalid_request, when the token is not valid.
+    """
     try:
         padded = token + "=" * (-len(token) % 4)
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError) as error:
-        raise _invalid_token() from error
+        text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except ValueError:
+        raise invalid_token() from None
+    # PostgreSQL accepts no NUL.
+    if "\0" in text:
+        raise invalid_token()
+    return text
 
 
 def _to_int(text: str) -> int:
     # Larger numbers fit no column.
-    if not text.isdecimal() or len(text) > len(str(1 << 62)) - 1:
-        raise _invalid_token()
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(1 << 62)) - 1:
+        raise invalid_token()
     return int(text)
 
 
-def _invalid_token() -> GatewayError:
+def invalid_token() -> GatewayError:
+    """Return the error about a page token that no answer had."""
     return invalid("page_token", "page_token: takes `next_page_token` of the page before")

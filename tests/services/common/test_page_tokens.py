@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.errors import GatewayError
-from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
+from services.common.page_tokens import read_number, read_time_and_id, write_token
 
 _NUMBERS = st.integers(0, 10**18 - 1)
 _IDS = st.text("abc_019Z", min_size=1)
