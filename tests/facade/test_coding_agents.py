@@ -64,6 +64,19 @@ async def agent(tmp_path_factory) -> AsyncIterator[Agent]:
 
 
 @MODELS
+async def test_thinking_between_tools_may_exceed_max_tokens(agent: Agent, model: str) -> None:
+    """Qwen Code asks so of models that it does not know."""
+    headers = {"authorization": f"Bearer {agent.gateway.key}"}
+    headers["anthropic-beta"] = "interleaved-thinking-2025-05-14"
+    thinking = {"type": "enabled", "budget_tokens": 32_000}
+    sent, _ = await agent.ask(model, headers, max_tokens=8_000, thinking=thinking)
+    if model.startswith("anthropic/"):
+        assert (sent["max_tokens"], sent["thinking"]) == (8_000, thinking)
+    else:
+        assert sent["reasoning_effort"] == "high"
+
+
+@MODELS
 @pytest.mark.parametrize(
     ("name", "value"),
     [

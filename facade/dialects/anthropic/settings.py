@@ -4,7 +4,7 @@ Used for whole requests and for parameters of fallback steps: `names` selects th
 while rules across fields consider all of them.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
@@ -35,9 +35,20 @@ _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 
 
 def set_settings(
-    target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
+    target: pb.GenerateRequest,
+    given: types.Parameters,
+    names: Set[str],
+    path: str,
+    betas: Iterable[str],
 ) -> None:
     """Set the fields `names` from `given` at `path` ("" for the body).
+
+    Args:
+        target: where to.
+        given: all fields.
+        names: those to set.
+        path: as above.
+        betas: the names in the `anthropic-beta` header.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -52,7 +63,7 @@ def set_settings(
         _check_tool_choice(given.tool_choice, known, names, path)
         if "tool_choice" in names:
             _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
-    if names & {"thinking", "output_config", "max_tokens"}:
+    if names & {"thinking", "output_config", "max_tokens"} and not _interleaves_thinking(betas):
         _check_thinking_budget(given, names, path)
     if names & {"thinking", "output_config"}:
         _set_thinking(target, given, _at(path, "thinking"))
@@ -151,6 +162,14 @@ def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path
         target.disable_parallel_tool_use = disable
     if rest := {name: value for name, value in choice.items() if name not in _CHOICE_FIELDS}:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+
+
+def _interleaves_thinking(betas: Iterable[str]) -> bool:
+    """Return whether the model may think between calls of tools, with one budget for all of it.
+
+    Anthropic's page on extended thinking: the budget may exceed `max_tokens` then.
+    """
+    return any(name.startswith("interleaved-thinking-") for name in betas)
 
 
 def _check_thinking_budget(given: types.Parameters, names: Set[str], path: str) -> None:
