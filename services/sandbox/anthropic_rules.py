@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from services.common.dialect_headers import interleaves_thinking
 from services.sandbox.anthropic_wire import is_signed
 from services.sandbox.checks import Problem, out_of_range
 
@@ -177,8 +178,7 @@ def _thinking(body: Body, betas: Collection[str]) -> Iterator[Problem]:
     if budget < _MIN_THINKING_BUDGET:
         yield Problem(("thinking", "budget_tokens"), f"at least {_MIN_THINKING_BUDGET}")
     # Thinking between calls of tools has one budget for all of it.
-    interleaves = any(name.startswith("interleaved-thinking-") for name in betas)
-    if budget >= body.get("max_tokens", budget + 1) and not interleaves:
+    if budget >= body.get("max_tokens", budget + 1) and not interleaves_thinking(betas):
         yield Problem(("max_tokens",), "must be greater than `thinking.budget_tokens`")
     if body.get("temperature", 1) != 1:
         yield Problem(("temperature",), "may only be set to 1 when thinking is enabled")

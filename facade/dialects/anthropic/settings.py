@@ -12,6 +12,7 @@ from facade.dialects.anthropic.web_tools import BUILT_IN, web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1 import inference_pb2 as pb
+from services.common.dialect_headers import interleaves_thinking
 from services.common.errors import invalid
 
 _CHOICES = {
@@ -63,7 +64,7 @@ def set_settings(
         _check_tool_choice(given.tool_choice, known, names, path)
         if "tool_choice" in names:
             _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
-    if names & {"thinking", "output_config", "max_tokens"} and not _interleaves_thinking(betas):
+    if names & {"thinking", "output_config", "max_tokens"} and not interleaves_thinking(betas):
         _check_thinking_budget(given, names, path)
     if names & {"thinking", "output_config"}:
         _set_thinking(target, given, _at(path, "thinking"))
@@ -162,14 +163,6 @@ def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path
         target.disable_parallel_tool_use = disable
     if rest := {name: value for name, value in choice.items() if name not in _CHOICE_FIELDS}:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
-
-
-def _interleaves_thinking(betas: Iterable[str]) -> bool:
-    """Return whether the model may think between calls of tools, with one budget for all of it.
-
-    Anthropic's page on extended thinking: the budget may exceed `max_tokens` then.
-    """
-    return any(name.startswith("interleaved-thinking-") for name in betas)
 
 
 def _check_thinking_budget(given: types.Parameters, names: Set[str], path: str) -> None:
