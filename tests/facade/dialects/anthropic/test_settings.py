@@ -112,7 +112,7 @@ def test_thinking_by_mode(thinking, expected):
     assert parsed(thinking=thinking).thinking == expected
 
 
-def test_a_budget_of_thinking_between_tools_may_exceed_max_tokens():
+def test_a_budget_between_tools_may_exceed_max_tokens():
     thinking = {"type": "enabled", "budget_tokens": 32_000}
     steps = [{"step_id": "a", "model": "n", "parameters": {"max_tokens": 7_000}}]
     request = parsed(
