@@ -168,3 +168,11 @@ def _name_of(given: str, prefixes: tuple[str, ...]) -> str:
     if name.startswith("x-") or not any(map(_OF_ACCOUNTS.fullmatch, name.split("-"))):
         return name
     return ""
+
+
+def interleaves_thinking(betas: Iterable[str]) -> bool:
+    """Return whether the model may think between calls of tools, with one budget for all of it.
+
+    Anthropic's page on extended thinking: the budget may exceed `max_tokens` then.
+    """
+    return any(name.startswith("interleaved-thinking-") for name in betas)

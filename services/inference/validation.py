@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
+from services.common.dialect_headers import interleaves_thinking
 from services.common.errors import invalid
 from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 from services.common.texts import MAX_NAME, quoted
@@ -80,7 +81,8 @@ def check_settings(request: GenerateRequest) -> None:
     if "top_logprobs" in given and not given.get("logprobs"):
         raise invalid("top_logprobs", "top_logprobs: needs logprobs to be true")
     if "thinking" in given:
-        _check_thinking(given["thinking"], given.get("max_tokens"))
+        most = None if interleaves_thinking(request.betas) else given.get("max_tokens")
+        _check_thinking(given["thinking"], most)
     _check_opaque_parts(given)
 
 

@@ -4,10 +4,11 @@ Source: the reference of the messages API and the messages of its errors.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from services.common.dialect_headers import interleaves_thinking
 from services.sandbox.anthropic_wire import is_signed
 from services.sandbox.checks import Problem, out_of_range
 
@@ -20,12 +21,15 @@ Where = tuple[str | int, ...]
 Placed = tuple[Where, Body]
 
 
-def find_problem(body: Body) -> Problem | None:
-    """Return the first problem of a body of the right types, or None."""
-    return next(_problems(body), None)
+def find_problem(body: Body, betas: Collection[str] = ()) -> Problem | None:
+    """Return the first problem of a body of the right types, or None.
+
+    `betas` are the names of the header `anthropic-beta`.
+    """
+    return next(_problems(body, betas), None)
 
 
-def _problems(body: Body) -> Iterator[Problem]:
+def _problems(body: Body, betas: Collection[str]) -> Iterator[Problem]:
     if not body["messages"]:
         yield Problem(("messages",), "at least one message is required")
     yield from out_of_range(body, "max_tokens", 0, None)
@@ -38,7 +42,7 @@ def _problems(body: Body) -> Iterator[Problem]:
     yield from _tools(body)
     yield from _blocks(body)
     yield from _turns(body["messages"])
-    yield from _thinking(body)
+    yield from _thinking(body, betas)
 
 
 def _tools(body: Body) -> Iterator[Problem]:
@@ -166,14 +170,15 @@ def _prefill(messages: Sequence[Body]) -> Iterator[Problem]:
             yield Problem(where, "final assistant content cannot end with trailing whitespace")
 
 
-def _thinking(body: Body) -> Iterator[Problem]:
+def _thinking(body: Body, betas: Collection[str]) -> Iterator[Problem]:
     thinking = body.get("thinking") or {}
     if thinking.get("type") != "enabled":
         return
     budget = thinking["budget_tokens"]
     if budget < _MIN_THINKING_BUDGET:
         yield Problem(("thinking", "budget_tokens"), f"at least {_MIN_THINKING_BUDGET}")
-    if budget >= body.get("max_tokens", budget + 1):
+    # Thinking between calls of tools has one budget for all of it.
+    if budget >= body.get("max_tokens", budget + 1) and not interleaves_thinking(betas):
         yield Problem(("max_tokens",), "must be greater than `thinking.budget_tokens`")
     if body.get("temperature", 1) != 1:
         yield Problem(("temperature",), "may only be set to 1 when thinking is enabled")

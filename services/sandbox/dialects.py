@@ -251,8 +251,9 @@ class Anthropic:
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Check types, then the other rules."""
-        check = self._beta_check if betas_of(headers) else self._check
-        return check(body) or anthropic_rules.find_problem(body)
+        betas = betas_of(headers)
+        check = self._beta_check if betas else self._check
+        return check(body) or anthropic_rules.find_problem(body, betas)
 
     def read_request(self, body: Body) -> GenerateRequest:
         """Return the canonical request of a body without a problem."""

@@ -64,6 +64,30 @@ async def agent(tmp_path_factory) -> AsyncIterator[Agent]:
 
 
 @MODELS
+async def test_thinking_between_tools_may_exceed_max_tokens(agent: Agent, model: str) -> None:
+    """Qwen Code asks so of models that it does not know."""
+    headers = {"authorization": f"Bearer {agent.gateway.key}"}
+    headers["anthropic-beta"] = "interleaved-thinking-2025-05-14"
+    thinking = {"type": "enabled", "budget_tokens": 32_000}
+    # The thinking of a tool loop makes the request one that the gateway has to complete.
+    called = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a"}
+    said = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": [thought, called]},
+        {"role": "user", "content": [result]},
+    ]
+    fields: Json = {"max_tokens": 8_000, "thinking": thinking}
+    await agent.ask(model, headers, **fields, messages=said)
+    sent, _ = await agent.ask(model, headers, **fields)
+    if model.startswith("anthropic/"):
+        assert (sent["max_tokens"], sent["thinking"]) == (8_000, thinking)
+    else:
+        assert sent["reasoning_effort"] == "high"
+
+
+@MODELS
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -135,8 +135,8 @@ def _translated(
             read_beginning=lambda: beginning(unread.conversation()),
         )
     if settings is None:
-        set_settings(request, body, names, "")
-    set_extensions(request, body, partial(_step_parameters, body), origins)
+        set_settings(request, body, names, "", betas)
+    set_extensions(request, body, partial(_step_parameters, body, betas), origins)
     return request, lazy
 
 
@@ -202,12 +202,16 @@ def _complete_with_settings(
     request: pb.GenerateRequest,
 ) -> None:
     """Add what a request lacks of which all fields may go on as they are."""
-    set_settings(request, unread.read(), names, "")
+    set_settings(request, unread.read(), names, "", request.betas)
     _complete(unread, origins, request)
 
 
 def _step_parameters(
-    body: CountTokensBody, given: Mapping[str, object], path: str, origins: Origins
+    body: CountTokensBody,
+    betas: Sequence[str],
+    given: Mapping[str, object],
+    path: str,
+    origins: Origins,
 ) -> pb.GenerateRequest:
     """Translate what a fallback step overrides, checked as part of the merged request.
 
@@ -226,5 +230,5 @@ def _step_parameters(
     parameters = pb.GenerateRequest()
     if overrides.keys() & {"system", "messages"}:
         _add_conversation(parameters, merged, f"{path}.", origins)
-    set_settings(parameters, merged, overrides.keys(), path)
+    set_settings(parameters, merged, overrides.keys(), path, betas)
     return parameters

@@ -4,7 +4,7 @@ Used for whole requests and for parameters of fallback steps: `names` selects th
 while rules across fields consider all of them.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
@@ -12,6 +12,7 @@ from facade.dialects.anthropic.web_tools import BUILT_IN, web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1 import inference_pb2 as pb
+from services.common.dialect_headers import interleaves_thinking
 from services.common.errors import invalid
 
 _CHOICES = {
@@ -35,9 +36,20 @@ _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 
 
 def set_settings(
-    target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
+    target: pb.GenerateRequest,
+    given: types.Parameters,
+    names: Set[str],
+    path: str,
+    betas: Iterable[str],
 ) -> None:
     """Set the fields `names` from `given` at `path` ("" for the body).
+
+    Args:
+        target: where to.
+        given: all fields.
+        names: those to set.
+        path: as above.
+        betas: the names in the `anthropic-beta` header.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -52,7 +64,7 @@ def set_settings(
         _check_tool_choice(given.tool_choice, known, names, path)
         if "tool_choice" in names:
             _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
-    if names & {"thinking", "output_config", "max_tokens"}:
+    if names & {"thinking", "output_config", "max_tokens"} and not interleaves_thinking(betas):
         _check_thinking_budget(given, names, path)
     if names & {"thinking", "output_config"}:
         _set_thinking(target, given, _at(path, "thinking"))

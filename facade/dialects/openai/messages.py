@@ -115,8 +115,10 @@ def _plain_texts(message: Message) -> list[str] | None:
     for part in content:
         if part.keys() != _PLAIN_PART or part["type"] != "text":
             return None
-        if part["text"]:
-            texts.append(part["text"])
+        if text := part["text"]:
+            texts.append(text)
+        elif text is None:
+            return None
     return texts
 
 

@@ -75,7 +75,10 @@ class File(TypedDict):
 
 @with_config(_OPEN)
 class ContentPart(TypedDict):
-    """A piece of a message; each `type` has a field of its own name beside it."""
+    """A piece of a message; each `type` has a field of its own name beside it.
+
+    Clients that write all fields they know have null in those of other types.
+    """
 
     type: Annotated[
         Text,
@@ -84,14 +87,16 @@ class ContentPart(TypedDict):
             "Other types go on to providers of this dialect as they are."
         ),
     ]
-    text: NotRequired[Annotated[str, Field(description="With `text`: the text.")]]
-    image_url: NotRequired[Annotated[ImageUrl, Field(description="With `image_url`: the image.")]]
-    input_audio: NotRequired[
-        Annotated[InputAudio, Field(description="With `input_audio`: the recording.")]
+    text: NotRequired[Annotated[str | None, Field(description="With `text`: the text.")]]
+    image_url: NotRequired[
+        Annotated[ImageUrl | None, Field(description="With `image_url`: the image.")]
     ]
-    file: NotRequired[Annotated[File, Field(description="With `file`: the file.")]]
+    input_audio: NotRequired[
+        Annotated[InputAudio | None, Field(description="With `input_audio`: the recording.")]
+    ]
+    file: NotRequired[Annotated[File | None, Field(description="With `file`: the file.")]]
     refusal: NotRequired[
-        Annotated[str, Field(description="With `refusal`, from the assistant: its words.")]
+        Annotated[str | None, Field(description="With `refusal`, from the assistant: its words.")]
     ]
 
 
@@ -117,8 +122,10 @@ class ToolCall(TypedDict):
 
     id: Annotated[Text, Field(description="Id of the call, named by the tool message.")]
     type: Annotated[Literal["function", "custom"], Field(description="Which kind of tool.")]
-    function: NotRequired[Annotated[FunctionCall, Field(description="With `function`: the call.")]]
-    custom: NotRequired[Annotated[CustomCall, Field(description="With `custom`: the call.")]]
+    function: NotRequired[
+        Annotated[FunctionCall | None, Field(description="With `function`: the call.")]
+    ]
+    custom: NotRequired[Annotated[CustomCall | None, Field(description="With `custom`: the call.")]]
 
 
 Parts = Annotated[list[ContentPart], Tag("#parts"), Field(fail_fast=True, max_length=MAX_BLOCKS)]

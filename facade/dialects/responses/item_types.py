@@ -52,7 +52,7 @@ class ContentPart(TypedDict):
         ),
     ]
     text: NotRequired[
-        Annotated[str, Field(description="With `input_text` and `output_text`: the text.")]
+        Annotated[str | None, Field(description="With `input_text` and `output_text`: the text.")]
     ]
     image_url: NotRequired[
         Annotated[
@@ -82,10 +82,10 @@ class ContentPart(TypedDict):
         Annotated[str | None, Field(description="With `input_file`: name of the file.")]
     ]
     input_audio: NotRequired[
-        Annotated[InputAudio, Field(description="With `input_audio`: the recording.")]
+        Annotated[InputAudio | None, Field(description="With `input_audio`: the recording.")]
     ]
     refusal: NotRequired[
-        Annotated[str, Field(description="With `refusal`, from the assistant: its words.")]
+        Annotated[str | None, Field(description="With `refusal`, from the assistant: its words.")]
     ]
 
 

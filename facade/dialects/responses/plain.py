@@ -102,7 +102,8 @@ def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str] | None:
         return [content] if content else []
     if any(_says_more(part) for part in content):
         return None
-    return [part["text"] for part in content]
+    texts = [part["text"] for part in content]
+    return None if None in texts else texts
 
 
 def _says_more(part: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """Protocols of what an upstream is made with: parsers of answers, error classification, gauges."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
@@ -79,6 +79,15 @@ class Reader(Protocol):
 
         Raises:
             UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+        """
+
+    def read_whole(self, answer: dict[str, Any], out: list[Event]) -> None:
+        """Add to `out` the events of a whole answer, sent in place of a stream.
+
+        Nothing else is read then, and `end` is not called.
+
+        Raises:
+            UpstreamError: it is no answer, or one without an end.
         """
 
     def end(self, out: list[Event]) -> None:

@@ -18,6 +18,8 @@ _DEFAULT_EVENT = "message"
 _NOTHING = re.compile(rb"(?:\n|:[^\n]*\n|(?:(?!data)[^\n]++\n)++(?=\n))*+")
 # A line takes some 50 bytes of memory, whatever its length.
 _MAX_LINES = 1 << 18
+# How an event stream begins, and no JSON.
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*+(?:data|event|id|retry)?:")
 
 
 class ServerSentEvent(NamedTuple):
@@ -97,6 +99,11 @@ class SseSplitter:
         # The first character of a CRLF pair may be there already.
         if len(self._held) > self._max_event + 1:
             raise SseTooLongError
+
+
+def is_event_stream(body: bytes) -> bool:
+    """Return whether a body begins as an event stream, and not as JSON."""
+    return _BEGINNING.match(body) is not None
 
 
 def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:

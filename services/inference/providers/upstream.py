@@ -29,6 +29,7 @@ from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.event_stream import EventStream
 from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
+from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
 from services.inference.stream.batches import Batches, Take
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
@@ -37,6 +38,9 @@ _ENDING_GRACE_S = 0.25
 # Maximum wait for the body of an error response.
 _ERROR_BODY_S = 30.0
 _EVENT_STREAM = "text/event-stream"
+_JSON = "application/json"
+# Types that servers name event streams which do not set one.
+_UNTYPED = frozenset({"text/plain", "application/octet-stream"})
 # Size of the path cache; some paths contain a model's name.
 _TARGETS = 1_000
 
@@ -149,10 +153,7 @@ class Upstream:
             response = await self._send(path, body, headers, content_type)
             if not _is_accepted(response, on_headers):
                 raise await self._refusal(response)
-            whole = response.rest()
-            if whole is None:
-                whole = await response.whole()
-            return await self._read(response) if whole is None else whole
+            return await self._whole(response)
         except TRANSLATED as error:
             raise self._failure(error) from error
         finally:
@@ -171,6 +172,9 @@ class Upstream:
     ) -> Batches:
         """Post JSON and return the events of a 2xx answer, a batch for each read.
 
+        A server that does not stream answers with JSON: that is read as a whole answer, in one
+        batch.
+
         How long the first content may take is for the caller to say: a model may think
         long after the provider has begun to answer. From then on each read may take
         `limits.stream_idle_s`. The stream ends when an event says that nothing follows, or where
@@ -187,25 +191,28 @@ class Upstream:
             on_headers: is called with the headers of the answer.
 
         Raises:
-            UpstreamError: no answer, none in time, one that is not 2xx or no event
-                stream, an event over `limits.max_sse_line_bytes`, a broken connection, an event
-                that tells an error or cannot be read, or an end that came too early.
+            UpstreamError: no answer, none in time, one that is not 2xx, or neither an event stream
+                nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
+                event that tells an error or cannot be read, or an end that came too early.
         """
         body = await offload(make_body)
         self._live.inc()
         response: http.Response | None = None
         stream: EventStream | None = None
+        whole: bytes | None = None
         try:
             response = await self._send(path, body, headers)
             if not _is_accepted(response, on_headers):
                 raise await self._refusal(response)
-            self._check_event_stream(response)
-            stream = EventStream(response, reader, self.limits, self._timers)
-            take: Take | None = None
-            while (events := await stream.next(take)) is not None:
-                take = yield events
-            if reader.ended:
-                await self._let_end(response)
+            if self._is_streamed(response):
+                stream = EventStream(response, reader, self.limits, self._timers)
+                take: Take | None = None
+                while (events := await stream.next(take)) is not None:
+                    take = yield events
+                if reader.ended:
+                    await self._let_end(response)
+            else:
+                whole = await self._whole(response)
         except (UpstreamError, *TRANSLATED) as error:
             if not reader.is_complete:
                 raise self._failure(error) from error
@@ -216,9 +223,32 @@ class Upstream:
                 response.close()
             self._live.dec()
         last: list[Event] = []
-        reader.end(last)
+        if whole is not None:
+            last = self.events_of(whole, reader)
+        else:
+            reader.end(last)
         if last:
             yield last
+
+    def events_of(self, body: bytes, reader: Reader) -> list[Event]:
+        """Return the events of a whole answer: JSON, or the text of an event stream.
+
+        Some servers stream whatever they are asked, others never do.
+
+        Raises:
+            UpstreamError: it is neither, tells an error, or has no end.
+        """
+        events: list[Event] = []
+        if not is_event_stream(body):
+            reader.read_whole(self.json_object(body), events)
+            return events
+        try:
+            text = SseSplitter(self.limits.max_sse_line_bytes).feed(body)
+        except SseTooLongError as error:
+            raise self._failure(error) from error
+        reader.feed(text, events)
+        reader.end(events)
+        return events
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""
@@ -293,6 +323,13 @@ class Upstream:
         url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
         return url.extend_query(query).raw_path_qs
 
+    async def _whole(self, response: http.Response) -> bytes:
+        """Read the body of an answer."""
+        whole = response.rest()
+        if whole is None:
+            whole = await response.whole()
+        return await self._read(response) if whole is None else whole
+
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
         body = BytesIO()
@@ -300,13 +337,22 @@ class Upstream:
             body.write(piece)
         return body.getvalue()
 
-    def _check_event_stream(self, response: http.Response) -> None:
+    def _is_streamed(self, response: http.Response) -> bool:
+        """Return whether an answer is an event stream, False if it is JSON.
+
+        Raises:
+            UpstreamError: it is neither.
+        """
         # A server without a Content-Type header is assumed to stream.
-        kind = response.headers.get("content-type", _EVENT_STREAM)
-        if kind == _EVENT_STREAM:
-            return
-        if kind.partition(";")[0].strip().lower() != _EVENT_STREAM:
+        given = response.headers.get("content-type", _EVENT_STREAM)
+        if given == _EVENT_STREAM:
+            return True
+        kind = given.partition(";")[0].strip().lower()
+        if kind == _EVENT_STREAM or kind in _UNTYPED:
+            return True
+        if kind != _JSON:
             raise failures.broken_answer(self.name, "answered something that is no event stream")
+        return False
 
     async def _let_end(self, response: http.Response) -> None:
         """Wait briefly for the end of the stream, after which the connection can be reused."""

@@ -40,6 +40,11 @@ def request(**fields: object) -> GenerateRequest:
         request(temperature=2, presence_penalty=-2, frequency_penalty=2),
         request(tools=[Tool(name="a")], tool_choice=ToolChoice(mode="MODE_TOOL", name="a")),
         request(thinking=ThinkingConfig(mode="MODE_ENABLED", budget_tokens=1024)),
+        request(
+            max_tokens=1024,
+            betas=["interleaved-thinking-2025-05-14"],
+            thinking=ThinkingConfig(mode="MODE_ENABLED", budget_tokens=4096),
+        ),
         request(tools=[Tool(opaque=True), Tool(opaque=True)]),
     ],
     ids=lambda good: str(good)[:40],

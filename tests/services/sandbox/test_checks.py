@@ -249,6 +249,14 @@ def test_what_anthropic_refuses_is_refused_by_its_field(body, path):
     assert find_messages_problem(body).path == path
 
 
+def test_a_budget_between_tools_may_exceed_max_tokens():
+    body = messages(max_tokens=2_000, thinking={"type": "enabled", "budget_tokens": 4_000})
+    problem = anthropic_rules.find_problem(body, ["other"])
+    assert problem is not None
+    assert problem.path == ("max_tokens",)
+    assert anthropic_rules.find_problem(body, ["interleaved-thinking-2025-05-14"]) is None
+
+
 def test_a_count_needs_no_max_tokens():
     body = chat()
     assert CHECKS.count_tokens(body) is None

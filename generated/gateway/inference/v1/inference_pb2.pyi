@@ -842,7 +842,9 @@ class ThinkingConfig(_message.Message):
     mode: Global___ThinkingConfig.Mode.ValueType
     """Optional."""
     budget_tokens: _builtins.int
-    """Required with MODE_ENABLED: at least 1024 and below `max_tokens`."""
+    """Required with MODE_ENABLED: at least 1024, and below `max_tokens` unless `betas` has
+    `interleaved-thinking`.
+    """
     effort: _builtins.str
     """Optional. The effort by name: none, minimal, low, medium, high, xhigh or max; any other is
     for providers of the request's dialect alone.

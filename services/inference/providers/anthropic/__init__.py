@@ -36,6 +36,7 @@ from services.inference.providers.base import (
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.heads import request_headers
+from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
@@ -115,6 +116,8 @@ class AnthropicProvider:
             read = plain_answer(answer)
         if read is not None:
             return read
+        if is_event_stream(answer):
+            return self._upstream.events_of(answer, StreamReader(self._upstream))
         parsed = self._upstream.json_object(answer)
         if call.takes_one_event(self.dialect):
             event = whole_of_text(answer, parsed)

@@ -162,6 +162,10 @@ class StreamReader:
         if text := event.text or event.thinking or event.input:
             self._frames.learn(sent, text)
 
+    def read_whole(self, message: Json, out: list[Event]) -> None:
+        """Add to `out` the events of a whole answer; see `events_from_whole`."""
+        out += events_from_whole(message, self._upstream)
+
     def end(self, out: list[Event]) -> None:
         """Take the end of the stream.
 

@@ -29,7 +29,7 @@ from services.inference.providers.gemini.embeddings import (
     read_batch,
     whole_response,
 )
-from services.inference.providers.gemini.events import AnswerReader, events_from_whole
+from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.request import build_count, build_request
 from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.upstream import Upstream
@@ -90,8 +90,8 @@ class GeminiProvider:
         """Return a whole answer; see `Provider.whole`."""
         path = f"/{shaping.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(path, await offload(self._body, call))
-        parsed = self._upstream.json_object(answer)
-        return events_from_whole(parsed, call, self._upstream, _names(call), self._new_id)
+        reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
+        return self._upstream.events_of(answer, reader)
 
     def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""

@@ -109,6 +109,18 @@ class AnswerReader:
         if not self._candidates and (feedback := chunk.get("promptFeedback")):
             self._check_blocked(feedback)
 
+    def read_whole(self, answer: Json, out: list[Event]) -> None:
+        """Add to `out` the events of a whole answer.
+
+        Raises:
+            UpstreamError: it holds no candidate, or is malformed.
+        """
+        try:
+            self.read(answer, out)
+        except _MALFORMED as error:
+            raise self._broken("answered something malformed") from error
+        self.end(out)
+
     def end(self, out: list[Event]) -> None:
         """Handle the end of the answer.
 
@@ -157,28 +169,6 @@ class AnswerReader:
             f"the provider {self._upstream.name} blocked the prompt{told}",
             status=400,
         )
-
-
-def events_from_whole(
-    answer: Json,
-    call: Call,
-    upstream: Failures,
-    names: Mapping[str, str],
-    new_id: IdGenerator,
-) -> list[Event]:
-    """Return a whole answer as one batch of events.
-
-    Raises:
-        UpstreamError: it holds no candidate, or is malformed.
-    """
-    reader = AnswerReader(call, upstream, names, new_id)
-    out: list[Event] = []
-    try:
-        reader.read(answer, out)
-    except _MALFORMED as error:
-        raise failures.broken_answer(upstream.name, "answered something malformed") from error
-    reader.end(out)
-    return out
 
 
 def _usage(metadata: Json) -> Usage:

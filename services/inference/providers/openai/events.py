@@ -125,6 +125,20 @@ class StreamReader:
             self._speaker = self._choices[event.choice]
             self._frames.learn(sent, text)
 
+    def read_whole(self, answer: Json, out: list[Event]) -> None:
+        """Add to `out` the events of a whole answer.
+
+        Raises:
+            UpstreamError: it holds no choice, or is malformed.
+        """
+        try:
+            if not answer.get("choices"):
+                raise self._broken("answered without a choice")
+            self.read(answer, "message", out)
+            self.end_all(out)
+        except _MALFORMED as error:
+            raise self._broken("answered something malformed") from error
+
     def end(self, out: list[Event]) -> None:
         """Take the end of the stream.
 
@@ -268,17 +282,10 @@ def events_from_whole(
         new_id: makes ids where it gave none.
 
     Raises:
-        UpstreamError: it holds no choice, or is malformed.
+        UpstreamError: as `StreamReader.read_whole`.
     """
-    try:
-        if not answer.get("choices"):
-            raise failures.broken_answer(upstream.name, "answered without a choice")
-        reader = StreamReader(call, upstream, new_id)
-        out: list[Event] = []
-        reader.read(answer, "message", out)
-        reader.end_all(out)
-    except _MALFORMED as error:
-        raise failures.broken_answer(upstream.name, "answered something malformed") from error
+    out: list[Event] = []
+    StreamReader(call, upstream, new_id).read_whole(answer, out)
     return out
 
 

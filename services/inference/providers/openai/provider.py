@@ -24,6 +24,7 @@ from services.inference.providers.openai.passthrough import (
 )
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
+from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
@@ -93,6 +94,9 @@ class OpenAIProvider:
             read = plain_answer(answer, n)
         if read is not None:
             return read
+        if is_event_stream(answer):
+            reader = StreamReader(call, self._upstream, self._new_id)
+            return self._upstream.events_of(answer, reader)
         parsed = self._upstream.json_object(answer)
         if call.takes_one_event(self.dialect):
             event = whole_of_texts(answer, parsed, n)

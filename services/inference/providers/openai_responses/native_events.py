@@ -23,6 +23,7 @@ from services.inference.providers.openai_responses.event_types import (
     TextKind,
     failure_of,
 )
+from services.inference.providers.openai_responses.events import events_from_whole
 from services.inference.providers.openai_responses.output import (
     CALLS,
     KINDS,
@@ -116,6 +117,10 @@ class NativeReader(EventReader):
         finally:
             self._end_run(out)
             self._text = b""
+
+    def read_whole(self, answer: Json, out: list[Event]) -> None:
+        """Add to `out` the events of a whole answer, which are none of the provider's own."""
+        out += events_from_whole(answer, self._call, self._upstream, self._new_id)
 
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
         """Return the end of an event that says what the creation said, 0 if none is at a place."""

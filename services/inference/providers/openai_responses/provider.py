@@ -12,7 +12,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.heads import request_headers
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
-from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
+from services.inference.providers.openai_responses.events import StreamReader
 from services.inference.providers.openai_responses.fields import STATEFUL, names_state
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
@@ -106,8 +106,8 @@ class ResponsesProvider(OpenAIProvider):
             passed = passthrough(answer)
             if passed is not None:
                 return passed
-        parsed = self._upstream.json_object(answer)
-        return events_from_whole(parsed, call, self._upstream, self._new_id)
+        reader = StreamReader(call, self._upstream, self._new_id)
+        return self._upstream.events_of(answer, reader)
 
     def stream(self, call: Call) -> Batches:
         """Return an answer as it comes; see `Provider.stream`."""

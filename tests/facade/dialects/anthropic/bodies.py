@@ -1,5 +1,6 @@
 """Bodies to build requests from, and what reading them gives."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -20,9 +21,9 @@ def body(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if value is not ...}
 
 
-def parsed(*, coding: bool = False, **fields: Any) -> GenerateRequest:
+def parsed(*, coding: bool = False, betas: Sequence[str] = (), **fields: Any) -> GenerateRequest:
     """Read the smallest valid body with `fields` set in it."""
-    return parse_messages(orjson.dumps(body(**fields)), betas=[], coding=coding).request
+    return parse_messages(orjson.dumps(body(**fields)), betas=betas, coding=coding).request
 
 
 def refusal(*, coding: bool = False, **fields: Any) -> GatewayError:

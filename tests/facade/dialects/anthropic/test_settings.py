@@ -5,7 +5,7 @@ import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1 import inference_pb2 as pb
-from tests.facade.dialects.anthropic.bodies import parsed
+from tests.facade.dialects.anthropic.bodies import parsed, refusal
 
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 
@@ -110,6 +110,20 @@ def test_a_toolset_may_hold_the_tool_that_is_chosen():
 )
 def test_thinking_by_mode(thinking, expected):
     assert parsed(thinking=thinking).thinking == expected
+
+
+def test_a_budget_between_tools_may_exceed_max_tokens():
+    thinking = {"type": "enabled", "budget_tokens": 32_000}
+    steps = [{"step_id": "a", "model": "n", "parameters": {"max_tokens": 7_000}}]
+    request = parsed(
+        betas=["other", "interleaved-thinking-2025-05-14"],
+        max_tokens=8_000,
+        thinking=thinking,
+        fallback="enabled",
+        fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
+    )
+    assert request.thinking.budget_tokens == 32_000
+    assert refusal(max_tokens=8_000, thinking=thinking).param == "thinking.budget_tokens"
 
 
 def test_an_unnamed_tool_choice_passes_unchanged():

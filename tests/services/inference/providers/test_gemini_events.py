@@ -21,7 +21,7 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call, Target
-from services.inference.providers.gemini.events import AnswerReader, events_from_whole
+from services.inference.providers.gemini.events import AnswerReader
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.gemini_answers import (
     CALL,
@@ -73,7 +73,9 @@ def folded(events: list[Event]) -> GenerateResponse:
 
 def whole(answer: Any, dialect: int = OPENAI, n: int = 1, **limits: int) -> GenerateResponse:
     names = {"_1st_x": "1st"}
-    events = events_from_whole(answer, call_of(dialect, n), Upstream(**limits), names, new_id)
+    events: list[Event] = []
+    reader = AnswerReader(call_of(dialect, n), Upstream(**limits), names, new_id)
+    reader.read_whole(answer, events)
     return folded(events)
 
 

@@ -176,8 +176,29 @@ async def test_a_stream_of_no_event_just_ends(here: ScriptedUpstream, sent: byte
 
 
 async def test_an_answer_that_is_no_event_stream_is_a_failure(here: ScriptedUpstream) -> None:
-    here.server.plays(lambda c: c.answer(b"{}"))
+    here.server.plays(lambda c: c.answer(b"<p>Hi</p>", headers="content-type: text/html"))
     assert reason_of(await failure(here.upstream(), stream=True)) == "UPSTREAM_ERROR"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+async def test_a_whole_answer_may_come_for_a_stream(here: ScriptedUpstream, kind: str) -> None:
+    here.server.plays(lambda c: c.answer(b'{"a": 1}', headers=f"content-type: {kind}"))
+    assert [batch async for batch in texts_of(here.upstream())] == [[{"a": 1}]]
+    # Read to its end, so that its connection serves the next call.
+    assert [batch async for batch in texts_of(here.upstream())] == [[{"a": 1}]]
+    assert here.server.connections == 1
+
+
+@pytest.mark.parametrize("sent", [b'{"error": {"message": "no"}}', b"[]", b"", b"{"])
+async def test_a_whole_answer_for_a_stream_may_fail(here: ScriptedUpstream, sent: bytes) -> None:
+    here.server.plays(lambda c: c.answer(sent))
+    assert reason_of(await failure(here.upstream(), stream=True)) == "UPSTREAM_ERROR"
+
+
+@pytest.mark.parametrize("kind", ["text/plain; charset=utf-8", "application/octet-stream"])
+async def test_an_event_stream_of_a_general_type_is_one(here: ScriptedUpstream, kind: str) -> None:
+    here.server.plays(lambda c: c.answer(b"data: 1\n\n", headers=f"content-type: {kind}"))
+    assert await streamed(here.upstream()) == [[b"1"]]
 
 
 async def test_an_event_stream_without_a_content_type_is_taken_as_one(

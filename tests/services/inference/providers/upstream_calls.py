@@ -28,6 +28,9 @@ class TextReader:
             self.has_content = self.has_content or found != [b"role"]
             self.ended = self.ended or found[-1] == b"last"
 
+    def read_whole(self, answer: dict[str, Any], out: list[Any]) -> None:
+        out.append(answer)
+
     def end(self, out: list[Any]) -> None:
         pass
 
