@@ -8,6 +8,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
+from services.common import intake
 from services.common.authentication import (
     Identify,
     IdentifyAdmin,
@@ -18,7 +19,6 @@ from services.common.channels import is_private, size_options, tcp_server_option
 from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
-from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
 from services.common.later_service import LaterService
 from services.common.later_socket import LaterSocket
@@ -78,7 +78,7 @@ class Server:
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
         self._socket: LaterSocket | None = None
-        self._intake: IntakeInterceptor | None = None
+        self._intake: intake.IntakeInterceptor | None = None
         self._servicers: list[tuple[Any, object]] = []
         self._later: list[LaterService] = []
         self._names: list[str] = []
@@ -114,7 +114,7 @@ class Server:
             self._socket.listen()
             return 0
         credentials = server_credentials(self._bounds)
-        self._intake = IntakeInterceptor(self._bounds)
+        self._intake = intake.IntakeInterceptor(self._bounds)
         self._server = grpc.aio.server(
             interceptors=[self._interceptor, self._intake],
             options=[
