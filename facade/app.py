@@ -9,6 +9,7 @@ from facade import middlewares
 from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
 from facade.http.plain import PlainEndpoint
+from facade.later_endpoint import LaterEndpoint
 from facade.later_routes import LaterRoutes
 from facade.middlewares import Endpoint, as_handler
 from facade.public_paths import BASE_PATHS
@@ -30,18 +31,20 @@ from facade.routes import (
     stored_responses,
 )
 
+_MESSAGES = "facade.dialects.anthropic"
+_RESPONSES = "facade.dialects.responses"
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
-    "/beta/v1/messages": messages.create,
-    "/beta/v1/responses": responses.create,
-    "/coding/v1/messages": messages.create_coding,
+    "/beta/v1/messages": LaterEndpoint(_MESSAGES, messages.create),
+    "/beta/v1/responses": LaterEndpoint(_RESPONSES, responses.create),
+    "/coding/v1/messages": LaterEndpoint(_MESSAGES, messages.create_coding),
     "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
-    "/beta/v1/messages/count_tokens": messages.count_tokens,
-    "/coding/v1/messages/count_tokens": messages.count_coding_tokens,
+    "/beta/v1/messages/count_tokens": LaterEndpoint(_MESSAGES, messages.count_tokens),
+    "/coding/v1/messages/count_tokens": LaterEndpoint(_MESSAGES, messages.count_coding_tokens),
 }
 
 

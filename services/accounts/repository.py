@@ -10,9 +10,9 @@ from dataclasses import replace
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.accounts.admin import keys as key_administration
 from services.accounts.admin.audit import FIRST_START
 from services.accounts.admin.key_rows import NewKey, insert_key
-from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.membership import find_user
@@ -102,7 +102,9 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_request, as `KeyAdministration.create`.
         """
-        keys = KeyAdministration(self._engine, self._clock, self._random_bytes, new_id=self._new_id)
+        keys = key_administration.KeyAdministration(
+            self._engine, self._clock, self._random_bytes, new_id=self._new_id
+        )
         return (await keys.create(NewKey(user, team, plan))).key
 
     async def create_first_key(

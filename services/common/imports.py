@@ -47,15 +47,25 @@ def import_later(name: str) -> None:
         setattr(parent, module, _LaterModule(name))
 
 
+def import_now(name: str) -> ModuleType:
+    """Return a module, which is imported if it has not been; any thread may do so.
+
+    Raises:
+        ImportError: there is no such module.
+    """
+    is_new = name not in sys.modules
+    module = importlib.import_module(name)
+    if is_new:
+        # Modules stay: a full collection would look at all that is in them each time.
+        gc.freeze()
+    return module
+
+
 class _LaterModule(ModuleType):
     """A module that is imported when the first of its names is used."""
 
     def __getattr__(self, name: str) -> object:
-        is_new = self.__name__ not in sys.modules
-        value = getattr(importlib.import_module(self.__name__), name)
-        if is_new:
-            # Modules stay: a full collection would look at all that is in them each time.
-            gc.freeze()
+        value = getattr(import_now(self.__name__), name)
         # Found without this function from now on.
         setattr(self, name, value)
         return value

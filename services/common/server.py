@@ -8,6 +8,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
+from services.common import intake
 from services.common.authentication import (
     Identify,
     IdentifyAdmin,
@@ -18,9 +19,9 @@ from services.common.channels import is_private, size_options, tcp_server_option
 from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
-from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
 from services.common.later_service import LaterService
+from services.common.later_socket import LaterSocket
 from services.common.metrics import Counter
 from services.common.reflection import SERVICE_NAME as REFLECTION_NAME
 from services.common.reflection import LazyReflection
@@ -76,7 +77,8 @@ class Server:
         self._max_message = max_message_bytes
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
-        self._intake: IntakeInterceptor | None = None
+        self._socket: LaterSocket | None = None
+        self._intake: intake.IntakeInterceptor | None = None
         self._servicers: list[tuple[Any, object]] = []
         self._later: list[LaterService] = []
         self._names: list[str] = []
@@ -97,29 +99,29 @@ class Server:
         return InProcessChannel(self._inside)
 
     def listen(self, address: str, *, is_shared: bool = False) -> int:
-        """Listen on `host:port` (port 0: any free one) or `unix:/path`; return the port.
+        """Listen on `host:port` (port 0: any free one) or `unix:/path`; return the port, or 0.
 
         A Unix socket is for programs of the same user: it has no bounds but those of messages.
-        Other processes may listen on a port that `is_shared`.
+        Few gateways have such callers, and gRPC's threads and code take 3 MB: they start with the
+        first one. Other processes may listen on a port that `is_shared`.
 
         Raises:
-            OSError: a file of the certificates cannot be read.
-            RuntimeError: the address cannot be listened on.
+            OSError: a file of the certificates cannot be read, or a socket cannot be made.
+            RuntimeError: the port cannot be listened on.
         """
-        credentials = None if is_private(address) else server_credentials(self._bounds)
         if is_private(address):
-            self._server = grpc.aio.server(
-                interceptors=[self._interceptor], options=size_options(self._max_message)
-            )
-        else:
-            self._intake = IntakeInterceptor(self._bounds)
-            self._server = grpc.aio.server(
-                interceptors=[self._interceptor, self._intake],
-                options=[
-                    *tcp_server_options(self._max_message, self._bounds),
-                    ("grpc.so_reuseport", int(is_shared)),
-                ],
-            )
+            self._socket = LaterSocket(address.removeprefix("unix:"), self._serve_private)
+            self._socket.listen()
+            return 0
+        credentials = server_credentials(self._bounds)
+        self._intake = intake.IntakeInterceptor(self._bounds)
+        self._server = grpc.aio.server(
+            interceptors=[self._interceptor, self._intake],
+            options=[
+                *tcp_server_options(self._max_message, self._bounds),
+                ("grpc.so_reuseport", int(is_shared)),
+            ],
+        )
         if credentials is None:
             return self._server.add_insecure_port(address)
         return self._server.add_secure_port(address, credentials)
@@ -129,18 +131,14 @@ class Server:
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
-            if self._server is not None:
-                register(servicer, self._server)
         self._inside.add_generic_rpc_handlers(self._later)
-        if self._server is not None:
-            self._server.add_generic_rpc_handlers(self._later)
-            names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
-            self._server.add_generic_rpc_handlers((LazyReflection(names, self._later),))
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()
         if self._server is not None:
-            await self._server.start()
+            await self._serve(self._server)
+        if self._socket is not None:
+            await self._socket.serve()
 
     async def stop_listening(self, grace_s: float) -> None:
         """Refuse new calls from elsewhere, give those in flight `grace_s` seconds, then cut them.
@@ -150,14 +148,30 @@ class Server:
         await self._health.enter_graceful_shutdown()
         if self._intake is not None:
             self._intake.stop()
+        if self._socket is not None:
+            self._socket.close()
         if self._server is not None:
             await self._server.stop(grace_s)
+        if self._socket is not None:
+            await self._socket.wait_closed()
 
     async def stop(self, grace_s: float) -> None:
         """Refuse new calls at once, give those in flight `grace_s` seconds, then cut them."""
         await asyncio.gather(self.stop_listening(grace_s), self._inside.stop(grace_s))
 
-    async def wait(self) -> None:
-        """Wait until the server has stopped."""
-        assert self._server is not None, "listen first"
-        await self._server.wait_for_termination()
+    async def _serve_private(self, path: str) -> None:
+        """Serve programs of the same user on a Unix socket."""
+        server = grpc.aio.server(
+            interceptors=[self._interceptor], options=size_options(self._max_message)
+        )
+        server.add_insecure_port(f"unix:{path}")
+        await self._serve(server)
+        self._server = server
+
+    async def _serve(self, server: grpc.aio.Server) -> None:
+        for register, servicer in self._servicers:
+            register(servicer, server)
+        server.add_generic_rpc_handlers(self._later)
+        names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
+        server.add_generic_rpc_handlers((LazyReflection(names, self._later),))
+        await server.start()
