@@ -84,6 +84,6 @@ async def test_its_formulas_are_set_as_they_come_near(browser, gateway, long):
         await expect(blocks).to_have_count(2000, timeout=LONGEST_MS)
         await expect(page.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
         assert await page.locator(".formula .katex").count() < 100
-        formula = page.get_by_role("group", name="Formula").last
+        formula = await page.get_by_role("group", name="Formula").last.element_handle()
         await formula.scroll_into_view_if_needed()
-        await expect(formula.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
+        await formula.wait_for_selector(".katex", timeout=LONGEST_MS)
