@@ -14,8 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from services.common.settings import load
 from services.commands.envoy import free_port
+from services.common.settings import load
 
 # As `gateway envoy run` waits for, and a little more.
 _MARGIN_S = 15.0
