@@ -1,21 +1,226 @@
-"""The attempt log: begins the records of attempts, and counts them."""
+"""The attempt log: records what became of each attempt, for breakers, loads, metrics and errors."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
 
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from services.common.errors import GatewayError, UpstreamError
 from services.common.metrics import Counter, Histogram
-from services.common.telemetry.spans import Telemetry
+from services.common.passed_answer import TokenCounts
+from services.common.telemetry.spans import Span, Telemetry
 from services.common.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
+from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers
-from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord, Outcome
-from services.inference.fallback.attempt_spans import AttemptSpans
+from services.inference.fallback.attempt_spans import AttemptSpans, reason_name
 from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.recent_attempts import RecentAttempts
+from services.inference.fallback.recent_attempts import Failure, RecentAttempts
 from services.inference.metrics import Metrics
 from services.inference.plans.plan import Step
+from services.inference.plans.policy import is_out_of_time, is_transient
 
 log = logging.getLogger(__name__)
+
+Outcome = Literal["served", "failed", "cancelled", "unsupported"]
+
+# Nearly all attempts are served, and the access log tells of those. Failures have lines of
+# their own.
+_LEVELS: dict[Outcome, int] = {
+    "served": logging.DEBUG,
+    "cancelled": logging.INFO,
+    "unsupported": logging.INFO,
+}
+
+
+class Attempted(Protocol):
+    """What an attempt tells of its answer.
+
+    Attributes:
+        usage: the latest that the provider has reported, or None.
+    """
+
+    usage: Usage | TokenCounts | None
+
+
+class AttemptRecord:
+    """One attempt, from its beginning to its one outcome.
+
+    Attributes:
+        step: whose model is asked.
+        asked: the attempt, once it is made.
+        began: when it began, by the log's clock.
+        first_ms: milliseconds until the first content came; None before.
+        duration_ms: milliseconds until its outcome.
+        outcome: None while the attempt is under way.
+    """
+
+    __slots__ = (
+        *("_is_probe", "_log", "_reason", "_span", "_status"),
+        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
+    )
+
+    def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
+        self.outcome: Outcome | None = None
+        self._log = log
+        self.step = step
+        self.asked: Attempted | None = None
+        self.first_ms: int | None = None
+        self._span = span
+        self._is_probe = log.breakers.begin(step.key)
+        self.began = log.monotonic()
+        self._status: int | None = None
+        self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
+        self.duration_ms = 0
+
+    def ended_by(self, error: BaseException) -> None:
+        """Note what an exception that ends the attempt says of it."""
+        if isinstance(error, UpstreamError) or is_out_of_time(error):
+            self.failed(error)
+        elif isinstance(error, GatewayError):
+            self.refused(error)
+        else:
+            self.cancelled()
+
+    def started(self) -> None:
+        """Note that the first content has come."""
+        self.first_ms = int((self._log.monotonic() - self.began) * 1000)
+        if self._is_probe:
+            self._log.breakers.answers(self.step.key)
+
+    def served(self) -> None:
+        """Note that the answer has come to its end."""
+        if self.outcome is None:
+            self._log.breakers.succeeded(self.step.key)
+            self._close("served")
+
+    def failed(self, error: GatewayError) -> None:
+        """Note a failure of the provider, or that a time limit has passed."""
+        if self.outcome is not None:
+            return
+        self._reason = error.reason
+        breakers, key = self._log.breakers, self.step.key
+        if not isinstance(error, UpstreamError):
+            # The caller's limit on the whole chain, which says little of this model.
+            breakers.cancelled(key, self._is_probe)
+        else:
+            self._status = error.status
+            if is_transient(error):
+                breakers.failed(key, self._is_probe)
+            else:
+                breakers.succeeded(key)
+        self._close("failed")
+        self._log.failure_log.write(
+            key.provider,
+            error,
+            {"step": self.step.step_id, "model": str(key), "ms": self.duration_ms},
+        )
+
+    def cancelled(self) -> None:
+        """Note that nobody wants the answer: the caller left, or another model was faster."""
+        if self.outcome is None:
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
+            self._reason = errors_pb2.REASON_CANCELLED
+            self._close("cancelled")
+
+    def refused(self, error: GatewayError) -> None:
+        """Note that the provider cannot be sent the request; nothing was sent."""
+        if self.outcome is None:
+            self._log.breakers.cancelled(self.step.key, self._is_probe)
+            self._reason = error.reason
+            self._close("unsupported")
+
+    def attempt(self) -> Attempt:
+        """Return the attempt as errors name it."""
+        return Attempt(
+            step=self.step.step_id,
+            model=str(self.step.key),
+            status=self._status,
+            reason=self._reason,
+            duration_ms=self.duration_ms,
+        )
+
+    def _close(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        now = self._log.monotonic()
+        seconds = now - self.began
+        self.duration_ms = round(seconds * 1000)
+        key = self.step.key
+        self._log.count(key.provider, outcome, seconds)
+        if outcome == "served":
+            self._log.recent.served(key, now, self.duration_ms, self.first_ms)
+        elif outcome == "failed":
+            self._log.recent.failed(key, Failure(now, self._reason, self._status))
+        elif outcome == "cancelled":
+            self._log.recent.cancelled(key, now)
+        if self._span is not None:
+            assert self._log.spans is not None, "they began it"
+            self._log.spans.end(self._span, self.step, outcome, self.attempt(), seconds)
+        level = _LEVELS.get(outcome)
+        if level is not None and log.isEnabledFor(level):
+            told: dict[str, object] = {
+                "step": self.step.step_id,
+                "model": str(self.step.key),
+                "outcome": outcome,
+                "ms": self.duration_ms,
+            }
+            if self._reason:
+                told["reason"] = reason_name(self._reason)
+            log.log(level, "attempt", extra=told)
+
+
+class DeploymentRecord(AttemptRecord):
+    """One attempt at one of several deployments of a model, which counts for its load.
+
+    Args:
+        log: where it is written down.
+        step: of the plan.
+        span: of its trace, where attempts are recorded.
+        load_class: of the request.
+    """
+
+    __slots__ = ("_headers", "_load", "_load_class")
+
+    def __init__(self, log: "AttemptLog", step: Step, span: Span | None, load_class: int) -> None:
+        super().__init__(log, step, span)
+        self._load_class = load_class
+        self._headers: Mapping[str, str] = {}
+        self._load = log.loads.of(step.key)
+        self._load.calls += 1
+        log.loads.metrics.deployment_began(step.key)
+
+    def set_headers(self, headers: Mapping[str, str] | None) -> None:
+        """Note the headers of the provider's response; of a failed one before the failure."""
+        if headers is not None:
+            self._headers = headers
+
+    def answers(self, headers: Mapping[str, str] | None) -> None:
+        """Note the headers of an answer that has begun: what they say of limits counts at once."""
+        if headers is not None and (cooldown := exhausted(headers, self._log.loads.now)):
+            self._log.loads.cool(self.step.key, cooldown)
+
+    def started(self) -> None:
+        """Note that the first content has come."""
+        super().started()
+        now = self._log.monotonic()
+        self._load.note(self._load_class, now - self.began, now)
+
+    def failed(self, error: GatewayError) -> None:
+        """Note a failure of the provider, or that a time limit has passed."""
+        if self.outcome is None and isinstance(error, UpstreamError):
+            loads = self._log.loads
+            headers = self._headers
+            cooldown = after_failure(error, headers, loads.now) or exhausted(headers, loads.now)
+            if cooldown is not None:
+                loads.cool(self.step.key, cooldown)
+        super().failed(error)
+
+    def _close(self, outcome: Outcome) -> None:
+        self._load.calls -= 1
+        self._log.loads.metrics.deployment_ended(self.step.key, outcome)
+        super()._close(outcome)
 
 
 class AttemptLog:

@@ -8,7 +8,7 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.fallback.attempt_record import AttemptRecord
+from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.plans.plan import Step
 from services.inference.stream.batches import Batches
 from services.inference.stream.delivered import DeliveredPrefix

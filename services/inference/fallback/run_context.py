@@ -7,8 +7,7 @@ from services.common.errors import GatewayError
 from services.common.far_timers import FarTimers
 from services.common.telemetry.trace_context import current_trace
 from services.inference.circuit_breaker import Uniform
-from services.inference.fallback.attempt_log import AttemptLog
-from services.inference.fallback.attempt_record import AttemptRecord
+from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.budget import RetryBudget, budget_of
 from services.inference.plans.plan import Plan, Step

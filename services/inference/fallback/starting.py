@@ -6,7 +6,7 @@ from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer, Route
 from services.inference.attempt import Attempt
-from services.inference.fallback.attempt_record import AttemptRecord, DeploymentRecord
+from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.run_context import RunContext
 from services.inference.plans.policy import out_of_time

@@ -8,7 +8,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.attempt import Attempt
-from services.inference.fallback.attempt_record import AttemptRecord
+from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions, OnFirstContent, StartedAnswer
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.starting import start_attempt

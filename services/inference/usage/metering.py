@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import logs
 from services.common.authentication import Caller, caller
 from services.common.passed_answer import TokenCounts
-from services.inference.fallback.attempt_record import AttemptRecord
+from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target
