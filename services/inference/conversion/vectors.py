@@ -12,20 +12,31 @@ import orjson
 
 from services.inference.conversion.parts import Source, TextVectors
 
-# Characters of a text that are read, from its beginning: about the 512 tokens of the model. The
-# time grows with the square of a longer text.
-_MAX_CHARACTERS = 2_000
+# Tokens of a text that are read, from its beginning: the model was trained with no more, and the
+# time grows with the square of their number.
+_MAX_TOKENS = 512
+# Characters that are looked at for them.
+_MAX_CHARACTERS = 4_000
 
 
 def vectors(source: Source, *, is_query: bool) -> TextVectors:
     """Return the vectors of a JSON list of texts; see `PooledConverter.vectors`."""
-    texts = [text[:_MAX_CHARACTERS].replace("\0", " ") for text in orjson.loads(source.content)]
     model = _model()
+    read = [_beginning(text, is_query) for text in orjson.loads(source.content)]
     return TextVectors(
         dimensions=model.dim,
-        packed=model.encode(texts, is_query).astype("<f4").tobytes(),
-        tokens=sum(model.token_count(text, is_query) for text in texts),
+        packed=model.encode([text for text, _ in read], is_query).astype("<f4").tobytes(),
+        tokens=sum(tokens for _, tokens in read),
     )
+
+
+def _beginning(text: str, is_query: bool) -> tuple[str, int]:
+    """Return as much of a text as the model reads, and its tokens."""
+    text = text[:_MAX_CHARACTERS].replace("\0", " ")
+    model = _model()
+    while (tokens := model.token_count(text, is_query)) > _MAX_TOKENS:
+        text = text[: len(text) * _MAX_TOKENS // tokens]
+    return text, tokens
 
 
 @cache

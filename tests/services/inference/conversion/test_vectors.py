@@ -39,6 +39,12 @@ async def test_text_of_any_length_and_content_is_taken(converter):
     assert np.allclose(vectors[4], vectors[5], atol=1e-3)
 
 
+@pytest.mark.parametrize("part", ["The garden is green. ", "庭は緑です。", "🦆", "a👩‍🚀"])
+async def test_as_many_tokens_are_read_in_every_script(converter, part):
+    _, tokens = await vectors_of(converter, part * 3_000)
+    assert 490 <= tokens <= 512
+
+
 async def test_questions_have_other_vectors_than_texts(converter):
     text = "Where do I live?"
     [as_text], _ = await vectors_of(converter, text)
