@@ -91,7 +91,7 @@ async def _round(name: str, subject: Subject, seconds: float, samples: Samples) 
 
 def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:
     if not subject.crosses:
-        return [("openai", "openai")]
+        return [(dialect, dialect) for dialect in wire.DIALECTS]
     return wire.PAIRS
 
 
