@@ -35,7 +35,7 @@ class LaterSocket:
         self._relays: set[asyncio.Task[None]] = set()
 
     def listen(self) -> None:
-        """Let callers connect; they wait until `serve` is called.
+        """Listen: callers can connect, and wait until `serve` is called.
 
         Raises:
             OSError: the socket cannot be made.

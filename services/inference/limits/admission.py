@@ -180,7 +180,7 @@ class Permit:
         return self._standing.limits.count_cost
 
     def put_limits(self, route: RouteInfo | Route) -> None:
-        """Say in the route of an answer how the caller stands with its limits."""
+        """Add to the route of an answer how the caller stands with its limits."""
         limits = self._standing.tightest()
         if isinstance(route, Route):
             route.limits = limits

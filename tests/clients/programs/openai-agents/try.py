@@ -173,7 +173,7 @@ async def conversation_session(model: str) -> None:
 
 
 async def conversation(model: str) -> None:
-    """Let the gateway put what was said before each request."""
+    """Run requests of a stored conversation, whose items the gateway puts before each."""
     client = opened()
     talk = await client.conversations.create()
     agent = Agent("Clerk", instructions="Be brief.", model=responses(model), tools=[get_weather])
