@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import grpc
@@ -33,7 +34,7 @@ from services.common.errors import GatewayError, from_rpc_error
 # Bytes and values of a body, which is read in this process.
 _MAX_BODY = 16 << 20
 _MAX_VALUES = 20_000
-# Bytes of a body whose parsing takes so long that it is done in a thread.
+# Bytes of JSON whose parsing takes so long that it is done in a thread.
 _LARGE = 128 << 10
 
 _T = TypeVar("_T")
@@ -108,7 +109,7 @@ async def create_items(request: web.Request) -> web.Response:
         created = await _service(request).CreateItems(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
-    return _json(conversations.render_items(created.items, has_more=False))
+    return await _page(created.items, has_more=False)
 
 
 async def list_items(request: web.Request) -> web.Response:
@@ -124,7 +125,7 @@ async def list_items(request: web.Request) -> web.Response:
         listed = await _service(request).ListItems(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
-    return _json(conversations.render_items(listed.items, has_more=listed.has_more))
+    return await _page(listed.items, has_more=listed.has_more)
 
 
 async def retrieve_item(request: web.Request) -> web.Response:
@@ -134,7 +135,8 @@ async def retrieve_item(request: web.Request) -> web.Response:
         found = await _service(request).GetItem(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
-    return _json(conversations.render_item(found.item))
+    item = found.item
+    return _json(await _offload(len(item.json), lambda: conversations.render_item(item)))
 
 
 async def delete_item(request: web.Request) -> web.Response:
@@ -159,9 +161,7 @@ async def _parsed(request: web.Request, parse: Callable[[bytes], _T]) -> _T:
     size, setting = min((limit, "limits.max_body_bytes"), (_MAX_BODY, ""))
     async with ReceivedBody(exchange, size, setting) as held:
         body = held.pop()
-        if len(body) <= _LARGE:
-            return _checked(body, parse)
-        return await asyncio.to_thread(_checked, body, parse)
+        return await _offload(len(body), lambda: _checked(body, parse))
 
 
 def _checked(body: bytes, parse: Callable[[bytes], _T]) -> _T:
@@ -174,7 +174,18 @@ async def _stored(request: web.Request, items: conversations.Items) -> list[Resp
     resolved = await resolve_references(
         request.app[CONTEXT].responses, items.json, items.references, metadata(request)
     )
-    return conversations.stored_items(resolved)
+    return await _offload(sum(map(len, resolved)), lambda: conversations.stored_items(resolved))
+
+
+async def _page(items: Sequence[ResponseItem], *, has_more: bool) -> web.Response:
+    size = sum(len(item.json) for item in items)
+    render = partial(conversations.render_items, items, has_more=has_more)
+    return _json(await _offload(size, render))
+
+
+async def _offload(size: int, work: Callable[[], _T]) -> _T:
+    """Return what work on so many bytes returns; a thread does what would hold up the loop."""
+    return await asyncio.to_thread(work) if size > _LARGE else work()
 
 
 def _service(request: web.Request) -> conversations_pb2_grpc.ConversationServiceAsyncStub:
