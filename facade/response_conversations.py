@@ -27,6 +27,7 @@ from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
+from services.common.offload import offload_if
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"
@@ -184,9 +185,8 @@ async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
         GatewayError: invalid; it names `field` if there is one.
     """
     try:
-        if sum(map(len, items)) > _MANY_BYTES:
-            return await asyncio.to_thread(responses.messages_of_items, items)
-        return responses.messages_of_items(items)
+        is_large = sum(map(len, items)) > _MANY_BYTES
+        return await offload_if(is_large, responses.messages_of_items, items)
     except GatewayError as error:
         if not field:
             raise

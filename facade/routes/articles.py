@@ -1,7 +1,5 @@
 """Routes of document editing: one handler for the table of endpoints."""
 
-import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,6 +17,7 @@ from facade.parsing import check_values
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.offload import offload_if
 from services.common.texts import quoted
 
 MAX_BODY = 2 << 20
@@ -44,26 +43,20 @@ async def _handle(endpoint: Endpoint, request: web.Request) -> web.Response:
     _check_json(request)
     async with ReceivedBody(request[EXCHANGE], MAX_BODY, "") as held:
         content = held.pop()
-        run = asyncio.to_thread if len(content) > _LARGE else _call_directly
+        is_large = len(content) > _LARGE
         limit = request.app[CONTEXT].settings.limits.max_body_values
-        fields = await run(_read_object, content, limit)
+        fields = await offload_if(is_large, _read_object, content, limit)
         del content
     try:
-        body, message = await run(_translate, endpoint, fields)
+        body, message = await offload_if(is_large, _translate, endpoint, fields)
     except GatewayError:
         await _keep_session_alive(request, fields.get("sessionId"))
         raise
     call = getattr(request.app[CONTEXT].articles, endpoint.rpc)
     response: Any = await call(message, metadata=metadata(request))
     is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
-    run = asyncio.to_thread if is_long else _call_directly
-    return web.Response(
-        body=await run(_render, endpoint, body, response), content_type="application/json"
-    )
-
-
-async def _call_directly(function: Callable[..., _T], *arguments: object) -> _T:
-    return function(*arguments)
+    rendered = await offload_if(is_long, _render, endpoint, body, response)
+    return web.Response(body=rendered, content_type="application/json")
 
 
 def _read_object(content: bytes, max_values: int) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 import grpc
@@ -30,6 +28,7 @@ from gateway.memory.v1.conversations_pb2 import (
 )
 from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.offload import offload_if
 
 # Bytes and values of a body, which is read in this process.
 _MAX_BODY = 16 << 20
@@ -136,7 +135,7 @@ async def retrieve_item(request: web.Request) -> web.Response:
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     item = found.item
-    return _json(await _offload(len(item.json), lambda: conversations.render_item(item)))
+    return _json(await offload_if(len(item.json) > _LARGE, conversations.render_item, item))
 
 
 async def delete_item(request: web.Request) -> web.Response:
@@ -161,7 +160,7 @@ async def _parsed(request: web.Request, parse: Callable[[bytes], _T]) -> _T:
     size, setting = min((limit, "limits.max_body_bytes"), (_MAX_BODY, ""))
     async with ReceivedBody(exchange, size, setting) as held:
         body = held.pop()
-        return await _offload(len(body), lambda: _checked(body, parse))
+        return await offload_if(len(body) > _LARGE, _checked, body, parse)
 
 
 def _checked(body: bytes, parse: Callable[[bytes], _T]) -> _T:
@@ -174,18 +173,13 @@ async def _stored(request: web.Request, items: conversations.Items) -> list[Resp
     resolved = await resolve_references(
         request.app[CONTEXT].responses, items.json, items.references, metadata(request)
     )
-    return await _offload(sum(map(len, resolved)), lambda: conversations.stored_items(resolved))
+    is_large = sum(map(len, resolved)) > _LARGE
+    return await offload_if(is_large, conversations.stored_items, resolved)
 
 
 async def _page(items: Sequence[ResponseItem], *, has_more: bool) -> web.Response:
-    size = sum(len(item.json) for item in items)
-    render = partial(conversations.render_items, items, has_more=has_more)
-    return _json(await _offload(size, render))
-
-
-async def _offload(size: int, work: Callable[[], _T]) -> _T:
-    """Return what work on so many bytes returns; a thread does what would hold up the loop."""
-    return await asyncio.to_thread(work) if size > _LARGE else work()
+    is_large = sum(len(item.json) for item in items) > _LARGE
+    return _json(await offload_if(is_large, conversations.render_items, items, has_more=has_more))
 
 
 def _service(request: web.Request) -> conversations_pb2_grpc.ConversationServiceAsyncStub:

@@ -1,6 +1,5 @@
 """POST /beta/v1/embeddings."""
 
-import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
@@ -13,6 +12,7 @@ from facade.route_headers import answer_headers
 from facade.routes.generation import parse, rpc_metadata
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import EmbedResponse
+from services.common.offload import offload_if
 
 # Bytes of packed vectors that take some milliseconds to write.
 _LARGE = 1 << 18
@@ -42,6 +42,5 @@ async def _answer(exchange: Exchange, call: Any, *, base64: bool) -> Response:
 
 
 async def _render(response: EmbedResponse, *, base64: bool) -> bytes:
-    if sum(map(len, response.vectors)) > _LARGE:
-        return await asyncio.to_thread(openai.render_embeddings, response, base64=base64)
-    return openai.render_embeddings(response, base64=base64)
+    is_large = sum(map(len, response.vectors)) > _LARGE
+    return await offload_if(is_large, openai.render_embeddings, response, base64=base64)

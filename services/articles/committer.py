@@ -35,6 +35,7 @@ from services.articles.tree.operations import Operation
 from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
+from services.common.offload import offload_if
 
 _BATCH = 64
 # With two processes that never rest each attempt wins about every other time.
@@ -225,11 +226,9 @@ class DocumentCommitter:
         transaction = _Transaction()
         async with writing(self._engine) as connection:
             admitted = await self._admit(connection, batch, transaction)
-            if any(call.kind is _Kind.EDIT for call, _ in admitted):
-                # In a thread: a short call may delete a table of 10,000 cells.
-                await asyncio.to_thread(_apply, admitted, transaction)
-            else:
-                _apply(admitted, transaction)
+            # Edits of any length take a thread: a short one may delete a table of 10,000 cells.
+            edits = any(call.kind is _Kind.EDIT for call, _ in admitted)
+            await offload_if(edits, _apply, admitted, transaction)
             if transaction.entries and await self._charge(connection, transaction):
                 await self._log.append(connection, transaction.entries)
         return transaction

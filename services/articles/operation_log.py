@@ -20,6 +20,7 @@ from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
+from services.common.offload import offload_if
 
 # Bytes of operations from which on they are applied in a thread, as a document is loaded.
 _LARGE_TAIL = 32 << 10
@@ -90,9 +91,8 @@ class OperationLog:
         """Return a document with the operations that other processes appended since."""
         try:
             tail = await _after(connection, article_id, state.revision)
-            if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
-                return _replayed(state, tail)
-            return await asyncio.to_thread(_replayed, state, tail)
+            is_large = sum(len(row.operation) for row in tail) >= _LARGE_TAIL
+            return await offload_if(is_large, _replayed, state, tail)
         except MissingRevisionError:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)

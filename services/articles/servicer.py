@@ -21,6 +21,7 @@ from services.common.articles import limits
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
+from services.common.offload import offload_if
 from services.common.plans import plan_name
 
 # Bytes of JSON from which on an edit is decoded, and a document rendered, in a thread: 2 kB take
@@ -105,18 +106,14 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.ReadArticleResponse:
         """Read a document."""
         state = await self._committer.read(await self._session(request.session_id))
-        if state.size < _LARGE:
-            return responses.read_article(state)
-        return await asyncio.to_thread(responses.read_article, state)
+        return await offload_if(state.size >= _LARGE, responses.read_article, state)
 
     async def ReadBlock(
         self, request: wire.ReadBlockRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlockResponse:
         """Read a block."""
         state = await self._committer.read(await self._session(request.session_id))
-        if state.size < _LARGE:
-            return responses.read_block(state, request.block_id)
-        return await asyncio.to_thread(responses.read_block, state, request.block_id)
+        return await offload_if(state.size >= _LARGE, responses.read_block, state, request.block_id)
 
     async def ReadBlocks(
         self, request: wire.ReadBlocksRequest, context: "Context[Any, Any]"
@@ -127,9 +124,9 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         if not 1 <= len(request.block_ids) <= limits.BLOCKS_A_READ:
             takes = f"takes 1 to {limits.BLOCKS_A_READ} ids"
             raise failure(SCHEMA, "/blockIds", takes)
-        if state.size < _LARGE:
-            return responses.read_blocks(state, request.block_ids)
-        return await asyncio.to_thread(responses.read_blocks, state, request.block_ids)
+        return await offload_if(
+            state.size >= _LARGE, responses.read_blocks, state, request.block_ids
+        )
 
     async def ReadChanges(
         self, request: wire.ReadChangesRequest, context: "Context[Any, Any]"
@@ -167,9 +164,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         return wire.KeepSessionAliveResponse()
 
     async def _decode(self, edit: Edit) -> Operation:
-        if edit.ByteSize() < _LARGE:
-            return codec.decode_edit(edit, self._new_id)
-        return await asyncio.to_thread(codec.decode_edit, edit, self._new_id)
+        return await offload_if(edit.ByteSize() >= _LARGE, codec.decode_edit, edit, self._new_id)
 
     async def _session(self, session_id: str) -> SessionRef:
         session = SessionRef(session_id, await self._user_id())

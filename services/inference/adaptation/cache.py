@@ -6,16 +6,15 @@ conversion with its parameters, the model, and the version of the conversions. A
 fails a request; the conversion is done again.
 """
 
-import asyncio
 import hashlib
 import logging
-from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import orjson
 
 from services.common.authentication import caller
 from services.common.errors import GatewayError
+from services.common.offload import offload_if
 from services.inference.adaptation.codec import Made, dump, load
 from services.inference.metrics import Metrics
 
@@ -31,11 +30,6 @@ log = logging.getLogger(__name__)
 M = TypeVar("M", bound=Made)
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-async def _run(function: Callable[[A], B], given: A, *, is_much: bool) -> B:
-    """Call a function, in a thread if `is_much` is set."""
-    return await asyncio.to_thread(function, given) if is_much else function(given)
 
 
 class Store(Protocol):
@@ -67,10 +61,7 @@ class Cache:
 
     async def key(self, content: bytes, what: str, *parameters: str | int) -> str:
         """Return the cache key of a conversion `what` of content, with its parameters."""
-        if len(content) > _MANY_BYTES:
-            hashed = await asyncio.to_thread(hashlib.sha256, content)
-        else:
-            hashed = hashlib.sha256(content)
+        hashed = await offload_if(len(content) > _MANY_BYTES, hashlib.sha256, content)
         return self.key_of(hashed.digest(), what, *parameters)
 
     def key_of(self, digest: bytes, what: str, *parameters: str | int) -> str:
@@ -89,7 +80,7 @@ class Cache:
         try:
             kept = await self._store.get(key)
             if kept is not None:
-                made = await _run(load, kept, is_much=len(kept) > _MANY_BYTES)
+                made = await offload_if(len(kept) > _MANY_BYTES, load, kept)
         except GatewayError as error:
             log.warning("a conversion could not be read", extra={"error": error.message})
         except ValueError as error:
@@ -102,7 +93,7 @@ class Cache:
         """Store a result; a failing store is ignored."""
         if key.startswith("/"):
             return
-        content = await _run(dump, made, is_much=not isinstance(made, str))
+        content = await offload_if(not isinstance(made, str), dump, made)
         if len(content) > _MOST_BYTES:
             return
         try:
