@@ -22,7 +22,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.memory.v1 import responses_pb2_grpc
 from gateway.memory.v1.conversations_pb2 import ReadItemsRequest
-from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetConversationRequest
+from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetResponseChainRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.large_request import LargeRequest
@@ -122,9 +122,9 @@ async def _previous(
 ) -> Sequence[bytes]:
     if previous_id is None:
         return ()
-    wanted = GetConversationRequest(id=previous_id)
+    wanted = GetResponseChainRequest(id=previous_id)
     try:
-        response = await exchange.context.responses.GetConversation(wanted, metadata=metadata)
+        response = await exchange.context.responses.GetResponseChain(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         raise stored_responses.continued_error(from_rpc_error(error), previous_id) from None
     return [item.json for item in response.items]

@@ -21,8 +21,8 @@ from gateway.memory.v1.conversations_pb2 import (
     CreateItemsRequest,
     DeleteConversationRequest,
     DeleteItemRequest,
+    GetConversationRequest,
     GetItemRequest,
-    GetStoredConversationRequest,
     ListItemsRequest,
     UpdateConversationRequest,
 )
@@ -70,9 +70,9 @@ async def create(request: web.Request) -> web.Response:
 
 async def retrieve(request: web.Request) -> web.Response:
     """Return a conversation."""
-    wanted = GetStoredConversationRequest(id=_name(request))
+    wanted = GetConversationRequest(id=_name(request))
     try:
-        found = await _service(request).GetStoredConversation(wanted, metadata=metadata(request))
+        found = await _service(request).GetConversation(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return _json(conversations.render_conversation(found.conversation))

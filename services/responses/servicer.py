@@ -154,12 +154,12 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             items=items[first : first + size], has_more=len(items) > first + size
         )
 
-    async def GetConversation(
-        self, request: responses_pb2.GetConversationRequest, context: Context
-    ) -> responses_pb2.GetConversationResponse:
+    async def GetResponseChain(
+        self, request: responses_pb2.GetResponseChainRequest, context: Context
+    ) -> responses_pb2.GetResponseChainResponse:
         """Return the conversation up to a response."""
         found = await self._conversations.read(caller.get().user_id, _possible(request.id))
-        return responses_pb2.GetConversationResponse(items=found.items)
+        return responses_pb2.GetResponseChainResponse(items=found.items)
 
     async def FindItems(
         self, request: responses_pb2.FindItemsRequest, context: Context

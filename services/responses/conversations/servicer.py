@@ -51,12 +51,12 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         )
         return conversations_pb2.CreateConversationResponse(conversation=created)
 
-    async def GetStoredConversation(
-        self, request: conversations_pb2.GetStoredConversationRequest, context: Context
-    ) -> conversations_pb2.GetStoredConversationResponse:
+    async def GetConversation(
+        self, request: conversations_pb2.GetConversationRequest, context: Context
+    ) -> conversations_pb2.GetConversationResponse:
         """Return a conversation."""
         found = await self._repository.find(caller.get().user_id, _possible(request.id))
-        return conversations_pb2.GetStoredConversationResponse(conversation=found)
+        return conversations_pb2.GetConversationResponse(conversation=found)
 
     async def UpdateConversation(
         self, request: conversations_pb2.UpdateConversationRequest, context: Context

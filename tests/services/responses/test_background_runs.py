@@ -54,7 +54,7 @@ async def test_a_run_is_seen_by_every_process(
         assert await other.state("r1") == "ended"
     found = await other.get("r1", with_events=True)
     assert found.content == content("m1", body="ended", events=b"e")
-    assert names(await other.call("GetConversation", id="r1")) == ["in-r1", "m1"]
+    assert names(await other.call("GetResponseChain", id="r1")) == ["in-r1", "m1"]
     await charged(engine)
 
 
@@ -141,7 +141,7 @@ async def test_what_comes_after_an_interruption_is_not_stored(
         with pytest.raises(GatewayError) as raised:
             await run.finish(content("m1"))
         assert raised.value.code == "conflict"
-    assert names(await service.call("GetConversation", id="r1")) == ["in-r1", "out-r1"]
+    assert names(await service.call("GetResponseChain", id="r1")) == ["in-r1", "out-r1"]
 
 
 async def test_runs_of_a_dead_process_are_interrupted(
@@ -199,12 +199,12 @@ async def test_whoever_waits_is_answered_at_the_end(
 async def test_a_run_cannot_be_continued_before_its_end(service: ResponseProcess) -> None:
     async with service.running("r1", sent=["a"]) as run:
         with pytest.raises(GatewayError) as raised:
-            await service.call("GetConversation", id="r1")
+            await service.call("GetResponseChain", id="r1")
         assert raised.value.code == "conflict"
         listed = await service.call("ListInputItems", id="r1")
         assert names(listed) == ["a"]
         await run.finish(content("m1"))
-    assert names(await service.call("GetConversation", id="r1")) == ["a", "m1"]
+    assert names(await service.call("GetResponseChain", id="r1")) == ["a", "m1"]
 
 
 async def test_a_run_does_not_expire(

@@ -88,7 +88,7 @@ async def walk(service: ResponseProcess, name: str, size: int, *, ascending: boo
 async def test_conversations_of_others_are_absent(service: ResponseProcess) -> None:
     name = await create(service, "a")
     for user, wanted in (("bob", name), ("ada", new_conversation_id()), ("ada", "x")):
-        for method in ("GetStoredConversation", "UpdateConversation", "DeleteConversation"):
+        for method in ("GetConversation", "UpdateConversation", "DeleteConversation"):
             assert await refusal(service, method, user, id=wanted) == "not_found"
         for method in ("ListItems", "ReadItems", "CreateItems", "GetItem", "DeleteItem"):
             fields = {"id": "a"} if method in ("GetItem", "DeleteItem") else {}
@@ -291,13 +291,13 @@ async def test_a_chain_begins_with_what_the_first_was_told(service: ResponseProc
     await service.call("CreateResponse", **in_conversation("r1", name, 3))
     await service.create("r2", "r1")
     await service.talk("DeleteItem", conversation_id=name, id="b")
-    chain = await service.call("GetConversation", id="r2")
+    chain = await service.call("GetResponseChain", id="r2")
     assert names(chain) == ["a", "c", "in-r1", "out-r1", "in-r2", "out-r2"]
     listed = await service.call("ListInputItems", id="r1", ascending=True)
     assert names(listed) == ["a", "c", "in-r1"]
     await service.talk("DeleteConversation", id=name)
     with pytest.raises(GatewayError) as raised:
-        await service.call("GetConversation", id="r2")
+        await service.call("GetResponseChain", id="r2")
     assert (raised.value.code, raised.value.param) == ("not_found", "conversation_id")
 
 
@@ -308,7 +308,7 @@ async def test_a_chain_and_its_conversation_have_one_bound(service: ResponseProc
     new["append"] = False
     await service.call("CreateResponse", **new)
     with pytest.raises(GatewayError) as raised:
-        await service.call("GetConversation", id="r1")
+        await service.call("GetResponseChain", id="r1")
     assert raised.value.code == "too_large"
 
 

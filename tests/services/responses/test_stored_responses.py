@@ -57,7 +57,7 @@ async def test_responses_of_others_are_absent(service: ResponseProcess) -> None:
         "CancelResponse",
         "DeleteResponse",
         "ListInputItems",
-        "GetConversation",
+        "GetResponseChain",
     ):
         assert await refusal(service, method, "bob", id="r1") == "not_found"
         assert await refusal(service, method, "ada", id="r2") == "not_found"
@@ -129,7 +129,7 @@ async def test_a_response_expires(
     await service.create("r2")
     assert await service.repository.delete_expired(10) == 0
     clock.now_s += 1
-    for method in ("GetResponse", "DeleteResponse", "ListInputItems", "GetConversation"):
+    for method in ("GetResponse", "DeleteResponse", "ListInputItems", "GetResponseChain"):
         assert await refusal(service, method, id="r1") == "not_found"
     assert await service.repository.delete_expired(10) == 1
     assert await rows(engine) == 1
@@ -183,7 +183,7 @@ async def test_impossible_ids_are_absent(service: ResponseProcess, name: str) ->
         "CancelResponse",
         "DeleteResponse",
         "ListInputItems",
-        "GetConversation",
+        "GetResponseChain",
     ):
         assert await refusal(service, method, id=name) == "not_found"
 
@@ -229,14 +229,14 @@ async def test_a_conversation_has_all_items_in_order(service: ResponseProcess) -
     await service.create("r2", "r1")
     await service.create("r3", "r2")
     await service.create("other", "r1")
-    found = await service.call("GetConversation", id="r3")
+    found = await service.call("GetResponseChain", id="r3")
     before = ["a", "b", "out-r1", "in-r2", "out-r2", "in-r3"]
     assert names(found) == [*before, "out-r3"]
     assert found.items[0].json == b'"a"'
     listed = await service.call("ListInputItems", id="r3", ascending=True)
     assert names(listed) == before
     assert not listed.has_more
-    assert names(await service.call("GetConversation", id="other")) == [
+    assert names(await service.call("GetResponseChain", id="other")) == [
         *("a", "b", "out-r1", "in-other", "out-other")
     ]
 
@@ -272,7 +272,7 @@ async def test_a_conversation_needs_all_of_its_responses(service: ResponseProces
     await service.create("r3", "r2")
     await service.call("DeleteResponse", id="r1")
     with pytest.raises(GatewayError) as raised:
-        await service.call("GetConversation", id="r3")
+        await service.call("GetResponseChain", id="r3")
     assert raised.value.reason == NOT_FOUND
     assert "'r1'" in raised.value.message
     assert (await service.get("r3")).previous_id == "r2"
@@ -281,7 +281,7 @@ async def test_a_conversation_needs_all_of_its_responses(service: ResponseProces
 async def test_a_conversation_never_crosses_users(service: ResponseProcess) -> None:
     await service.create("r1", user="bob")
     await service.create("r2", "r1")
-    assert await refusal(service, "GetConversation", id="r2") == "not_found"
+    assert await refusal(service, "GetResponseChain", id="r2") == "not_found"
 
 
 async def test_a_conversation_is_bounded_in_responses(service: ResponseProcess) -> None:
@@ -290,8 +290,8 @@ async def test_a_conversation_is_bounded_in_responses(service: ResponseProcess) 
         await service.create(f"r{number}", previous)
         previous = f"r{number}"
     last = f"r{LIMITS.max_conversation - 1}"
-    assert len(names(await service.call("GetConversation", id=last))) == 10
-    assert await refusal(service, "GetConversation", id=previous) == "too_large"
+    assert len(names(await service.call("GetResponseChain", id=last))) == 10
+    assert await refusal(service, "GetResponseChain", id=previous) == "too_large"
 
 
 async def test_a_conversation_is_bounded_in_bytes(service: ResponseProcess) -> None:
@@ -300,9 +300,9 @@ async def test_a_conversation_is_bounded_in_bytes(service: ResponseProcess) -> N
     await service.create("r1", sent=sent)
     await service.create("r2", "r1", sent=sent)
     await service.create("r3", "r2", sent=sent)
-    assert len(names(await service.call("GetConversation", id="r2"))) == 82
+    assert len(names(await service.call("GetResponseChain", id="r2"))) == 82
     with pytest.raises(GatewayError) as raised:
-        await service.call("GetConversation", id="r3")
+        await service.call("GetResponseChain", id="r3")
     assert raised.value.code == "too_large"
 
 
@@ -316,7 +316,7 @@ async def test_a_conversation_lives_as_long_as_its_last_response(
         await service.create(f"r{number}", previous)
         previous = f"r{number}"
     clock.now_s += LIMITS.ttl_s - 1
-    assert names(await service.call("GetConversation", id=previous))[0] == "in-r0"
+    assert names(await service.call("GetResponseChain", id=previous))[0] == "in-r0"
     clock.now_s += DAY_S + 1
     assert await service.repository.delete_expired(100) == LIMITS.max_conversation
 

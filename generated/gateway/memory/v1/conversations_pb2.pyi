@@ -111,8 +111,8 @@ class CreateConversationResponse(_message.Message):
 Global___CreateConversationResponse: _TypeAlias = CreateConversationResponse  # noqa: Y015
 
 @_typing.final
-class GetStoredConversationRequest(_message.Message):
-    """Request of GetStoredConversation."""
+class GetConversationRequest(_message.Message):
+    """Request of GetConversation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -130,11 +130,11 @@ class GetStoredConversationRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetStoredConversationRequest: _TypeAlias = GetStoredConversationRequest  # noqa: Y015
+Global___GetConversationRequest: _TypeAlias = GetConversationRequest  # noqa: Y015
 
 @_typing.final
-class GetStoredConversationResponse(_message.Message):
-    """Response of GetStoredConversation."""
+class GetConversationResponse(_message.Message):
+    """Response of GetConversation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -154,7 +154,7 @@ class GetStoredConversationResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetStoredConversationResponse: _TypeAlias = GetStoredConversationResponse  # noqa: Y015
+Global___GetConversationResponse: _TypeAlias = GetConversationResponse  # noqa: Y015
 
 @_typing.final
 class UpdateConversationRequest(_message.Message):

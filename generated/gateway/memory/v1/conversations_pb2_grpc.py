@@ -45,10 +45,10 @@ class ConversationServiceStub:
                 request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.CreateConversationRequest.SerializeToString,
                 response_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.CreateConversationResponse.FromString,
                 _registered_method=True)
-        self.GetStoredConversation = channel.unary_unary(
-                '/gateway.memory.v1.ConversationService/GetStoredConversation',
-                request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationRequest.SerializeToString,
-                response_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationResponse.FromString,
+        self.GetConversation = channel.unary_unary(
+                '/gateway.memory.v1.ConversationService/GetConversation',
+                request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.FromString,
                 _registered_method=True)
         self.UpdateConversation = channel.unary_unary(
                 '/gateway.memory.v1.ConversationService/UpdateConversation',
@@ -108,7 +108,7 @@ class ConversationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetStoredConversation(self, request, context):
+    def GetConversation(self, request, context):
         """Returns a conversation, without its items.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
@@ -192,10 +192,10 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.CreateConversationRequest.FromString,
                     response_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.CreateConversationResponse.SerializeToString,
             ),
-            'GetStoredConversation': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetStoredConversation,
-                    request_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationRequest.FromString,
-                    response_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationResponse.SerializeToString,
+            'GetConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetConversation,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.SerializeToString,
             ),
             'UpdateConversation': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateConversation,
@@ -277,7 +277,7 @@ class ConversationService:
             _registered_method=True)
 
     @staticmethod
-    def GetStoredConversation(request,
+    def GetConversation(request,
             target,
             options=(),
             channel_credentials=None,
@@ -290,9 +290,9 @@ class ConversationService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.memory.v1.ConversationService/GetStoredConversation',
-            gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationRequest.SerializeToString,
-            gateway_dot_memory_dot_v1_dot_conversations__pb2.GetStoredConversationResponse.FromString,
+            '/gateway.memory.v1.ConversationService/GetConversation',
+            gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.FromString,
             options,
             channel_credentials,
             insecure,

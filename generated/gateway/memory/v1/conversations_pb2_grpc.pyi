@@ -52,7 +52,7 @@ class ConversationServiceStub:
     (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for memories. UNAVAILABLE
     (REASON_STORAGE_FULL): the gateway's disk is almost full.
     """
-    GetStoredConversation: _grpc.UnaryUnaryMultiCallable[_conversations_pb2.GetStoredConversationRequest, _conversations_pb2.GetStoredConversationResponse]
+    GetConversation: _grpc.UnaryUnaryMultiCallable[_conversations_pb2.GetConversationRequest, _conversations_pb2.GetConversationResponse]
     """Returns a conversation, without its items.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
@@ -116,7 +116,7 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for memories. UNAVAILABLE
     (REASON_STORAGE_FULL): the gateway's disk is almost full.
     """
-    GetStoredConversation: _aio.UnaryUnaryMultiCallable[_conversations_pb2.GetStoredConversationRequest, _conversations_pb2.GetStoredConversationResponse]  # type: ignore[assignment]
+    GetConversation: _aio.UnaryUnaryMultiCallable[_conversations_pb2.GetConversationRequest, _conversations_pb2.GetConversationResponse]  # type: ignore[assignment]
     """Returns a conversation, without its items.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
@@ -185,11 +185,11 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def GetStoredConversation(
+    def GetConversation(
         self,
-        request: _conversations_pb2.GetStoredConversationRequest,
+        request: _conversations_pb2.GetConversationRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_conversations_pb2.GetStoredConversationResponse, _abc.Awaitable[_conversations_pb2.GetStoredConversationResponse]]:
+    ) -> _typing.Union[_conversations_pb2.GetConversationResponse, _abc.Awaitable[_conversations_pb2.GetConversationResponse]]:
         """Returns a conversation, without its items.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).

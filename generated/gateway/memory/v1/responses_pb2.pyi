@@ -738,14 +738,14 @@ class ListInputItemsResponse(_message.Message):
 Global___ListInputItemsResponse: _TypeAlias = ListInputItemsResponse  # noqa: Y015
 
 @_typing.final
-class GetConversationRequest(_message.Message):
-    """Request of GetConversation."""
+class GetResponseChainRequest(_message.Message):
+    """Request of GetResponseChain."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Required. Id of the last response of the conversation."""
+    """Required. Id of the last response of the chain."""
     def __init__(
         self,
         *,
@@ -757,11 +757,11 @@ class GetConversationRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetConversationRequest: _TypeAlias = GetConversationRequest  # noqa: Y015
+Global___GetResponseChainRequest: _TypeAlias = GetResponseChainRequest  # noqa: Y015
 
 @_typing.final
-class GetConversationResponse(_message.Message):
-    """A conversation."""
+class GetResponseChainResponse(_message.Message):
+    """The items of a chain of responses."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -781,7 +781,7 @@ class GetConversationResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetConversationResponse: _TypeAlias = GetConversationResponse  # noqa: Y015
+Global___GetResponseChainResponse: _TypeAlias = GetResponseChainResponse  # noqa: Y015
 
 @_typing.final
 class FindItemsRequest(_message.Message):

@@ -74,10 +74,10 @@ class ResponseServiceStub:
                 request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.ListInputItemsRequest.SerializeToString,
                 response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.ListInputItemsResponse.FromString,
                 _registered_method=True)
-        self.GetConversation = channel.unary_unary(
-                '/gateway.memory.v1.ResponseService/GetConversation',
-                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.SerializeToString,
-                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.FromString,
+        self.GetResponseChain = channel.unary_unary(
+                '/gateway.memory.v1.ResponseService/GetResponseChain',
+                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainResponse.FromString,
                 _registered_method=True)
         self.FindItems = channel.unary_unary(
                 '/gateway.memory.v1.ResponseService/FindItems',
@@ -165,22 +165,23 @@ class ResponseServiceServicer:
 
     def ListInputItems(self, request, context):
         """Lists the items that a response was generated from: those of the conversation before it, and its
-        own input. See GetConversation.
+        own input. See GetResponseChain.
 
-        Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
+        Statuses: OK. As GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
         or `after` names no item of the list.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetConversation(self, request, context):
-        """Returns the conversation up to a response: its items and those of all previous ones, after what the
-        first of them was generated from of a stored conversation.
+    def GetResponseChain(self, request, context):
+        """Returns the items of a response and of all that it continues, after what the first of them was
+        generated from of a stored conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
-        progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED
+        (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the
+        chain has too many responses or bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -235,10 +236,10 @@ def add_ResponseServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.ListInputItemsRequest.FromString,
                     response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.ListInputItemsResponse.SerializeToString,
             ),
-            'GetConversation': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetConversation,
-                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.FromString,
-                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.SerializeToString,
+            'GetResponseChain': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetResponseChain,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainResponse.SerializeToString,
             ),
             'FindItems': grpc.unary_unary_rpc_method_handler(
                     servicer.FindItems,
@@ -451,7 +452,7 @@ class ResponseService:
             _registered_method=True)
 
     @staticmethod
-    def GetConversation(request,
+    def GetResponseChain(request,
             target,
             options=(),
             channel_credentials=None,
@@ -464,9 +465,9 @@ class ResponseService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.memory.v1.ResponseService/GetConversation',
-            gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationRequest.SerializeToString,
-            gateway_dot_memory_dot_v1_dot_responses__pb2.GetConversationResponse.FromString,
+            '/gateway.memory.v1.ResponseService/GetResponseChain',
+            gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_responses__pb2.GetResponseChainResponse.FromString,
             options,
             channel_credentials,
             insecure,

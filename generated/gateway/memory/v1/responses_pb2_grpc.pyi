@@ -91,18 +91,19 @@ class ResponseServiceStub:
     """
     ListInputItems: _grpc.UnaryUnaryMultiCallable[_responses_pb2.ListInputItemsRequest, _responses_pb2.ListInputItemsResponse]
     """Lists the items that a response was generated from: those of the conversation before it, and its
-    own input. See GetConversation.
+    own input. See GetResponseChain.
 
-    Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
+    Statuses: OK. As GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
     or `after` names no item of the list.
     """
-    GetConversation: _grpc.UnaryUnaryMultiCallable[_responses_pb2.GetConversationRequest, _responses_pb2.GetConversationResponse]
-    """Returns the conversation up to a response: its items and those of all previous ones, after what the
-    first of them was generated from of a stored conversation.
+    GetResponseChain: _grpc.UnaryUnaryMultiCallable[_responses_pb2.GetResponseChainRequest, _responses_pb2.GetResponseChainResponse]
+    """Returns the items of a response and of all that it continues, after what the first of them was
+    generated from of a stored conversation.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
-    progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED
+    (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the
+    chain has too many responses or bytes.
     """
     FindItems: _grpc.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]
     """Returns items of the outputs of any responses.
@@ -169,18 +170,19 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     """
     ListInputItems: _aio.UnaryUnaryMultiCallable[_responses_pb2.ListInputItemsRequest, _responses_pb2.ListInputItemsResponse]  # type: ignore[assignment]
     """Lists the items that a response was generated from: those of the conversation before it, and its
-    own input. See GetConversation.
+    own input. See GetResponseChain.
 
-    Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
+    Statuses: OK. As GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
     or `after` names no item of the list.
     """
-    GetConversation: _aio.UnaryUnaryMultiCallable[_responses_pb2.GetConversationRequest, _responses_pb2.GetConversationResponse]  # type: ignore[assignment]
-    """Returns the conversation up to a response: its items and those of all previous ones, after what the
-    first of them was generated from of a stored conversation.
+    GetResponseChain: _aio.UnaryUnaryMultiCallable[_responses_pb2.GetResponseChainRequest, _responses_pb2.GetResponseChainResponse]  # type: ignore[assignment]
+    """Returns the items of a response and of all that it continues, after what the first of them was
+    generated from of a stored conversation.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
-    progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+    id, which may be that of a previous one, or of the stored conversation of the first. ABORTED
+    (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the
+    chain has too many responses or bytes.
     """
     FindItems: _aio.UnaryUnaryMultiCallable[_responses_pb2.FindItemsRequest, _responses_pb2.FindItemsResponse]  # type: ignore[assignment]
     """Returns items of the outputs of any responses.
@@ -286,24 +288,25 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_responses_pb2.ListInputItemsResponse, _abc.Awaitable[_responses_pb2.ListInputItemsResponse]]:
         """Lists the items that a response was generated from: those of the conversation before it, and its
-        own input. See GetConversation.
+        own input. See GetResponseChain.
 
-        Statuses: OK. As GetConversation. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
+        Statuses: OK. As GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
         or `after` names no item of the list.
         """
 
     @_abc_1.abstractmethod
-    def GetConversation(
+    def GetResponseChain(
         self,
-        request: _responses_pb2.GetConversationRequest,
+        request: _responses_pb2.GetResponseChainRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_responses_pb2.GetConversationResponse, _abc.Awaitable[_responses_pb2.GetConversationResponse]]:
-        """Returns the conversation up to a response: its items and those of all previous ones, after what the
-        first of them was generated from of a stored conversation.
+    ) -> _typing.Union[_responses_pb2.GetResponseChainResponse, _abc.Awaitable[_responses_pb2.GetResponseChainResponse]]:
+        """Returns the items of a response and of all that it continues, after what the first of them was
+        generated from of a stored conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED (REASON_CONFLICT): the response is queued or in
-        progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the conversation has too many responses or bytes.
+        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED
+        (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the
+        chain has too many responses or bytes.
         """
 
     @_abc_1.abstractmethod
