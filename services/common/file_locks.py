@@ -1,8 +1,43 @@
-"""Locks on open files, which the system releases when their process ends, however it ends."""
+"""Locks on open files, which the system releases when their process ends, however it ends.
+
+So a process that holds a lock on a file of its own in a common folder is known to be alive.
+"""
 
 import fcntl
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+
+def create_locked(folder: Path, new_name: Callable[[], str]) -> tuple[str, int]:
+    """Create a file that this process has locked, in a folder that is created if there is none.
+
+    Returns:
+        The name of the file, and its descriptor.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    while True:
+        name = new_name()
+        descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        # Another process may have taken the file for a dead one's before it was locked.
+        if try_lock(descriptor) and is_at(descriptor, folder / name):
+            return name, descriptor
+        os.close(descriptor)
+
+
+def open_others(folder: Path, own: str) -> Iterator[tuple[Path, int]]:
+    """Yield the files of a folder but one, each with a descriptor that is closed after it."""
+    for name in sorted(os.listdir(folder)):
+        if name == own:
+            continue
+        try:
+            descriptor = os.open(folder / name, os.O_RDWR)
+        except FileNotFoundError:
+            continue
+        try:
+            yield folder / name, descriptor
+        finally:
+            os.close(descriptor)
 
 
 def try_lock(descriptor: int) -> bool:

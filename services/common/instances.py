@@ -7,12 +7,12 @@ that whatever a dead process held is free, and need not wait for a lease to end.
 
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from services.common import ids
-from services.common.file_locks import is_at, try_lock
+from services.common.file_locks import create_locked, open_others, try_lock
 from services.common.settings import SettingsError
 
 FOLDER = "instances"
@@ -41,14 +41,7 @@ class Instances:
         """
         folder = data_dir / FOLDER
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            while True:
-                name = new_id("")
-                descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
-                # Another process may have taken the file for a dead one's before it was locked.
-                if try_lock(descriptor) and is_at(descriptor, folder / name):
-                    return cls(folder, name, descriptor)
-                os.close(descriptor)
+            return cls(folder, *create_locked(folder, partial(new_id, "")))
         except OSError as error:
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
 
@@ -58,21 +51,13 @@ class Instances:
         Raises:
             GatewayError: what a callback raises; that process is found dead again.
         """
-        for name in os.listdir(self._folder):
-            if name == self.name:
-                continue
-            with suppress(FileNotFoundError):
-                descriptor = os.open(self._folder / name, os.O_RDWR)
-                try:
-                    if try_lock(descriptor):
-                        for call in self.on_death:
-                            await call(name)
-                        os.unlink(self._folder / name)
-                finally:
-                    os.close(descriptor)
+        for path, descriptor in open_others(self._folder, self.name):
+            if try_lock(descriptor):
+                for call in self.on_death:
+                    await call(path.name)
+                path.unlink(missing_ok=True)
 
     def leave(self) -> None:
         """End this process's time, when it holds nothing any more."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._folder / self.name)
+        (self._folder / self.name).unlink(missing_ok=True)
         os.close(self._descriptor)

@@ -6,13 +6,13 @@ at once. The file is written in place; a digest tells a reader that it was being
 
 import hashlib
 import os
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from gateway.inference.v1.providers_pb2 import Provider, ProviderModel
 from services.common import ids
-from services.common.file_locks import is_at, try_lock
+from services.common.file_locks import create_locked, open_others, try_lock
 from services.common.settings import SettingsError
 
 FOLDER = "provider_states"
@@ -40,14 +40,7 @@ class SharedFolder:
         """
         folder = data_dir / FOLDER
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            while True:
-                name = new_id("")
-                descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
-                # A reader may have taken the file for a dead worker's before it was locked.
-                if try_lock(descriptor) and is_at(descriptor, folder / name):
-                    return cls(folder, name, descriptor)
-                os.close(descriptor)
+            return cls(folder, *create_locked(folder, partial(new_id, "")))
         except OSError as error:
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
 
@@ -69,25 +62,16 @@ class SharedFolder:
         It reads files: to be called in a thread.
         """
         found = []
-        for name in sorted(os.listdir(self._folder)):
-            if name == self._name:
-                continue
-            with suppress(FileNotFoundError):
-                path = self._folder / name
-                descriptor = os.open(path, os.O_RDWR)
-                try:
-                    if try_lock(descriptor):
-                        os.unlink(path)
-                    elif (models := _read(descriptor)) is not None:
-                        found.append(models)
-                finally:
-                    os.close(descriptor)
+        for path, descriptor in open_others(self._folder, self._name):
+            if try_lock(descriptor):
+                path.unlink(missing_ok=True)
+            elif (models := _read(descriptor)) is not None:
+                found.append(models)
         return found
 
     def leave(self) -> None:
         """Delete this process's file."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._folder / self._name)
+        (self._folder / self._name).unlink(missing_ok=True)
         os.close(self._descriptor)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from services.common.file_locks import is_at, try_lock
+from services.common.file_locks import create_locked, is_at, try_lock
 
 FOLDER = "usage"
 # Versions that know no plain lines leave these files alone; theirs are `.journal`.
@@ -245,13 +245,9 @@ class Journal:
         self._closed.clear()
 
     def _open(self) -> tuple[JournalFile, _Writer]:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        while True:
-            self._number += 1
-            path = self._folder / f"{self._name}-{self._number}{SUFFIX}"
-            descriptor = os.open(path, flags, 0o600)
-            # Another process may have taken the file for a dead one's before it was locked.
-            if try_lock(descriptor) and is_at(descriptor, path):
-                return JournalFile(path, descriptor), _writer(descriptor)
-            os.close(descriptor)
+        name, descriptor = create_locked(self._folder, self._next_name)
+        return JournalFile(self._folder / name, descriptor), _writer(descriptor)
+
+    def _next_name(self) -> str:
+        self._number += 1
+        return f"{self._name}-{self._number}{SUFFIX}"
