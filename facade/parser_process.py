@@ -29,6 +29,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
             "stream": parsed.stream,
             "origins": parsed.origins.dump(),
             "include_usage": parsed.include_usage,
+            "calls_functions": parsed.calls_functions,
             "base64": parsed.base64,
             "state": None if parsed.state is None else parsed.state.dump(),
         }

@@ -30,6 +30,7 @@ class Parsed:
         stream: whether the answer is streamed.
         origins: positions of its messages and blocks in the body.
         include_usage: whether a chat's stream ends with a usage chunk.
+        calls_functions: whether a chat has functions in place of tools.
         base64: whether the answer has vectors in base64.
         state: with responses, what says whether the response is kept, and what it repeats.
     """
@@ -39,15 +40,16 @@ class Parsed:
     stream: bool
     origins: Origins
     include_usage: bool = False
+    calls_functions: bool = False
     base64: bool = False
     state: responses.ResponseState | None = None
 
 
-def field_names(kind: Kind) -> FieldNames:
+def field_names(kind: Kind, *, are_functions: bool = False) -> FieldNames:
     """Return the names of the canonical request's fields in an endpoint's bodies."""
     match kind:
         case "chat":
-            return openai.FIELD_NAMES
+            return openai.FUNCTION_NAMES if are_functions else openai.FIELD_NAMES
         case "messages" | "count_tokens":
             return anthropic.FIELD_NAMES
         case "embeddings":
@@ -72,14 +74,14 @@ def parse(
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
-    include_usage = base64 = False
+    include_usage = calls_functions = base64 = False
     state = None
     request: GenerateRequest | EmbedRequest
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
         request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
-        include_usage = chat.include_usage
+        include_usage, calls_functions = chat.include_usage, chat.calls_functions
     elif kind == "embeddings":
         embeddings = openai.parse_embeddings(held.pop())
         request, lazy, stream, origins = embeddings.request, None, False, embeddings.origins
@@ -97,10 +99,19 @@ def parse(
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
     # A whole answer in the caller's dialect is passed through, and the events of responses.
-    request.takes_passthrough = not stream or kind == "responses"
+    request.takes_passthrough = (not stream or kind == "responses") and not calls_functions
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, origins, include_usage, base64, state)
+    return Parsed(
+        lazy or request,
+        request.model,
+        stream,
+        origins,
+        include_usage,
+        calls_functions,
+        base64,
+        state,
+    )
 
 
 def check_values(body: bytes, limit: int) -> None:

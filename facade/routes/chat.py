@@ -18,6 +18,10 @@ async def create(exchange: Exchange) -> Response:
 def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
     created = int(exchange.context.clock.now())
     if parsed.stream:
-        encoder = openai.ChatStream(created=created, include_usage=parsed.include_usage)
+        streaming = openai.FunctionChatStream if parsed.calls_functions else openai.ChatStream
+        encoder = streaming(created=created, include_usage=parsed.include_usage)
         return stream(exchange, parsed, encoder)
-    return generate(exchange, parsed, partial(openai.render_completion, created=created))
+    render = openai.render_completion
+    if parsed.calls_functions:
+        render = openai.render_function_completion
+    return generate(exchange, parsed, partial(render, created=created))

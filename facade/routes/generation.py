@@ -79,7 +79,9 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
         async with ReceivedBody(exchange, max_body_bytes) as held:
             parsed = await context.parser.parse(kind, held, **options)
     exchange.model = parsed.model
-    exchange.caller_paths = CallerPaths(field_names(kind), parsed.origins)
+    exchange.caller_paths = CallerPaths(
+        field_names(kind, are_functions=parsed.calls_functions), parsed.origins
+    )
     return parsed
 
 

@@ -17,9 +17,10 @@ from facade.dialects.openai.files import (
     render_file_list,
     render_storage,
 )
+from facade.dialects.openai.functions import FunctionChatStream, render_function_completion
 from facade.dialects.openai.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.openai.models import render_model, render_model_list
-from facade.dialects.openai.paths import FIELD_NAMES
+from facade.dialects.openai.paths import FIELD_NAMES, FUNCTION_NAMES
 from facade.dialects.openai.request import ParsedRequest, parse_chat
 from facade.dialects.openai.response import render_completion
 from facade.dialects.openai.stream import ChatStream
@@ -29,10 +30,12 @@ __all__ = [
     "CURSORS",
     "EMBEDDING_NAMES",
     "FIELD_NAMES",
+    "FUNCTION_NAMES",
     "LIMIT_HEADERS",
     "ChatRequest",
     "ChatStream",
     "EmbeddingsRequest",
+    "FunctionChatStream",
     "ParsedRequest",
     "limit_headers",
     "parse_chat",
@@ -44,6 +47,7 @@ __all__ = [
     "render_error",
     "render_file",
     "render_file_list",
+    "render_function_completion",
     "render_model",
     "render_model_list",
     "render_storage",

@@ -4,7 +4,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from facade.dialects.openai.media import read_audio, read_file, read_image
-from facade.dialects.openai.paths import CONTENT, REASONING, REFUSAL, TOOL_CALLS, WHOLE
+from facade.dialects.openai.paths import (
+    CONTENT,
+    FUNCTION_CALL,
+    REASONING,
+    REFUSAL,
+    TOOL_CALLS,
+    WHOLE,
+)
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
 from facade.dialects.openai.unnamed import keep_of_message, keep_of_part
 from facade.dialects.paths import Origins
@@ -21,7 +28,9 @@ _ROLES: dict[str, Role.ValueType] = {
     "assistant": conversation.ROLE_ASSISTANT,
     # Tool results are tool_result blocks of the user role.
     "tool": conversation.ROLE_USER,
+    "function": conversation.ROLE_USER,
 }
+_RESULTS = frozenset({"tool", "function"})
 _MEDIA: dict[str, Callable[[Any, str], Media]] = {
     "image_url": read_image,
     "input_audio": read_audio,
@@ -35,11 +44,13 @@ _PARTS_OF_ROLE: dict[str, frozenset[str]] = {
     "user": frozenset({"text", *_MEDIA}),
     "assistant": frozenset({"text", "refusal"}),
     "tool": frozenset({"text", *_MEDIA}),
+    "function": frozenset({"text"}),
 }
 # Fields that are only allowed for one role.
 _FIELDS_OF_ROLE = {
     "tool_call_id": "tool",
     "tool_calls": "assistant",
+    "function_call": "assistant",
     "refusal": "assistant",
     "reasoning_content": "assistant",
 }
@@ -104,7 +115,7 @@ def _plain_texts(message: Message) -> list[str] | None:
 
     Fast path: nearly all messages are like this, and there may be 100,000 of them.
     """
-    if message["role"] == "tool" or message.keys() != _PLAIN:
+    if message["role"] in _RESULTS or message.keys() != _PLAIN:
         return None
     content = message["content"]
     if content is None:
@@ -132,13 +143,18 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
         blocks = _assistant_blocks(message, place)
     else:
         blocks = _content_blocks(message, place)
-    if role == "tool":
+    name = message.get("name") or ""
+    if role in _RESULTS:
         place.mark(0, 0, WHOLE)
         result = Block()
-        result.tool_result.tool_use_id = _tool_call_id(message, path)
+        if role == "function":
+            # It names the function, not a participant.
+            name, result.tool_result.tool_use_id = "", _last_call_id(request, path)
+        else:
+            result.tool_result.tool_use_id = _tool_call_id(message, path)
         result.tool_result.blocks.extend(blocks)
         blocks = [result]
-    added = request.messages.add(role=_ROLES[role], name=message.get("name") or "")
+    added = request.messages.add(role=_ROLES[role], name=name)
     added.blocks.extend(blocks)
     named = _NAMED
     if any(block.thinking.field for block in blocks):
@@ -159,6 +175,15 @@ def _tool_call_id(message: Message, path: str) -> str:
     return tool_call_id
 
 
+def _last_call_id(request: GenerateRequest, path: str) -> str:
+    """Return the id of the call that a message of the role `function` answers."""
+    before = request.messages[-1].blocks if request.messages else ()
+    if not before or not before[-1].HasField("tool_use"):
+        path = f"{path}.role"
+        raise invalid(path, f"{path}: function must follow the assistant's message that calls it")
+    return before[-1].tool_use.id
+
+
 def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     blocks: list[Block] = []
     thoughts = message.get("reasoning_content")
@@ -173,7 +198,9 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
         place.mark(0, 0, REASONING)
         place.mark(1, 0)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
-    says_otherwise = blocks or refusal or calls or _says_without_a_name(message)
+    # Some servers write a call both ways.
+    function = None if calls else message.get("function_call")
+    says_otherwise = blocks or refusal or calls or function or _says_without_a_name(message)
     if message.get("content") is not None or not says_otherwise:
         blocks += _content_blocks(message, place, len(blocks))
     if refusal:
@@ -182,6 +209,11 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     if calls:
         place.mark(len(blocks), 0, TOOL_CALLS)
         blocks += [_call(call, f"{place.path}.tool_calls[{i}]") for i, call in enumerate(calls)]
+    elif function:
+        place.mark(len(blocks), 0, FUNCTION_CALL)
+        # The call of a function has no id; tools want one, which only has to be unique.
+        call: ToolCall = {"id": f"call_{place.given}", "type": "function", "function": function}
+        blocks.append(_call(call, f"{place.path}.function_call"))
     return blocks
 
 

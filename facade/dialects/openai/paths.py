@@ -1,5 +1,6 @@
 """Field names of chat completions, by canonical field."""
 
+from dataclasses import replace
 from typing import Final
 
 from facade.dialects.paths import FieldNames
@@ -9,7 +10,8 @@ CONTENT: Final = 0
 TOOL_CALLS: Final = 1
 REASONING: Final = 2
 REFUSAL: Final = 3
-WHOLE: Final = 4  # a message of the role `tool`
+WHOLE: Final = 4  # a message of the role `tool` or `function`
+FUNCTION_CALL: Final = 5
 
 FIELD_NAMES = FieldNames(
     {
@@ -35,5 +37,20 @@ FIELD_NAMES = FieldNames(
         "messages[].blocks[].thinking": "messages[].reasoning_content",
         "messages[].blocks[].thinking.field": "messages[].reasoning",
     },
-    lists=("content", "tool_calls", "reasoning_content", "refusal", ""),
+    lists=("content", "tool_calls", "reasoning_content", "refusal", "", "function_call"),
+)
+
+# Those of requests with `functions`.
+FUNCTION_NAMES = replace(
+    FIELD_NAMES,
+    names={
+        **FIELD_NAMES.names,
+        "tools": "functions",
+        "tools[].name": "functions[].name",
+        "tools[].input_schema": "functions[].parameters",
+        "tools[].strict": "functions[].strict",
+        "tool_choice": "function_call",
+        "tool_choice.name": "function_call.name",
+        "tool_choice.disable_parallel_tool_use": "function_call",
+    },
 )

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
+from facade.dialects.openai.functions import calls_functions, set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
 from facade.dialects.openai.source import UnreadChatRequest, plain_settings, source_of
@@ -36,8 +37,6 @@ _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would pass as unknown ones, and what to do instead.
 _REFUSED = {
-    "functions": "is no longer taken; use tools",
-    "function_call": "is no longer taken; use tool_choice",
     "use_built_in_tools": "is a field of the messages endpoint alone",
     "thinking_block_strategy": "is a field of the messages endpoint alone",
 }
@@ -72,6 +71,7 @@ class ParsedRequest:
         stream: whether the answer is streamed.
         origins: where its messages and blocks stood in the body.
         include_usage: whether the stream ends with a chunk that tells the usage.
+        calls_functions: whether tools are functions in the request and its answer.
     """
 
     request: GenerateRequest
@@ -79,6 +79,7 @@ class ParsedRequest:
     stream: bool
     origins: Origins
     include_usage: bool
+    calls_functions: bool
 
 
 def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
@@ -106,6 +107,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if source is None:
         request = _parameters(wire, "")
         request.model = wire.model
+        set_functions(request, wire)
         add_messages(request, wire.messages, "messages", origins)
     else:
         unread = UnreadBody(wire, source.parts)
@@ -142,12 +144,13 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     include_usage = bool(options.pop("include_usage", False))
     if options:
         keep_stream_options(request, options)
-    return ParsedRequest(request, lazy, stream, origins, include_usage)
+    are_functions = source is None and calls_functions(wire)
+    return ParsedRequest(request, lazy, stream, origins, include_usage, are_functions)
 
 
 def _is_plain(wire: ChatRequest) -> bool:
     """Return whether nothing beside a conversation needs it."""
-    return is_plain(wire) and wire.web_search_options is None
+    return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
 
 
 _SOURCES = SourceReader[ChatRequest](UnreadChatRequest, ("messages", "tools"), _is_plain, source_of)

@@ -39,17 +39,20 @@ def render_completion(response: GenerateResponse | PlainAnswer, created: int) ->
     Thinking is sent as `reasoning_content`, as by DeepSeek, and also under the provider's own name;
     encrypted thinking and blocks of another dialect are left out.
     """
-    return orjson.dumps(
-        {
-            **({} if isinstance(response, PlainAnswer) else _extra(response)),
-            "id": completion_id(response.id),
-            "object": "chat.completion",
-            "created": created,
-            "model": response.model,
-            "choices": list(map(_choice, count(), response.choices)),
-            "usage": usage_object(response.usage),
-        }
-    )
+    return orjson.dumps(completion(response, created))
+
+
+def completion(response: GenerateResponse | PlainAnswer, created: int) -> dict[str, Any]:
+    """Return an answer as `render_completion` does, before it is serialized."""
+    return {
+        **({} if isinstance(response, PlainAnswer) else _extra(response)),
+        "id": completion_id(response.id),
+        "object": "chat.completion",
+        "created": created,
+        "model": response.model,
+        "choices": list(map(_choice, count(), response.choices)),
+        "usage": usage_object(response.usage),
+    }
 
 
 def completion_id(upstream: str) -> str:

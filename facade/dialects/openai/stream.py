@@ -13,7 +13,7 @@ from facade.dialects.openai.response import (
     unnamed,
     usage_object,
 )
-from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start
 from services.common.errors import GatewayError
 
@@ -39,9 +39,12 @@ class ChatStream:
             others.
 
     Attributes:
+        choice_type: what the state of a choice is kept in.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """
+
+    choice_type = Choice
 
     def __init__(self, created: int, include_usage: bool) -> None:
         self._created = created
@@ -101,6 +104,10 @@ class ChatStream:
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer: the error, without the terminator."""
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
+
+    def finish_reason(self, reason: FinishReason.ValueType) -> str:
+        """Return the name of the reason why a choice ended."""
+        return FINISH_REASONS[reason]
 
     def _start(self, start: Start, out: list[bytes]) -> None:
         self.route = start.route
@@ -184,7 +191,7 @@ class ChatStream:
             "index": event.choice,
             "delta": delta,
             "logprobs": orjson.loads(event.logprobs) if event.logprobs else None,
-            "finish_reason": FINISH_REASONS[event.finish.reason],
+            "finish_reason": self.finish_reason(event.finish.reason),
         }
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 
@@ -194,7 +201,7 @@ class ChatStream:
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")
         for number in range(known, index + 1):
-            choice = Choice(head_of(self._head, number))
+            choice = self.choice_type(head_of(self._head, number))
             self._choices.append(choice)
             if number < index:
                 self._chunk(choice, _opening(), b"", out)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from typing import TypeVar
 
-from facade.dialects.openai.types import NamedToolChoice, Tool
+from facade.dialects.openai.types import FunctionDefinition, NamedToolChoice, Tool
 from facade.dialects.openai.unnamed import keep_of_part
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -46,6 +46,25 @@ def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> Non
                 f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
             )
         request.tools.append(added)
+
+
+def add_functions(
+    request: GenerateRequest, functions: Sequence[FunctionDefinition], path: str
+) -> None:
+    """Add functions to the request as tools; `path` is the path of the array.
+
+    Raises:
+        GatewayError: as `add_tools`.
+    """
+    seen: set[str] = set()
+    for index, function in enumerate(functions):
+        name, place = function["name"], f"{path}[{index}].name"
+        check_name(name, place)
+        if name in seen:
+            raise invalid(place, f"{place}: must be unique, and {quoted(name)} is there already")
+        seen.add(name)
+        tool: Tool = {"type": "function", "function": function}
+        request.tools.append(_function(name, tool, f"{path}[{index}]"))
 
 
 def set_tool_choice(
@@ -113,7 +132,7 @@ def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
         return inference_pb2.Tool(
             name=name, extra=to_opaque(DIALECT_OPENAI, tool, path), opaque=True
         )
-    return _function(name, tool, path)
+    return _function(name, tool, f"{path}.function")
 
 
 def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
@@ -124,7 +143,7 @@ def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
         strict=function.get("strict"),
     )
     if parameters := function.get("parameters"):
-        added.input_schema = to_json(parameters, f"{path}.function.parameters")
+        added.input_schema = to_json(parameters, f"{path}.parameters")
     if extra := _unnamed(tool, function):
         keep_of_part(added, extra, path)
     return added

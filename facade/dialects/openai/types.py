@@ -32,7 +32,7 @@ _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=
 Text = Annotated[str, Field(min_length=1)]
 Object = dict[str, Any]
 TokenCount = Annotated[int, Field(ge=1, le=UINT32_MAX)]
-Role = Literal["system", "developer", "user", "assistant", "tool"]
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
 @with_config(_OPEN)
@@ -154,6 +154,12 @@ class Message(TypedDict):
         Annotated[
             Annotated[list[ToolCall], Field(fail_fast=True, max_length=MAX_TOOL_CALLS)] | None,
             Field(description="From the assistant: its tool calls."),
+        ]
+    ]
+    function_call: NotRequired[
+        Annotated[
+            FunctionCall | None,
+            Field(description="From the assistant, deprecated: its call of one of `functions`."),
         ]
     ]
     refusal: NotRequired[
@@ -376,3 +382,13 @@ class ChatRequest(ExtensionFields, ChatParameters):
     messages: Messages = Field(description="The conversation so far.")
     stream: bool | None = Field(None, description="Whether the answer comes as Server-Sent Events.")
     stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
+    functions: (
+        Annotated[list[FunctionDefinition], Field(fail_fast=True, max_length=MAX_TOOLS)] | None
+    ) = Field(
+        None,
+        description="Deprecated, in place of `tools`: functions the model may call, one at a time. "
+        "The answer has its call in `function_call`, with the finish reason of that name.",
+    )
+    function_call: (
+        Annotated[Literal["none", "auto"], Tag("#mode")] | Annotated[ToolName, Tag("#named")] | None
+    ) = Field(None, description="Deprecated, with `functions`: whether and which is to be called.")

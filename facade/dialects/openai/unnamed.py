@@ -24,7 +24,7 @@ _REQUIRED: Mapping[str, Callable[[Any], bool]] = {
     "conversation": bool,
 }
 # Fields of a message that have content.
-_CONTENT = ("audio", "function_call")
+_CONTENT = ("audio",)
 _FORM_FIELDS = tuple(name for name in ResponseFormat.__annotations__ if name != "json_schema")
 _SCHEMA_FIELDS = tuple(JsonSchema.__annotations__)
 

@@ -286,6 +286,15 @@ PART = "messages[0].content[0]"
     [
         ([HELLO, {"content": "x"}], "messages[1].role"),
         ([HELLO, {"role": "function", "name": "f", "content": "x"}], "messages[1].role"),
+        ([HELLO, {"role": "function", "content": "x"}], "messages[1].role"),
+        (
+            [{"role": "user", "content": "x", "function_call": {"name": "f", "arguments": ""}}],
+            "messages[0].function_call",
+        ),
+        (
+            [{"role": "assistant", "function_call": {"name": "f"}}],
+            "messages[0].function_call.arguments",
+        ),
         ([{"role": "User", "content": "x"}], "messages[0].role"),
         ([{"role": "user"}], "messages[0].content"),
         ([{"role": "user", "content": None}], "messages[0].content"),

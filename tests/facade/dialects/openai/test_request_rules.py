@@ -67,8 +67,6 @@ def test_the_options_of_web_search_go_on_as_they_are() -> None:
     ("fields", "says"),
     [
         ({"stream_options": {}}, "stream_options: is taken only where stream is true"),
-        ({"functions": [1]}, "functions: is no longer taken; use tools"),
-        ({"function_call": "auto"}, "function_call: is no longer taken; use tool_choice"),
         (
             {"use_built_in_tools": True},
             "use_built_in_tools: is a field of the messages endpoint alone",
@@ -91,7 +89,10 @@ def test_the_options_of_web_search_go_on_as_they_are() -> None:
         ),
         (chain({}, {"stop": []}), f"{STEP}.stop: must not be empty in a step"),
         (chain({}, {"tools": []}), f"{STEP}.tools: must not be empty in a step"),
-        (chain({}, {"functions": []}), f"{STEP}.functions: is no longer taken; use tools"),
+        (
+            chain({}, {"functions": []}),
+            f"{STEP}.functions: cannot be set for a step, only for the whole request",
+        ),
     ],
 )
 def test_a_refusal_says_what_is_taken(fields: dict[str, Any], says: str) -> None:

@@ -1,0 +1,100 @@
+"""Functions, which the dialect had before tools: old clients know nothing else.
+
+They are tools in the canonical request. The model is asked for one call at a time, as an answer
+has room for one; if it makes more of them, the first counts.
+"""
+
+from typing import Any
+
+import orjson
+
+from facade.dialects.openai.deltas import Choice
+from facade.dialects.openai.response import completion
+from facade.dialects.openai.stream import ChatStream
+from facade.dialects.openai.tools import add_functions, set_tool_choice
+from facade.dialects.openai.types import ChatRequest, ToolName
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse, ToolChoice
+from services.common.errors import invalid
+from services.common.plain_answer import PlainAnswer
+from services.common.texts import quoted
+
+_FINISH_REASON = "function_call"
+
+
+def calls_functions(wire: ChatRequest) -> bool:
+    """Return whether a request is from before tools, and its answer has to be."""
+    return wire.functions is not None or wire.function_call is not None
+
+
+def set_functions(request: GenerateRequest, wire: ChatRequest) -> None:
+    """Set the tools and their choice from the functions of a chat, if it has some.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    if not calls_functions(wire):
+        return
+    for field in ("tools", "tool_choice"):
+        if getattr(wire, field) is not None:
+            raise invalid(field, f"{field}: cannot be together with functions and function_call")
+    functions = wire.functions or []
+    add_functions(request, functions, "functions")
+    names = {function["name"] for function in functions}
+    set_tool_choice(request, wire.function_call, False, "function_call", names, _read_choice)
+
+
+def _read_choice(choice: ToolName, names: set[str], path: str) -> ToolChoice:
+    name = choice["name"]
+    if name not in names:
+        path = f"{path}.name"
+        raise invalid(path, f"{path}: must be the name of one of the functions, not {quoted(name)}")
+    return ToolChoice(mode=ToolChoice.MODE_TOOL, name=name)
+
+
+def render_function_completion(response: GenerateResponse | PlainAnswer, created: int) -> bytes:
+    """Return an answer as `render_completion` does, with calls of functions."""
+    answer = completion(response, created)
+    for choice in answer["choices"]:
+        calls = choice["message"].pop("tool_calls", None)
+        if calls:
+            choice["message"]["function_call"] = calls[0]["function"]
+        choice["finish_reason"] = _renamed(choice["finish_reason"])
+    return orjson.dumps(answer)
+
+
+class _FunctionChoice(Choice):
+    """One choice of a stream with calls of functions."""
+
+    __slots__ = ()
+
+    def start_block(self, number: int, block: Block) -> dict[str, Any]:
+        """Return the first delta of a block, possibly empty."""
+        return _function_delta(super().start_block(number, block))
+
+    def delta(self, kind: str, event: Event) -> dict[str, Any]:
+        """Return the delta for more of a block or its end, possibly empty."""
+        return _function_delta(super().delta(kind, event))
+
+
+class FunctionChatStream(ChatStream):
+    """Encodes an answer as `ChatStream` does, with calls of functions."""
+
+    choice_type = _FunctionChoice
+
+    def finish_reason(self, reason: conversation.FinishReason.ValueType) -> str:
+        """Return the name of the reason why a choice ended."""
+        return _renamed(super().finish_reason(reason))
+
+
+def _function_delta(delta: dict[str, Any]) -> dict[str, Any]:
+    """Return a delta with a part of the first call, if it has one of any."""
+    for call in delta.pop("tool_calls", ()):
+        if call["index"] == 0 and "function" in call:
+            delta["function_call"] = call["function"]
+    return delta
+
+
+def _renamed(reason: str) -> str:
+    return _FINISH_REASON if reason == "tool_calls" else reason
