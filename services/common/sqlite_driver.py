@@ -5,8 +5,10 @@ as much as a small statement, and takes the interpreter's lock from the event lo
 """
 
 import sqlite3
+import threading
 from collections import deque
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import aiosqlite
 from sqlalchemy.dialects.sqlite.aiosqlite import (
@@ -15,6 +17,8 @@ from sqlalchemy.dialects.sqlite.aiosqlite import (
     AsyncAdapt_aiosqlite_dbapi,
 )
 from sqlalchemy.util import EMPTY_DICT
+
+_T = TypeVar("_T")
 
 
 class _Executed(NamedTuple):
@@ -60,6 +64,15 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         """The number of the last row that was inserted."""
         return self._executed.lastrowid
 
+    def execute(self, operation: Any, parameters: Any = None) -> None:
+        """Execute a statement, in the thread of the connection."""
+        driver: Any = self._connection
+        if threading.current_thread() is driver._thread:
+            given = () if parameters is None else parameters
+            self._keep(_execute(*self._work(sqlite3.Connection.execute, operation, given)))
+        else:
+            super().execute(operation, parameters)
+
     async def _execute_async(self, operation: Any, parameters: Any) -> None:
         given = () if parameters is None else parameters
         await self._visit(sqlite3.Connection.execute, operation, given)
@@ -68,14 +81,20 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         await self._visit(sqlite3.Connection.executemany, operation, seq_of_parameters)
 
     async def _visit(self, execute: Any, operation: Any, parameters: Any) -> None:
+        driver: Any = self._connection
+        async with self._adapt_connection._execute_mutex:
+            work = self._work(execute, operation, parameters)
+            self._keep(await driver._execute(_execute, *work))
+
+    def _work(self, execute: Any, operation: Any, parameters: Any) -> tuple[Any, ...]:
+        """Return the arguments of `_execute`."""
         adapted: Any = self._adapt_connection
-        async with adapted._execute_mutex:
-            driver: Any = self._connection
-            begins, adapted.begins_with_next = adapted.begins_with_next, False
-            self._executed = await driver._execute(
-                _execute, driver._conn, execute, begins, operation, parameters
-            )
-            self._rows = self._executed.rows
+        begins, adapted.begins_with_next = adapted.begins_with_next, False
+        return adapted._connection._conn, execute, begins, operation, parameters
+
+    def _keep(self, executed: _Executed) -> None:
+        self._executed = executed
+        self._rows = executed.rows
 
 
 class SqliteConnection(AsyncAdapt_aiosqlite_connection):
@@ -92,6 +111,12 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.begins_with_next = False
+
+    async def visit(self, work: Callable[..., _T], *args: Any) -> _T:
+        """Call a function in the thread of the connection, where it executes statements itself."""
+        driver: Any = self._connection
+        result: _T = await driver._execute(work, *args)
+        return result
 
 
 class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):

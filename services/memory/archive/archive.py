@@ -8,18 +8,19 @@
     snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.database import reading
+from services.common.database_threads import Compute, run_in_thread
 from services.common.texts import elide_middle
 from services.memory.archive import dates, index, words
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.lookup import Lookup
+from services.memory.archive.lookup import WITHOUT_VECTORS, Lookup
 from services.memory.archive.signature_cache import SignatureCache
 from services.memory.archive.snippets import cut_to_budget
 
@@ -85,9 +86,11 @@ class Archive:
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
         """Return the first archived turns after one that have no vector of a model yet."""
+        ids = {"owner_id": owner_id, "entity_id": entity_id}
+        chosen = {"model": model, "after_turn": after_turn, "limit": limit}
         async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
-            return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)
+            rows = await connection.execute(WITHOUT_VECTORS, ids | chosen)
+            return [ArchivedTurn(*row) for row in rows]
 
     async def search(
         self,
@@ -111,26 +114,29 @@ class Archive:
             max_tokens: for all texts together; long ones are truncated.
             vector: the question's vector, where an embedding model is configured.
         """
+        ids = {"owner_id": owner_id, "entity_id": entity_id}
         question = excerpt(question)
         terms = self._terms(question)
-        async with reading(self._engine) as connection:
-            lookup = Lookup(connection, owner_id, entity_id, self._signatures)
-            scores = await lookup.score(
+
+        def find(connection: Connection, compute: Compute) -> list[Snippet]:
+            lookup = Lookup(connection, compute, self._signatures, ids)
+            scores = lookup.score(
                 [words.term_key(term) for term in terms],
                 vector,
                 before_turn=before_turn,
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
             )
-            ranked = sorted(((score, turn) for turn, score in scores.items()), reverse=True)
-            best = [turn for _, turn in ranked]
-            found = await lookup.archived(best, limit)
-        texts = [turn.text for turn in found]
-        cuts = await asyncio.to_thread(cut_to_budget, texts, terms, max_tokens)
-        return [
-            Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
-            for turn, text in zip(found, cuts, strict=True)
-            if text
-        ]
+            ranked = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
+            found = lookup.archived(ranked, limit)
+            texts = compute(cut_to_budget, [turn.text for turn in found], terms, max_tokens)
+            return [
+                Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
+                for turn, text in zip(found, texts, strict=True)
+                if text
+            ]
+
+        async with reading(self._engine) as connection:
+            return await run_in_thread(connection, find)
 
     def _terms(self, question: str) -> frozenset[str]:
         """Return the terms of a question, dates included."""

@@ -55,11 +55,13 @@ def score_turns(
     size = int(turns.max())
     # All terms at once, each with numbers of its own for the turns.
     numbers = turns + np.repeat(np.arange(len(found)) * (size + 3), sizes)
-    order = np.argsort(numbers, kind="stable")
-    turns, gaps = turns[order], np.diff(numbers[order])
+    gaps = np.diff(numbers)
     mean_length = max(1, collection.terms) / collection.turns
     # Frequencies: of the turns with a term, of those before, and of those after them.
-    own = (read["count"] / (1 - B + B * read["length"] / mean_length))[order]
+    own = read["count"] / (1 - B + B * read["length"] / mean_length)
+    if gaps.min(initial=1) < 1:  # not stored in order
+        order = np.argsort(numbers, kind="stable")
+        turns, own, gaps = turns[order], own[order], np.diff(numbers[order])
     # Else a turn would gain from a newer one, which the question asks for.
     before = np.zeros_like(own) if recency else NEXT * own
     after = PREVIOUS * own
@@ -70,19 +72,16 @@ def score_turns(
     after[:-1] += before[1:] * (gaps == 2)
     after[:-1] *= ~is_adjacent
     before[1:] *= gaps > 2
-    reached = np.full(len(turns), 3)
-    reached[1:] -= np.maximum(3 - gaps, 0)
+    reached = np.minimum(np.concatenate(([3], gaps)), 3)
     # Neighbours of turns at the ends of the archive may not be in it.
     having = np.minimum(np.add.reduceat(reached, np.cumsum([0, *sizes[:-1]])), collection.turns)
     rarity = np.repeat(np.log1p((collection.turns - having + 0.5) / (having + 0.5)), sizes)
     # An element for each turn from 0, and one more at each end for the neighbours.
     scores = np.zeros(size + 3)
     for offset, frequencies in enumerate((before, own, after)):
-        weights = rarity * frequencies / (K1 + frequencies)
-        scores[offset:] += np.bincount(turns, weights, size + 3 - offset)
+        np.add.at(scores[offset:], turns, rarity * frequencies / (K1 + frequencies))
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]
     best = top_k(ranked, most)
-    scored = zip(best.tolist(), ranked[best].tolist(), strict=True)
-    return {turn: score for turn, score in scored if score > 0}
+    return {int(turn): float(ranked[turn]) for turn in best if ranked[turn] > 0}

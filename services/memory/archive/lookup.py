@@ -1,16 +1,15 @@
 """Queries on the index of one memory, for one user, over one connection."""
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Table, Text, bindparam, cast, func, over, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Select, Table, Text, bindparam, cast, func, over, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from services.common.database_threads import Compute
 from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
@@ -115,7 +114,7 @@ _VECTORS = _select(tables.vectors, _json_array(_vectors.turn), _Joined(_vectors.
     func.length(_vectors.vector) == bindparam("size"),
 )
 _TURNS = _ARCHIVED.where(_IsAmong(_turns.turn, bindparam("turns", type_=Text)))
-_WITHOUT_VECTORS = (
+WITHOUT_VECTORS = (
     _ARCHIVED.where(
         _turns.turn > bindparam("after_turn"),
         ~select(_vectors.turn)
@@ -132,32 +131,33 @@ _WITHOUT_VECTORS = (
 
 
 class Lookup:
-    """Queries on one memory; each of them checks that the memory is the user's."""
+    """Queries on one memory; each of them checks that the memory is the user's.
+
+    `ids` has its `entity_id` and the `owner_id`. `compute` calls everything with numpy, whose
+    import takes a tenth of a second.
+    """
 
     def __init__(
-        self, connection: AsyncConnection, owner_id: str, entity_id: str, cache: SignatureCache
+        self, connection: Connection, compute: Compute, cache: SignatureCache, ids: dict[str, str]
     ) -> None:
         self._connection = connection
+        self._compute = compute
         self._cache = cache
-        self._memory = {"owner_id": owner_id, "entity_id": entity_id}
+        self._ids = ids
 
-    async def score(
+    def score(
         self, terms: Sequence[int], vector: _Vector | None, *, before_turn: int, recency: float
     ) -> dict[int, float]:
-        """Return the scores of the turns that match a question best; see `bm25f.score_turns`.
+        """Return the scores of the turns that match a question best.
 
-        Args:
-            terms: the keys of its terms, of which the rarest are read.
-            vector: its vector, where there is an embedding model.
-            before_turn: that turn and later ones are left out.
-            recency: the bonus of the newest turn.
+        `terms` are the keys of its terms, of which the rarest are read, and `vector` its vector,
+        where there is an embedding model. For the others see `bm25f.score_turns`.
         """
-        rows = await self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
+        rows = self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
         if not rows or not rows[0].turns:
             return {}
         turns, count, epoch, _ = rows[0]
-        # In a thread, like everything with numpy, whose import takes a tenth of a second.
-        scores = await asyncio.to_thread(
+        scores: dict[int, float] = self._compute(
             bm25f.score_turns,
             [packed for *_, packed in rows if packed is not None],
             Collection(turns, count),
@@ -165,24 +165,23 @@ class Lookup:
             recency=recency,
             most=_CANDIDATES,
         )
-        if vector is None:
-            return scores
         version = Version(epoch, turns)
-        return fuse_scores(scores, await self._cosines(vector, version, scores, before_turn))
+        cosines = self._cosines(vector, version, scores, before_turn) if vector else {}
+        return fuse_scores(scores, cosines)
 
-    async def _cosines(
+    def _cosines(
         self, vector: _Vector, version: Version, among: Iterable[int], before_turn: int
     ) -> dict[int, float]:
         """Return the cosine similarities of the nearest turns to a vector, and of those `among`."""
         model, values = vector
-        near = await asyncio.to_thread(
+        near = self._compute(
             binary_quantization.nearest_by_hamming,
-            await self._quantized(model, len(values), version),
+            self._quantized(model, len(values), version),
             values,
             before_turn=before_turn,
             most=_CANDIDATES,
         )
-        [(turns, packed)] = await self._rows(
+        [(turns, packed)] = self._rows(
             _VECTORS,
             model=model,
             turns=json.dumps(sorted({*near, *among})),
@@ -190,23 +189,23 @@ class Lookup:
         )
         if packed is None:
             return {}
-        cosines = await asyncio.to_thread(binary_quantization.cosine_similarities, packed, values)
+        cosines = self._compute(binary_quantization.cosine_similarities, packed, values)
         return dict(zip(json.loads(turns), cosines, strict=True))
 
-    async def _quantized(self, model: str, dimensions: int, version: Version) -> Sequence[bytes]:
+    def _quantized(self, model: str, dimensions: int, version: Version) -> Sequence[bytes]:
         """Return the quantized vectors of a model, as `binary_quantization.transpose` does."""
-        key = self._memory["entity_id"], model, dimensions
+        key = self._ids["entity_id"], model, dimensions
         columns = self._cache.get(key, version)
         if columns is None:
-            rows = await self._rows(_SIGNATURES, model=model, dimensions=dimensions)
-            blocks = [block for (block,) in rows]
-            columns = await asyncio.to_thread(binary_quantization.transpose, blocks, dimensions)
+            rows = self._rows(_SIGNATURES, model=model, dimensions=dimensions)
+            blocks = [row.signatures for row in rows]
+            columns = self._compute(binary_quantization.transpose, blocks, dimensions)
             # Else vectors may still be added to the same turns.
             if len(columns[0]) // 8 == version.turns:
                 self._cache.put(key, version, columns)
         return columns
 
-    async def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
+    def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
         """Return the first of some turns that are archived, in their order.
 
         A turn without text is not, though its neighbours may reach it.
@@ -214,21 +213,12 @@ class Lookup:
         found: list[ArchivedTurn] = []
         for first in range(0, len(turns), limit):
             batch = turns[first : first + limit]
-            rows = await self._rows(_TURNS, turns=json.dumps(batch))
+            rows = self._rows(_TURNS, turns=json.dumps(batch))
             by_number = {row.turn: ArchivedTurn(*row) for row in rows}
             found += [by_number[turn] for turn in batch if turn in by_number]
             if len(found) >= limit:
                 break
         return found[:limit]
 
-    async def without_vectors(
-        self, model: str, *, after_turn: int, limit: int
-    ) -> list[ArchivedTurn]:
-        """Return the first turns after one that have no vector of a model."""
-        rows = await self._rows(_WITHOUT_VECTORS, model=model, after_turn=after_turn, limit=limit)
-        return [ArchivedTurn(*row) for row in rows]
-
-    async def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
-        found = await self._connection.execute(query, {**self._memory, **values})
-        rows: Sequence[Any] = found.all()
-        return rows
+    def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        return self._connection.execute(query, {**self._ids, **values}).all()

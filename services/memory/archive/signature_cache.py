@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import NamedTuple
 
 # A memory, a model and its dimensions.
@@ -28,23 +29,26 @@ class SignatureCache:
         self._max_bytes = max_bytes
         # The least recently used first.
         self._held: OrderedDict[Key, tuple[Version, Sequence[bytes]]] = OrderedDict()
+        # Searches run in several threads.
+        self._lock = Lock()
 
     def get(self, key: Key, version: Version) -> Sequence[bytes] | None:
         """Return the blocks of a version; None where they are not cached."""
-        cached = self._held.get(key)
-        if cached is None or cached[0] != version:
-            return None
-        self._held.move_to_end(key)
-        return cached[1]
+        with self._lock:
+            cached = self._held.get(key)
+            if cached is None or cached[0] != version:
+                return None
+            self._held.move_to_end(key)
+            return cached[1]
 
     def put(self, key: Key, version: Version, blocks: Sequence[bytes]) -> None:
         """Cache the blocks of a version that has vectors of all its turns."""
-        self._held.pop(key, None)
-        if _size(blocks) > self._max_bytes:
-            return
-        self._held[key] = version, blocks
-        while sum(_size(held) for _, held in self._held.values()) > self._max_bytes:
-            self._held.popitem(last=False)
+        with self._lock:
+            self._held.pop(key, None)
+            if _size(blocks) <= self._max_bytes:
+                self._held[key] = version, blocks
+            while sum(_size(held) for _, held in self._held.values()) > self._max_bytes:
+                self._held.popitem(last=False)
 
 
 def _size(blocks: Sequence[bytes]) -> int:

@@ -14,9 +14,10 @@ def top_k(values: "NDArray[Any]", most: int) -> "NDArray[np.intp]":
     """Return the places of the largest values, the largest first; of equals, the later first."""
     import numpy as np
 
-    places = np.arange(len(values))
     columns = len(values) // _FOLD
-    if columns > most:
+    if columns <= most:
+        places = np.arange(len(values))
+    else:
         # As many values as are wanted reach the bound, and few more: cheaper than to partition all.
         largest = values[: columns * _FOLD].reshape(_FOLD, columns).max(axis=0)
         places = np.flatnonzero(values >= np.partition(largest, -most)[-most])

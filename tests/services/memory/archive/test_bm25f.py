@@ -59,6 +59,12 @@ def test_scores_are_those_of_bm25f(turns: Turns) -> None:
     assert scored(turns) == pytest.approx(by_the_book(turns))
 
 
+@given(TURNS)
+def test_turns_may_be_stored_in_any_order(turns: Turns) -> None:
+    backwards = dict(reversed(turns.items()))
+    assert scored(backwards) == pytest.approx(scored(turns))
+
+
 @given(TURNS, st.integers(0, 45), st.integers(1, 5))
 def test_later_turns_stay_out_and_the_best_others_stay(
     turns: Turns, before_turn: int, most: int
