@@ -88,7 +88,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     logs.configure()
     make_files_private()
     _set_up_grpc()
-    _set_up_allocator()
+    set_up_allocator()
     _raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_S)
     if sys.platform == "win32":
@@ -110,7 +110,7 @@ def _set_up_grpc() -> None:
     os.environ.setdefault("GRPC_EXPERIMENTS", _WITHOUT_EVENT_ENGINE)
 
 
-def _set_up_allocator() -> None:
+def set_up_allocator() -> None:
     """Configure malloc to use one arena for all threads, and none for large buffers.
 
     Buffers travel between gRPC's threads, the blob store's and ours. With an arena for

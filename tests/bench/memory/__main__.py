@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from services.common.process import set_up_allocator
 from tests.bench.memory import engines, latency, quality
 from tests.bench.memory.conversations import TURNS, Conversation, conversation
 from tests.bench.memory.embedder import EmbeddedModel, SemanticAnalysis
@@ -40,6 +41,8 @@ def main() -> None:
         "--engines", action="store_true", help="compare the postings with the engine's own index"
     )
     chosen = parser.parse_args()
+    # As in a worker: left to itself, malloc returns what a search frees to the system each time.
+    set_up_allocator()
     half = _TUNING if chosen.tuning else _REPORTED
     made = [conversation(half * _SEEDS_APART + seed, half) for seed in range(chosen.conversations)]
     chosen_embedder = EmbeddedModel if chosen.embedded else SemanticAnalysis
