@@ -15,6 +15,7 @@ from services.common.database_threads import Compute, run_in_thread
 from services.common.errors import GatewayError
 from services.common.owners import ensure_owner, owners
 
+PATIENCE_S = 20
 IDS = ["usr_ada", "usr_bo"]
 
 
@@ -44,7 +45,7 @@ async def test_what_computes_leaves_the_event_loop_free(engine: AsyncEngine) -> 
     def work(connection: Connection, compute: Compute) -> int:
         def computed() -> int:
             # The loop goes on while this waits for it.
-            asyncio.run_coroutine_threadsafe(seen_by_loop(), loop).result()
+            asyncio.run_coroutine_threadsafe(seen_by_loop(), loop).result(PATIENCE_S)
             return threading.get_ident()
 
         thread: int = compute(computed)
@@ -82,7 +83,7 @@ async def test_a_cancelled_read_leaves_its_connection_usable(engine: AsyncEngine
     def work(connection: Connection, compute: Compute) -> list[str]:
         def wait() -> None:
             loop.call_soon_threadsafe(began.set)
-            goes_on.wait()
+            goes_on.wait(PATIENCE_S)
 
         read(connection)
         compute(wait)
