@@ -6,7 +6,6 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import UpstreamError
 from services.common.passed_answer import PassedAnswer, Route, TokenCounts
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, answer_head
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
 
@@ -94,13 +93,13 @@ class Attempt:
 
     def add_head(self, error: UpstreamError) -> None:
         """Add to a failure what a caller is told of the head of the answer it came with."""
-        add_head(error, self._call, self._provider.dialect)
+        self._call.add_head(error, self._provider.dialect)
 
     def route(self, step_id: str, attempts: int) -> Route:
         """Return what serves the attempt, and what of the request could not be used."""
         call = self._call
         target = call.target
-        headers, request_id = answer_head(call, self._provider.dialect)
+        headers, request_id = call.answer_head(self._provider.dialect)
         route = Route(target.name, target.provider, step_id, attempts, headers, request_id)
         if call.dropped:
             route.dropped = call.dropped

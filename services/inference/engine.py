@@ -52,7 +52,6 @@ from services.inference.plans.budget import RetryBudget
 from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import CheckedRequest, PreparedRequest
 from services.inference.providers.base import Call
-from services.inference.providers.heads import add_head, set_route_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
@@ -298,7 +297,7 @@ class Engine:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:
             if error.reason == errors_pb2.REASON_UPSTREAM_REJECTED:
-                add_head(error, call, provider.dialect)
+                call.add_head(error, provider.dialect)
                 raise
             name = f"{step.target.provider}/{step.target.upstream}"
             self.failure_log.write(step.target.provider, error, {"model": name, "call": "count"})
@@ -306,6 +305,7 @@ class Engine:
         input_tokens = counted
         if input_tokens is None:
             input_tokens = await offload(estimate.estimate_input_tokens, request)
+        headers, upstream_request_id = call.answer_head(provider.dialect)
         route = RouteInfo(
             model=step.target.name,
             provider=step.target.provider,
@@ -314,8 +314,9 @@ class Engine:
             dropped=call.dropped,
             memory_truncated=seen.left_out,
             adapted=seen.adapted,
+            upstream_request_id=upstream_request_id,
+            headers=headers,
         )
-        set_route_head(route, call, provider.dialect)
         return CountTokensResponse(
             input_tokens=input_tokens,
             estimated=counted is None or prepared.attempts.guesses,

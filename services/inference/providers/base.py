@@ -11,6 +11,7 @@ from gateway.inference.v1.inference_pb2 import (
     Event,
     GenerateRequest,
 )
+from services.common import dialect_headers
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.passed_answer import PassedAnswer
@@ -173,6 +174,34 @@ class Call:
     def set_answer_headers(self, headers: Mapping[str, str]) -> None:
         """Set the headers of the provider's response, whatever its status."""
         self.answer_headers = headers
+
+    def request_headers(self, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
+        """Return the caller's headers for a provider of a dialect.
+
+        They are validated here, as they may come from gRPC callers and from parameters of fallback
+        steps.
+        """
+        request = self.request
+        if request.dialect != dialect or not request.headers:
+            return []
+        return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
+
+    def answer_head(self, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
+        """Return what a caller is told of the head of the response of a provider of a dialect.
+
+        Returns:
+            The headers of the caller's dialect, and the provider's request id or "".
+        """
+        given = self.answer_headers
+        if given is None:
+            return {}, ""
+        is_own = self.request.dialect == dialect
+        headers = dialect_headers.of_answer(dialect, given) if is_own else {}
+        return headers, dialect_headers.request_id_of(dialect, given)
+
+    def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
+        """Add the `answer_head` to the error of a provider of a dialect."""
+        error.headers, error.upstream_request_id = self.answer_head(dialect)
 
     def leave_out_refused(self, body: dict[str, Any]) -> list[str]:
         """Remove the fields that the model rejects from a request body.

@@ -35,7 +35,6 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
-from services.inference.providers.heads import request_headers
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
@@ -147,7 +146,7 @@ class AnthropicProvider:
             raise broken_answer(self.name, "answered no count of tokens") from error
 
     def _headers(self, call: Call) -> list[tuple[str, str]]:
-        return beta_header(call.request) + request_headers(call, self.dialect)
+        return beta_header(call.request) + call.request_headers(self.dialect)
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Refuse: the API has no embeddings."""

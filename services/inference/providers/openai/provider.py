@@ -10,7 +10,6 @@ from services.common.passed_answer import PassedAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
-from services.inference.providers.heads import request_headers
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
 from services.inference.providers.openai.events import (
     StreamReader,
@@ -81,7 +80,7 @@ class OpenAIProvider:
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
-        headers = request_headers(call, self.dialect)
+        headers = call.request_headers(self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
@@ -110,7 +109,7 @@ class OpenAIProvider:
             _PATH,
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
-            headers=request_headers(call, self.dialect),
+            headers=call.request_headers(self.dialect),
             on_headers=call.set_answer_headers,
         )
 
@@ -121,7 +120,7 @@ class OpenAIProvider:
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""
         body = await offload(build_embeddings, call, self._server)
-        headers = request_headers(call, self.dialect)
+        headers = call.request_headers(self.dialect)
         answer = await self._upstream.post(
             _EMBEDDINGS, body, headers=headers, on_headers=call.set_answer_headers
         )

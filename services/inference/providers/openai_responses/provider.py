@@ -9,7 +9,6 @@ from services.common.lazy_request import LazyRequest
 from services.common.passed_answer import PassedAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import Call
-from services.inference.providers.heads import request_headers
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
 from services.inference.providers.openai_responses.events import StreamReader
@@ -97,7 +96,7 @@ class ResponsesProvider(OpenAIProvider):
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
-        headers = request_headers(call, self.dialect)
+        headers = call.request_headers(self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers
         )
@@ -116,6 +115,6 @@ class ResponsesProvider(OpenAIProvider):
             _PATH,
             partial(build_request, call, self._server),
             reader=reader(call, self._upstream, self._new_id),
-            headers=request_headers(call, self.dialect),
+            headers=call.request_headers(self.dialect),
             on_headers=call.set_answer_headers,
         )
