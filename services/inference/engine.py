@@ -33,7 +33,7 @@ from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.recent_attempts import RecentAttempts
-from services.inference.fallback.run_context import OnEnd, RunContext
+from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
 from services.inference.media import MediaRef, find_media, overriding_media
@@ -48,7 +48,6 @@ from services.inference.memory.split import check_steps, uses_memory
 from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
-from services.inference.plans.budget import RetryBudget
 from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import CheckedRequest, PreparedRequest
 from services.inference.providers.base import Call

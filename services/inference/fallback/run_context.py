@@ -1,5 +1,6 @@
-"""`RunContext`: the state that the steps of one fallback run share."""
+"""The state that the steps of one fallback run share, and the time and retries that are left."""
 
+import asyncio
 from collections.abc import Callable
 
 from gateway.errors.v1.errors_pb2 import Attempt
@@ -9,12 +10,48 @@ from services.common.telemetry.trace_context import current_trace
 from services.inference.circuit_breaker import Uniform
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.plans.budget import RetryBudget, budget_of
 from services.inference.plans.plan import Plan, Step
 from services.inference.stream.delivered import DeliveredPrefix
 
 # Called with the context of a run that has ended.
 OnEnd = Callable[["RunContext"], None]
+
+
+class RetryBudget:
+    """What is left of a plan's time and retries; runs of one request share it.
+
+    Attributes:
+        deadline: when the time of the plan is over, by the loop's clock; None without a limit.
+    """
+
+    __slots__ = ("_retries", "deadline")
+
+    def __init__(self, deadline: float | None, retries: int | None) -> None:
+        """Return a budget with a deadline and so many retries; None is no limit."""
+        self.deadline = deadline
+        self._retries = retries
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether there is a retry left."""
+        return self._retries is None or self._retries > 0
+
+    def take_retry(self) -> None:
+        """Use a retry."""
+        if self._retries is not None:
+            self._retries -= 1
+
+
+# Nothing of it is ever used up.
+_UNLIMITED = RetryBudget(None, None)
+
+
+def _budget_of(plan: Plan, loop: asyncio.AbstractEventLoop) -> RetryBudget:
+    """Return the whole budget of a plan that begins now; those without limits share one."""
+    if plan.timeout_s is None and plan.max_retries is None:
+        return _UNLIMITED
+    deadline = None if plan.timeout_s is None else loop.time() + plan.timeout_s
+    return RetryBudget(deadline, plan.max_retries)
 
 
 class RunContext:
@@ -61,7 +98,7 @@ class RunContext:
         self.log = log
         self.uniform = uniform
         self.whole = whole
-        self.budget = budget or budget_of(plan, timers.loop)
+        self.budget = budget or _budget_of(plan, timers.loop)
         self.records: list[AttemptRecord] = []
         self.delivered: DeliveredPrefix | None = None
         self.retries: dict[object, int] = {}

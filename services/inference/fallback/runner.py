@@ -20,11 +20,10 @@ from services.inference.fallback.attempts import (
     ignore_first_content,
 )
 from services.inference.fallback.hedging import Hedge
-from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.run_context import RetryBudget, RunContext
 from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
-from services.inference.plans.budget import RetryBudget
 from services.inference.plans.plan import Step
 from services.inference.plans.policy import moves_on, out_of_time
 from services.inference.stream.accumulator import events_of, whole_of

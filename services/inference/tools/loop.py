@@ -22,9 +22,9 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
 from services.common.tokens import estimate_tokens
+from services.inference.fallback.run_context import RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import Metrics
-from services.inference.plans.budget import RetryBudget
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
 from services.inference.stream.batches import Batches
