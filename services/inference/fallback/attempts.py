@@ -1,25 +1,12 @@
-"""Protocol of the factory of attempts, and the attempt that has begun to answer."""
+"""Protocol of the factory of attempts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.plans.plan import Step
-from services.inference.stream.batches import Batches
 from services.inference.stream.delivered import DeliveredPrefix
-from services.inference.stream.filters import Batch
-
-# Called once, when the first content of an answer has come.
-OnFirstContent = Callable[[], None]
-
-
-def ignore_first_content() -> None:
-    """Do nothing when the first content comes."""
 
 
 @dataclass(slots=True)
@@ -73,41 +60,3 @@ class AttemptFactory(Protocol):
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""
-
-
-class StartedAnswer:
-    """An answer whose first content has come; of a whole answer, everything.
-
-    Attributes:
-        index: of the step in the plan.
-        attempt: what was asked.
-        record: of the attempt.
-        head: the batches that have come.
-        batches: those that are still to come; None where the answer came whole.
-        answer: the whole answer in place of batches, where it goes to the caller as it is, or was
-            put together from a stream.
-    """
-
-    __slots__ = ("answer", "attempt", "batches", "head", "index", "record")
-
-    def __init__(
-        self,
-        index: int,
-        attempt: Attempt,
-        record: AttemptRecord,
-        head: list[Batch],
-        batches: Batches | None = None,
-        answer: GenerateResponse | PassedAnswer | None = None,
-    ) -> None:
-        self.index = index
-        self.attempt = attempt
-        self.record = record
-        self.head = head
-        self.batches = batches
-        self.answer = answer
-
-    async def close(self) -> None:
-        """End the answer at the provider, if it has not ended."""
-        self.record.cancelled()
-        if self.batches is not None:
-            await self.batches.aclose()

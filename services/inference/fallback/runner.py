@@ -14,14 +14,14 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passed_answer import PassedAnswer
 from services.inference.attempt import Attempt
-from services.inference.fallback.attempts import (
+from services.inference.fallback.hedging import Hedge
+from services.inference.fallback.run_context import RetryBudget, RunContext
+from services.inference.fallback.starting import (
     OnFirstContent,
     StartedAnswer,
     ignore_first_content,
+    start_attempt,
 )
-from services.inference.fallback.hedging import Hedge
-from services.inference.fallback.run_context import RetryBudget, RunContext
-from services.inference.fallback.starting import start_attempt
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
 from services.inference.plans.plan import Step

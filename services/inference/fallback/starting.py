@@ -1,13 +1,14 @@
 """Starts an attempt: from the request to the first content, within the time of its step."""
 
+from collections.abc import Callable
+
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
+from services.common.far_timers import Deadline
 from services.common.passed_answer import PassedAnswer, Route
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
-from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
 from services.inference.fallback.run_context import RunContext
 from services.inference.plans.policy import out_of_time
 from services.inference.providers.failures import cut_off
@@ -15,6 +16,51 @@ from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
+
+# Called once, when the first content of an answer has come.
+OnFirstContent = Callable[[], None]
+
+
+def ignore_first_content() -> None:
+    """Do nothing when the first content comes."""
+
+
+class StartedAnswer:
+    """An answer whose first content has come; of a whole answer, everything.
+
+    Attributes:
+        index: of the step in the plan.
+        attempt: what was asked.
+        record: of the attempt.
+        head: the batches that have come.
+        batches: those that are still to come; None where the answer came whole.
+        answer: the whole answer in place of batches, where it goes to the caller as it is, or was
+            put together from a stream.
+    """
+
+    __slots__ = ("answer", "attempt", "batches", "head", "index", "record")
+
+    def __init__(
+        self,
+        index: int,
+        attempt: Attempt,
+        record: AttemptRecord,
+        head: list[Batch],
+        batches: Batches | None = None,
+        answer: GenerateResponse | PassedAnswer | None = None,
+    ) -> None:
+        self.index = index
+        self.attempt = attempt
+        self.record = record
+        self.head = head
+        self.batches = batches
+        self.answer = answer
+
+    async def close(self) -> None:
+        """End the answer at the provider, if it has not ended."""
+        self.record.cancelled()
+        if self.batches is not None:
+            await self.batches.aclose()
 
 
 async def start_attempt(

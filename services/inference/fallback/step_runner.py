@@ -5,13 +5,13 @@ from collections.abc import Awaitable
 from functools import cached_property
 
 from gateway.errors.v1 import errors_pb2
-from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
+from services.common.far_timers import Deadline
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord
-from services.inference.fallback.attempts import AttemptOptions, OnFirstContent, StartedAnswer
+from services.inference.fallback.attempts import AttemptOptions
 from services.inference.fallback.run_context import RunContext
-from services.inference.fallback.starting import start_attempt
+from services.inference.fallback.starting import OnFirstContent, StartedAnswer, start_attempt
 from services.inference.media import AdaptationError
 from services.inference.offload import offload
 from services.inference.plans.policy import (

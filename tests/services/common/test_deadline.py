@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.common.deadline import Deadline
-from services.common.far_timers import FarTimers
+from services.common.far_timers import Deadline, FarTimers
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 Bound = Callable[[float], AbstractAsyncContextManager[Any]]
