@@ -8,6 +8,8 @@ from services.common.passed_answer import PassedAnswer, Route, TokenCounts
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
+from services.inference.stream.sign_thinking import ThinkingSigner
+from services.inference.thinking import Signer
 
 
 class Attempt:
@@ -17,6 +19,7 @@ class Attempt:
         call: what to ask.
         provider: whom to ask.
         filters: what the answer passes, in order.
+        signer: signs its thinking before it passes them; None where its provider does.
         left_out: how many remembered turns the request was shortened by.
         adapted: what was converted for the model.
 
@@ -25,7 +28,10 @@ class Attempt:
         is_done: whether the provider need not write any more.
     """
 
-    __slots__ = ("_adapted", "_call", "_filters", "_left_out", "_provider", "is_done", "usage")
+    __slots__ = (
+        *("_adapted", "_call", "_filters", "_left_out", "_provider", "_signer"),
+        *("is_done", "usage"),
+    )
 
     def __init__(
         self,
@@ -34,12 +40,14 @@ class Attempt:
         filters: Sequence[StreamFilter] = (),
         left_out: int = 0,
         adapted: Sequence[str] = (),
+        signer: Signer | None = None,
     ) -> None:
         self._call = call
         self._provider = provider
         self._filters = filters
         self._left_out = left_out
         self._adapted = adapted
+        self._signer = signer
         self.usage: Usage | TokenCounts | None = None
         self.is_done = False
 
@@ -82,6 +90,10 @@ class Attempt:
 
     def passed(self, batch: Batch) -> Batch:
         """Return the events of a batch that pass the filters, possibly none."""
+        if self._signer is not None:
+            # Made here, since most whole answers have no events.
+            signing = ThinkingSigner(self._signer, self._call.target.upstream)
+            self._filters, self._signer = (signing, *self._filters), None
         for event in batch:
             if event.HasField("usage"):
                 self.usage = event.usage

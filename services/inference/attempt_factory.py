@@ -35,7 +35,6 @@ from services.inference.stream.filters import StreamFilter
 from services.inference.stream.helper_usage import HelperUsageFilter
 from services.inference.stream.prefill import EchoFilter, prefill_of
 from services.inference.stream.replay import ReplayAligner
-from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.tools.rounds import Rounds
 
@@ -301,9 +300,6 @@ class RequestAttempts:
         filters += last
         takes_whole = not (stream or filters) and self._rounds is None
         as_it_is = not filters and self._takes_passthrough(request, provider, stream=stream)
-        if not provider.checks_signatures:
-            # Before all else. What is passed through holds no thinking.
-            filters.insert(0, ThinkingSigner(self._signer, step.target.upstream))
         call = Call(
             request,
             step.target,
@@ -314,7 +310,9 @@ class RequestAttempts:
             lazy,
             takes_whole=takes_whole,
         )
-        return Attempt(call, provider, filters, prepared.left_out, prepared.adapted)
+        # What is passed through holds no thinking.
+        signer = None if provider.checks_signatures else self._signer
+        return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, signer)
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
         """Return an attempt with the request as its caller wrote it; see `AttemptFactory`."""
@@ -349,9 +347,8 @@ class RequestAttempts:
             lazy,
             takes_whole=not stream,
         )
-        if provider.checks_signatures:
-            return Attempt(call, provider)
-        return Attempt(call, provider, (ThinkingSigner(self._signer, target.upstream),))
+        signer = None if provider.checks_signatures else self._signer
+        return Attempt(call, provider, signer=signer)
 
     def _takes_passthrough(
         self, request: GenerateRequest, provider: Provider, *, stream: bool

@@ -374,7 +374,7 @@ class Engine:
             request.use_built_in_tools = self.routes.has_search
         if not isinstance(given, LazyRequest):
             return given, None
-        if request.use_built_in_tools or uses_memory(request):
+        if request.use_built_in_tools or (request.HasField("memory") and uses_memory(request)):
             return given.complete(), None
         return request, given
 
