@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
 
 import grpc
 from aiohttp import web
@@ -19,15 +18,12 @@ from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
-from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.inference.v1.inference_pb2 import RouteInfo
 from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
 from services.common.far_timers import FarTimers
-from services.common.passed_answer import Route, TokenCounts
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
 
@@ -104,25 +100,6 @@ class Context:
     def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":
         """The stub of the ArticleEditorService on the channel."""
         return articles_pb2_grpc.ArticleEditorServiceStub(self.channel)
-
-
-class AnswerSummary(NamedTuple):
-    """The model and provider that served an answer, and the token counts.
-
-    Plain values: a reference to a part of a message would keep all of it, which may be megabytes.
-    """
-
-    model: str
-    provider: str
-    input_tokens: int
-    output_tokens: int
-
-    @classmethod
-    def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:
-        """Create it from both; tokens of a provider's cache count as input tokens."""
-        read = usage.input_tokens
-        read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-        return cls(route.model, route.provider, read, usage.output_tokens)
 
 
 CONTEXT = web.AppKey("context", Context)

@@ -13,10 +13,9 @@ from typing import Protocol
 
 import grpc
 
-from facade.context import AnswerSummary
 from facade.draining import stopping
 from facade.failures import to_gateway_error
-from facade.http.exchange import Exchange
+from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import StreamedResponse
 from facade.route_headers import answer_headers
 from gateway.conversation.v1.conversation_pb2 import Usage

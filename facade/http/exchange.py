@@ -1,19 +1,41 @@
 """One HTTP exchange: a request and the state of its response."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol, Self
 
 from aiohttp.helpers import parse_content_type
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDictProxy
 
-from facade.context import AnswerSummary, Context
+from facade.context import Context
 from facade.dialects.paths import CallerPaths
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.authentication import Caller
+from services.common.passed_answer import Route, TokenCounts
 from services.common.telemetry.trace_context import TraceContext
 
 _NO_CONTENT_TYPE = "application/octet-stream"
 _NO_HEADERS: Mapping[str, str] = {}
+
+
+class AnswerSummary(NamedTuple):
+    """The model and provider that served an answer, and the token counts.
+
+    Plain values: a reference to a part of a message would keep all of it, which may be megabytes.
+    """
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+
+    @classmethod
+    def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:
+        """Create it from both; tokens of a provider's cache count as input tokens."""
+        read = usage.input_tokens
+        read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        return cls(route.model, route.provider, read, usage.output_tokens)
 
 
 class ClientConnection(Protocol):

@@ -3,9 +3,8 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from facade.context import AnswerSummary
 from facade.dialects import openai
-from facade.http.exchange import Exchange
+from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
 from facade.route_headers import answer_headers

@@ -11,11 +11,8 @@ from typing import Any
 from aiohttp import web
 
 from facade.bodies import ReceivedBody, complete_body
-from facade.context import (
-    AnswerSummary,
-)
 from facade.dialects.paths import CallerPaths
-from facade.http.exchange import Exchange
+from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
