@@ -38,13 +38,15 @@ _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
     "/beta/v1/messages": LaterEndpoint(_MESSAGES, messages.create),
     "/beta/v1/responses": LaterEndpoint(_RESPONSES, responses.create),
-    "/coding/v1/messages": LaterEndpoint(_MESSAGES, messages.create_coding),
+    "/coding/v1/messages": LaterEndpoint(_MESSAGES, partial(messages.create, coding=True)),
     "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
     "/beta/v1/messages/count_tokens": LaterEndpoint(_MESSAGES, messages.count_tokens),
-    "/coding/v1/messages/count_tokens": LaterEndpoint(_MESSAGES, messages.count_coding_tokens),
+    "/coding/v1/messages/count_tokens": LaterEndpoint(
+        _MESSAGES, partial(messages.count_tokens, coding=True)
+    ),
 }
 
 

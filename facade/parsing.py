@@ -73,7 +73,8 @@ def parse(
     Raises:
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
-    check_values(held[0], max_values)
+    if len(held[0]) > max_values:
+        check_values(held[0], max_values)
     include_usage = calls_functions = base64 = False
     state = None
     request: GenerateRequest | EmbedRequest

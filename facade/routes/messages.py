@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable
 
-from facade.context import AnswerSummary
 from facade.dialects import anthropic
-from facade.http.exchange import Exchange
+from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
 from facade.route_headers import answer_headers
@@ -13,27 +12,8 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import invalid
 
 
-async def create(exchange: Exchange) -> Response:
-    """Generate a message."""
-    return await _create(exchange, coding=False)
-
-
-async def create_coding(exchange: Exchange) -> Response:
-    """Generate a message for a coding agent."""
-    return await _create(exchange, coding=True)
-
-
-async def count_tokens(exchange: Exchange) -> Response:
-    """Count the input tokens of a conversation."""
-    return await _count_tokens(exchange, coding=False)
-
-
-async def count_coding_tokens(exchange: Exchange) -> Response:
-    """Count the input tokens of a coding agent's conversation."""
-    return await _count_tokens(exchange, coding=True)
-
-
-async def _create(exchange: Exchange, *, coding: bool) -> Response:
+async def create(exchange: Exchange, *, coding: bool = False) -> Response:
+    """Generate a message; `coding` is for a coding agent."""
     betas = _betas(exchange)
     # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
     return await _begin(exchange, await parse(exchange, "messages", betas=betas, coding=coding))
@@ -46,7 +26,8 @@ def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
     return generate(exchange, parsed, anthropic.render_message)
 
 
-async def _count_tokens(exchange: Exchange, *, coding: bool) -> Response:
+async def count_tokens(exchange: Exchange, *, coding: bool = False) -> Response:
+    """Count the input tokens of a conversation; `coding` is for a coding agent."""
     betas = _betas(exchange)
     parsed = await parse(exchange, "count_tokens", betas=betas, coding=coding)
     inference = exchange.context.inference

@@ -387,7 +387,10 @@ class RequestAttempts:
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return what a step's model refuses or has refused, names of `refusals`."""
-        return all_refused(step.target.refuses, self._refusals.of(step.key))
+        known = step.target.refuses
+        if not (known or self._refusals.by_model):
+            return known
+        return all_refused(known, self._refusals.of(step.key))
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""

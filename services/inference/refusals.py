@@ -213,23 +213,25 @@ _OF_MEDIA = frozenset(
 
 
 class Refusals:
-    """The rejected fields of each model, as named by `new_refusal`."""
+    """The rejected fields of each model, as named by `new_refusal`.
+
+    Attributes:
+        by_model: those of the models that have rejected any.
+    """
 
     def __init__(self) -> None:
-        self._by_model: OrderedDict[ModelKey, frozenset[str]] = OrderedDict()
+        self.by_model: OrderedDict[ModelKey, frozenset[str]] = OrderedDict()
 
     def of(self, key: ModelKey) -> frozenset[str]:
         """Return the fields that a model has rejected."""
-        if not self._by_model:
-            return frozenset()
-        return self._by_model.get(key, frozenset())
+        return self.by_model.get(key, frozenset())
 
     def add(self, key: ModelKey, name: str) -> None:
         """Store that a model rejects a field."""
-        self._by_model[key] = self.of(key) | {name}
-        self._by_model.move_to_end(key)
-        if len(self._by_model) > _MAX_MODELS:
-            self._by_model.popitem(last=False)
+        self.by_model[key] = self.of(key) | {name}
+        self.by_model.move_to_end(key)
+        if len(self.by_model) > _MAX_MODELS:
+            self.by_model.popitem(last=False)
 
 
 def changes_messages(refused_fields: frozenset[str]) -> bool:

@@ -65,6 +65,16 @@ class DirectContext(CallContext):
         """Return `grpc.aio.EOF`: the one request is an argument of the method."""
         return grpc.aio.EOF
 
+    def check_status(self) -> None:
+        """Check that the servicer has set no status other than OK.
+
+        Raises:
+            grpc.aio.AioRpcError: it has.
+        """
+        code = self._code
+        if code is not None and code is not _OK:
+            raise _error(code, self._text, self._trailing)
+
 
 class _StreamContext(DirectContext):
     """The servicer's context of a direct call with a stream of responses.
@@ -119,7 +129,7 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
             response = await handler.stream_unary(context, context)
         else:
             response = await handler.unary_unary(request, context)
-        _check_status(context)
+        context.check_status()
         return response
 
     return call
@@ -151,7 +161,7 @@ def direct_stream_method(server: InProcessServer, method: str) -> DirectStreamMe
                 raise
         if context.failure is not None:
             raise context.failure
-        _check_status(context)
+        context.check_status()
 
     return call
 
@@ -161,12 +171,6 @@ def _find(server: InProcessServer, method: str, metadata: Metadata) -> Awaitable
     if not server.is_serving:
         raise _error(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
     return server.find(_Details(method, metadata))
-
-
-def _check_status(context: DirectContext) -> None:
-    code = context.code()
-    if code is not None and code is not _OK:
-        raise _error(code, context.details(), context.trailing_metadata())
 
 
 def _error(code: grpc.StatusCode, details: str, trailing: Metadata = ()) -> grpc.aio.AioRpcError:

@@ -103,7 +103,10 @@ class AnthropicProvider:
 
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
-        body = await offload(build_request, call, **self._rules)
+        if call.lazy is not None:
+            body = build_request(call, **self._rules)  # of a small request
+        else:
+            body = await offload(build_request, call, **self._rules)
         answer = await self._upstream.post_unbounded(
             _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )

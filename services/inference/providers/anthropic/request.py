@@ -125,6 +125,8 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
 
 def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
     """Return the header that turns the caller's beta features on, or nothing."""
+    if not request.betas:
+        return []
     value = ",".join(request.betas)
     if not (value.isascii() and value.isprintable()):
         raise invalid("anthropic-beta", "anthropic-beta: names of beta features are needed")
