@@ -27,10 +27,10 @@ SUFFIX = ".lines"
 SUFFIXES = (SUFFIX, ".journal")
 # Bytes that are read of a file at a time: some 0.1 milliseconds.
 _CHUNK = 64 << 10
-# Lines that are made records before the event loop goes on: some 0.1 milliseconds.
-_LINES_AT_ONCE = 50
-# Bytes that are allocated and mapped at a time.
-_EXTENT = 64 << 10
+# Lines that are made records before the event loop goes on: some 30 microseconds.
+_LINES_AT_ONCE = 20
+# Bytes that are allocated and mapped at a time, which takes some 0.1 milliseconds.
+_EXTENT = 256 << 10
 
 
 def chunks_of(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -1,6 +1,8 @@
 """The recorder: every line is recorded, whatever fails in between, and none twice."""
 
+import asyncio
 import os
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from services.inference.usage.journal import FOLDER
 from services.inference.usage.lines import FAILED, SERVED
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import UsageRecorder
+from tests.services.inference.fallback.virtual_time import in_no_time
 
 PROVIDERS = {
     "p": Provider(kind="openai", base_url="http://x", price=Price.model_validate({"input": 1}))
@@ -267,3 +270,24 @@ async def test_settling_leaves_the_rest_to_others(tmp_path: Path) -> None:
     other = recorder(tmp_path, database)
     await other.flush(takes_over=True)
     assert database.tokens == [1]
+
+
+@in_no_time
+async def test_requests_are_served_between_pieces_of_a_file(tmp_path: Path) -> None:
+    database = Database()
+    there = recorder(tmp_path, database)
+    loop = asyncio.get_running_loop()
+
+    async def seconds(record: Awaitable[None]) -> float:
+        began = loop.time()
+        await record
+        return loop.time() - began
+
+    for _ in range(200):
+        there.write(line(1))
+    # No piece is so long that a request would wait for it: a millisecond for 20 lines.
+    assert await seconds(there.flush()) >= 200 / 20 * 0.001
+    for _ in range(200):
+        there.write(line(1))
+    assert await seconds(there.settle()) < 0.001
+    assert len(database.tokens) == 400
