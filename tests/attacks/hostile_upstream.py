@@ -139,6 +139,16 @@ SCRIPTS: dict[str, Script] = {
     # Of both.
     "whole": forever(_JSON + b'{"a":"', b"x"),
     "values": once(_JSON, b'{"choices":[', *[b"[]," * 100_000] * 10, b"[]]}"),
+    # What could be passed on as it is, but for a field with too many values.
+    "passed-values": once(
+        _JSON,
+        b'{"id":"chatcmpl-a","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,'
+        b'"message":{"role":"assistant","content":"a","refusal":null},"logprobs":null,'
+        b'"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2},'
+        b'"x":[',
+        *[b"[]," * 100_000] * 10,
+        b"[]]}",
+    ),
     "head": forever(b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
     "interim": forever(b"", b"HTTP/1.1 103 Hints\r\nlink: x\r\n\r\n"),
     "trailers": forever(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),

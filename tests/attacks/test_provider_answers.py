@@ -29,7 +29,11 @@ BOUNDED = {
     "half-call": "limits.max_answer_parts",
 }
 OF_MESSAGES = {"blocks": "limits.max_answer_parts", "deltas": "limits.max_answer_parts"}
-OF_WHOLES = {"whole": "limits.max_answer_bytes", "values": "limits.max_answer_values"}
+OF_WHOLES = {
+    "whole": "limits.max_answer_bytes",
+    "values": "limits.max_answer_values",
+    "passed-values": "limits.max_answer_values",
+}
 BROKEN = (
     *("far-choice", "next-choice", "second-choice", "head", "interim", "trailers", "switch"),
     *("gzip", "code", "retry-after"),
