@@ -36,17 +36,18 @@ from services.inference.providers.openai_responses.response_objects import read_
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import read_event
+from services.inference.providers.sse import BLANK, read_event
 
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
 # Events that announce texts, before any has come.
 _ANNOUNCEMENTS = frozenset({"response.content_part.added", "response.reasoning_summary_part.added"})
 _SPOKEN = ("message", "reasoning")
-# A server-sent event as OpenAI writes it: its type, its data, and its number.
+# How a server-sent event begins as OpenAI writes it: its type, where its data is, and its number.
+# Its end is looked for apart: to match the rest would take several steps for each byte.
 _USUAL = re.compile(
     rb"event: (response\.[a-z_.]+)\ndata: "
-    rb'(\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),[^\n]*+)\n\n'
+    rb'()\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),'
 )
 # Types of the events that may come together, those that hold parts of an answer.
 _TOGETHER = {kind.encode(): kind for kind in HANDLERS}
@@ -58,6 +59,7 @@ _WITH_OBJECT = re.compile(
 _CREATED = b'{"type":"response.created","sequence_number":%d,'
 _IN_PROGRESS = b'{"type":"response.in_progress","sequence_number":%d,'
 _SSE = b"event: response.in_progress\ndata: %b\n\n"
+_LF = b"\n"
 # What the provider's own event says is no text.
 _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 
@@ -100,15 +102,17 @@ class NativeReader(EventReader):
                     continue
                 usual = _USUAL.match(text, at)
                 if usual is not None:
-                    frames.forget()
-                    at = usual.end()
-                    kind = _TOGETHER.get(usual[1]) if self._started else None
-                    if kind is not None:
-                        self._take(kind, usual, out)
-                    else:
-                        self._end_run(out)
-                        self._take_alone(usual[1].decode(), usual[2], out)
-                    continue
+                    end = text.index(_LF, usual.end())
+                    if text.startswith(_LF, end + 1):
+                        frames.forget()
+                        data, at = text[usual.start(2) : end], end + len(BLANK)
+                        kind = _TOGETHER.get(usual[1]) if self._started else None
+                        if kind is not None:
+                            self._take(kind, data, usual, at, out)
+                        else:
+                            self._end_run(out)
+                            self._take_alone(usual[1].decode(), data, out)
+                        continue
                 sent, at = read_event(text, at)
                 self._end_run(out)
                 if sent is not None:
@@ -130,9 +134,18 @@ class NativeReader(EventReader):
         out.append(Event(unknown=_OWN, native=self._repeats))
         return at + len(repeated)
 
-    def _take(self, kind: str, usual: re.Match[bytes], out: list[Event]) -> None:
-        """Read an event that is written as OpenAI writes it, and may come together with others."""
-        _, data, number = usual.groups()
+    def _take(
+        self, kind: str, data: bytes, usual: re.Match[bytes], end: int, out: list[Event]
+    ) -> None:
+        """Read an event that is written as OpenAI writes it, and may come together with others.
+
+        Args:
+            kind: its type.
+            data: its data.
+            usual: how it begins.
+            end: where it ends in the text of the read.
+            out: the run that has ended is added.
+        """
         said = ""
         try:
             event = self._bounds.parse(data)
@@ -145,15 +158,15 @@ class NativeReader(EventReader):
             raise self._broken("streamed a malformed event", data) from error
         if not self.has_content:
             self._note(has_content=has_content)
-        begin, end = usual.span()
+        begin, number = usual.start(), int(usual[3])
         if said:
             of_text = self._kind = DELTAS[kind]
-            self._add(begin, end, int(number), 1, of_text, out)
+            self._add(begin, end, number, 1, of_text, out)
             self._run.texts.append(said)
             if not event.get("logprobs"):
                 self._frames.learn(self._text[begin:end], said)
             return
-        self._add(begin, end, int(number), 1, "", out)
+        self._add(begin, end, number, 1, "", out)
         if has_content:
             self._run.has_content = True
             if kind == _ITEM_DONE:

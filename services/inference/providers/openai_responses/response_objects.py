@@ -19,7 +19,8 @@ from services.inference.providers.openai_responses.event_types import MALFORMED,
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.request_fields import Json
 
-# How an object begins, up to its id.
+# How an object begins, up to its id; as it comes in events, and in any other way.
+_USUALLY = b'{"id":"'
 _BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
 _REPLACED = ("id", "conversation")
 _UNKEPT = {"background": False, "previous_response_id": None, "store": False}
@@ -32,32 +33,41 @@ class OutputItem(Struct, gc=False):
     content: Any = None
 
 
-class ResponseObject(Struct, gc=False):
-    """What is read of a response object."""
+class ResponseObject(Struct, kw_only=True, gc=False):
+    """What is read of a response object.
+
+    Its fields are in the order in which OpenAI writes them, and so are found at once.
+    """
 
     id: str
     object: Literal["response"]
     status: str
-    model: str
-    output: list[OutputItem]
-    usage: Raw = NULL
-    incomplete_details: Any = None
-    error: None = None
     background: Any = None
     conversation: Any = None
+    error: None = None
+    incomplete_details: Any = None
+    model: str
+    output: list[OutputItem]
     previous_response_id: Any = ""
     store: Any = None
+    usage: Raw = NULL
 
     def is_unkept(self, data: bytes) -> bool:
         """Return whether the object, of this JSON, is handed on as it is."""
-        return (
-            self.background is False
-            and self.conversation is None
-            and self.previous_response_id is None
-            and self.store is False
-            and (beginning := _BEGINNING.match(data)) is not None
-            and data.startswith(b'%b"' % self.id.encode(), beginning.end())
-        )
+        if (
+            self.background is not False
+            or self.conversation is not None
+            or self.previous_response_id is not None
+            or self.store is not False
+        ):
+            return False
+        begin = len(_USUALLY)
+        if not data.startswith(_USUALLY):
+            beginning = _BEGINNING.match(data)
+            if beginning is None:
+                return False
+            begin = beginning.end()
+        return data.startswith(b'%b"' % self.id.encode(), begin)
 
 
 _OBJECT = Decoder(ResponseObject)
