@@ -26,7 +26,7 @@ _KEPT_BYTES: Final = 64 << 10
 # Bodies without their conversations that are kept, as callers send the same settings again and
 # again, and bytes of each, and its objects and lists, which take many times their bytes.
 _KEPT_SETTINGS: Final = 256
-_KEPT_SETTINGS_BYTES: Final = 1024
+KEPT_SETTINGS_BYTES: Final = 1024
 _KEPT_SETTINGS_NESTED: Final = 32
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
@@ -82,7 +82,7 @@ class SourceReader(Generic[_Wire]):
         conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
         rest = encode(fields)
         is_kept = (
-            len(rest) <= _KEPT_SETTINGS_BYTES
+            len(rest) <= KEPT_SETTINGS_BYTES
             and rest.count(b"{") + rest.count(b"[") <= _KEPT_SETTINGS_NESTED
         )
         wire = (self._read_kept if is_kept else self._read_settings)(rest)

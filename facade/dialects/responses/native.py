@@ -12,8 +12,11 @@ from facade.dialects.responses.state import UNKEPT, Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
-# The beginning of an event whose number comes as OpenAI writes it.
-_HEAD = re.compile(rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),')
+# The beginning of an event whose number comes as OpenAI writes it, and up to the end of the id of
+# its response object, if that follows.
+_HEAD = re.compile(
+    rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),(?:"response":\{"id":"([^"]*))?'
+)
 # Between the lines of a server-sent event, and after each.
 _DATA, _BLANK = b"\ndata: ", b"\n\n"
 # How a server-sent event with a whole item begins, up to its data.
@@ -94,7 +97,15 @@ class NativeEvents:
         if self._is_queued and kind in _CREATIONS:
             return
         if kind in _WITH_RESPONSE:
-            event = self._with_response(kind, event, begin.end() if begin else 0)
+            if head is not None and head[3] is not None and self._echo.state is UNKEPT:
+                # The usual case, as `pass_on_response` has it.
+                parts = event[: head.start(3)], self._id.encode(), event[head.end(3) :]
+                event = b"".join(parts)
+                if kind in _ENDS:
+                    self.response = event[_end_of(head) + len(_RESPONSE) : -1]
+            else:
+                at = _end_of(head) if head else begin.end() if begin else 0
+                event = self._with_response(kind, event, at)
         elif kind == _ITEM_DONE:
             self._items.append(event)
         if kind in _ENDS:
@@ -153,12 +164,17 @@ class NativeEvents:
         return written
 
 
+def _end_of(head: re.Match[bytes]) -> int:
+    """Return where a head ends, before the response object if there is one."""
+    return head.end(2) + 1
+
+
 def _numbered(event: bytes, head: re.Match[bytes] | None, number: int) -> bytes:
     """Return an event, which begins with that head, with that sequence number."""
     if head is not None:
         if int(head[2]) == number:
             return event
-        return b'{"type":"%b","sequence_number":%d,%b' % (head[1], number, event[head.end() :])
+        return b'{"type":"%b","sequence_number":%d,%b' % (head[1], number, event[_end_of(head) :])
     numbers = _NUMBER.findall(event)
     if len(numbers) == 1:
         return _NUMBER.sub(b'"sequence_number":%d' % number, event)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 import orjson
@@ -44,7 +44,7 @@ from facade.dialects.responses.types import (
     ResponseRequest,
     StepParameters,
 )
-from facade.dialects.sources import Source, SourceReader, UnreadBody
+from facade.dialects.sources import KEPT_SETTINGS_BYTES, Source, SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
@@ -94,6 +94,7 @@ def parse_request(
     """
     found = _SOURCES.read(body) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
+    wire: ResponseRequest
     if found is None:
         value = exact_json(body)
         wire, unread = validate(_REQUEST, value, body), None
@@ -101,20 +102,25 @@ def parse_request(
             dump = _dump
         del value
     else:
-        wire, source, rest = found
-        unread = UnreadBody(wire, source.parts)
+        plain, source, rest = found
+        wire, unread = plain, UnreadBody(plain, source.parts)
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
-    _check(wire, stream, has_input=unread is not None or wire.input is not None)
     origins = Origins()
-    lazy = None
+    lazy = state = None
     if unread is not None:
-        lazy = _lazy(wire, source, unread, origins, size)
+        lazy = _lazy(plain, source, unread, origins, size)
         request = lazy.request
-        if not lazy.is_whole and exact_json(rest) is None:
+        if lazy.is_whole:
+            if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in source.fields:
+                state = plain.state
+        elif exact_json(rest) is None:
             dump = _dump
-    state = _state(wire, unread, new_id, dump)
+    else:
+        _check(wire, stream)
+    if state is None:
+        state = _state(wire, unread, new_id, dump)
     if lazy is None:
         _ = state.echo.json  # of a large body, of which nothing is to be held
         request = _parameters(wire, "")
@@ -127,45 +133,70 @@ def parse_request(
             or state.conversation is not None
         ):
             check_not_empty(request.messages, "input")
-    if state.conversation is None and wire.__dict__["conversation"] is not None:
-        wire.memory_id = wire.memory_id or conversation_name(wire)
+        if state.conversation is None and wire.conversation is not None:
+            wire.memory_id = wire.memory_id or conversation_name(wire)
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     return ParsedRequest(request, lazy, stream, origins, state)
 
 
-def _is_plain(wire: ResponseRequest) -> bool:
-    """Return whether nothing beside a conversation needs it, and all of it is in the request."""
+class _Unread(UnreadResponseRequest):
+    """A body without its conversation, and what follows from that alone."""
+
+    @cached_property
+    def settings(self) -> Mapping[str, object] | None:
+        """The fields that go on as they are where there are no tools; see `plain_settings`."""
+        return plain_settings(self, has_tools=False)
+
+    @cached_property
+    def state(self) -> ResponseState | None:
+        """The state of a request without tools; None where that holds some of the input."""
+        if self.store is not False:
+            return None
+        state = _state(self, None, ids.new_id, orjson.dumps)
+        _ = state.echo.json  # it would refer to this until somebody reads it
+        return state
+
+
+def _is_plain(wire: _Unread) -> bool:
+    """Return whether nothing beside a conversation needs it, and all of it is in the request.
+
+    One with a mistake of those that `_check` finds is none.
+    """
     held = wire.__dict__
     return (
         held["previous_response_id"] is None
         and held["conversation"] is None
         and held["prompt"] is None
+        and (held["stream_options"] is None or bool(held["stream"]))
+        and not (held["background"] and held["store"] is False)
         and is_plain(wire)
     )
 
 
-_SOURCES = SourceReader[ResponseRequest](
-    UnreadResponseRequest, ("input", "tools"), _is_plain, source_of
-)
+_SOURCES = SourceReader[_Unread](_Unread, ("input", "tools"), _is_plain, source_of)
 
 
 def _lazy(
-    wire: ResponseRequest,
+    wire: _Unread,
     source: Source,
-    unread: UnreadBody[ResponseRequest],
+    unread: UnreadBody[_Unread],
     origins: Origins,
     size: int,
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
-    fields: dict[str, object] = {**source.fields}
     instructions = wire.instructions
+    if "tools" in source.fields:
+        settings: Mapping[str, object] | None = plain_settings(wire, has_tools=True)
+    else:
+        settings = wire.settings
+    fields: dict[str, object] = {**source.fields}
     if instructions:
         fields["instructions"] = instructions
-    settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
+        given: ResponseRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            wire = unread.read("tools")
-        request = _parameters(wire, "", with_tools=False)
+            given = unread.read("tools")
+        request = _parameters(given, "", with_tools=False)
         add = partial(_complete, unread, origins)
     else:
         fields |= settings
@@ -186,9 +217,7 @@ def _lazy(
     )
 
 
-def _complete(
-    unread: UnreadBody[ResponseRequest], origins: Origins, request: GenerateRequest
-) -> None:
+def _complete(unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest) -> None:
     """Add what a request that was read lazily lacks."""
     wire = unread.read()
     if wire.tools:
@@ -197,7 +226,7 @@ def _complete(
 
 
 def _complete_with_settings(
-    unread: UnreadBody[ResponseRequest], origins: Origins, request: GenerateRequest
+    unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest
 ) -> None:
     """Add what a request lacks of which all fields may go on as they are."""
     request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
@@ -212,9 +241,10 @@ def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequ
     request.messages.extend(messages)
 
 
-def _check(wire: ResponseRequest, stream: bool, *, has_input: bool) -> None:
+def _check(wire: ResponseRequest, stream: bool) -> None:
     """Check fields that depend on each other."""
     held = wire.__dict__
+    has_input = held["input"] is not None
     if held["stream_options"] is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
     if held["conversation"] is not None:
@@ -245,7 +275,7 @@ def _dump(value: object) -> bytes:
 
 def _state(
     wire: ResponseRequest,
-    unread: UnreadBody[ResponseRequest] | None,
+    unread: UnreadBody[_Unread] | None,
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
 ) -> ResponseState:

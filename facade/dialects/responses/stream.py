@@ -179,8 +179,8 @@ class ResponseStream:
             if sent := event.native:
                 if count := event.native_count:
                     native.write_run(sent, count, event.native_number)
-                else:
-                    native.write(sent)
+                    continue  # it has texts beside, if anything
+                native.write(sent)
             kind = event.WhichOneof("kind")
             if kind == "usage":
                 self.usage = event.usage

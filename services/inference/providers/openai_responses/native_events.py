@@ -104,7 +104,8 @@ class NativeReader(EventReader):
                 if usual is not None:
                     end = text.index(_LF, usual.end())
                     if text.startswith(_LF, end + 1):
-                        frames.forget()
+                        if frames.has_learnt:
+                            frames.forget()
                         data, at = text[usual.start(2) : end], end + len(BLANK)
                         kind = _TOGETHER.get(usual[1]) if self._started else None
                         if kind is not None:
