@@ -141,8 +141,9 @@ class DeltaTemplates:
         while texts and not (texts[-1].startswith(opening) and texts[-1].endswith(last)):
             texts.pop()
         begin, end = len(first), -len(last)
+        pieces: list[bytes] = []
+        known_at = at
         if self._counter:
-            pieces = list[bytes]()
             while len(pieces) < len(texts):
                 # Numbers of one length.
                 number = self.number + len(pieces)
@@ -152,14 +153,14 @@ class DeltaTemplates:
             parts = [b"", self._rest, b"", tail + self._head] * len(pieces)
             parts[0::4], parts[2::4] = self._numbers(len(pieces)), pieces
             parts[-1:] = [tail]
-            parts[:1] = [self._head + b"".join(parts[:1])]
-            known = b"".join(parts)
+            known_at += len(self._head)  # which `start` begins with
         else:
-            pieces = [*map(itemgetter(slice(begin, end)), texts)]
-            known = b"%b%b%b" % (self._head, (tail + self._head).join(pieces), tail)
-        if text.startswith(known, at) and _are_strings(pieces):
+            pieces += map(itemgetter(slice(begin, end)), texts)
+            parts = [self._head, (tail + self._head).join(pieces), tail]
+        known = b"".join(parts)
+        if text.startswith(known, known_at) and _are_strings(pieces):
             self.number += len(pieces)
-            return pieces, at + len(known)
+            return pieces, known_at + len(known)
         # Another event is among them.
         return self._one_by_one(text, at, start)
 

@@ -85,10 +85,10 @@ class NativeReader(EventReader):
         Raises:
             UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
         """
-        frames, at = self._frames, 0
+        frames, at, size = self._frames, 0, len(text)
         self._text = text
         try:
-            while at < len(text) and not self.ended:
+            while at < size and not self.ended:
                 if frames.has_learnt:
                     began = at
                     pieces, at = frames.repeats(text, at)
