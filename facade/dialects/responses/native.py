@@ -47,16 +47,15 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
         response_id: the gateway's id.
         echo: the state.
     """
-    if body.startswith(_USUALLY) and echo.state is UNKEPT:
-        # It is copied once so.
-        own = body[: body.index(_QUOTE, len(_USUALLY))]
-        return body.replace(own, _USUALLY + response_id.encode(), 1)
-    beginning = _BEGINNING.match(body)
-    if beginning is None or echo.state != UNKEPT:
+    begin = 0
+    if body.startswith(_USUALLY):
+        begin = len(_USUALLY)
+    elif beginning := _BEGINNING.match(body):
+        begin = beginning.end()
+    if not begin or echo.state != UNKEPT:
         state = orjson.loads(b"{%b}" % echo.state)
         return orjson.dumps({**orjson.loads(body), "id": response_id, **state})
-    rest = body[body.index(_QUOTE, beginning.end()) :]
-    return b"".join((_USUALLY, response_id.encode(), rest))
+    return b"".join((_USUALLY, response_id.encode(), body[body.index(_QUOTE, begin) :]))
 
 
 class NativeEvents:

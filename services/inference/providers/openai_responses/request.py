@@ -116,7 +116,7 @@ def _finished(body: Json, call: Call, server: Server) -> Json:
         and call.target.thinks is not False
         and ENCRYPTED_REASONING not in call.refused_fields
     ):
-        body["include"] = _with(include, ENCRYPTED)
+        body["include"] = [ENCRYPTED] if include is None else _with(include, ENCRYPTED)
     return body
 
 

@@ -54,20 +54,21 @@ class ResponseObject(Struct, kw_only=True, gc=False):
 
     def is_unkept(self, data: bytes) -> bool:
         """Return whether the object, of this JSON, is handed on as it is."""
-        if (
-            self.background is not False
-            or self.conversation is not None
-            or self.previous_response_id is not None
-            or self.store is not False
-        ):
-            return False
-        begin = len(_USUALLY)
-        if not data.startswith(_USUALLY):
-            beginning = _BEGINNING.match(data)
-            if beginning is None:
-                return False
-            begin = beginning.end()
-        return data.startswith(b'%b"' % self.id.encode(), begin)
+        begin = len(_USUALLY) if data.startswith(_USUALLY) else _begin_of_id(data)
+        return (
+            begin > 0
+            and self.background is False
+            and self.conversation is None
+            and self.previous_response_id is None
+            and self.store is False
+            and data.startswith(b'%b"' % self.id.encode(), begin)
+        )
+
+
+def _begin_of_id(data: bytes) -> int:
+    """Return where the id is in an object that begins with it; 0 in any other."""
+    beginning = _BEGINNING.match(data)
+    return 0 if beginning is None else beginning.end()
 
 
 _OBJECT = Decoder(ResponseObject)
