@@ -170,3 +170,25 @@ def test_a_look_accepts_what_validation_does(place: Path) -> None:
     for value in OTHERS:
         given = changed(PLAIN, {place: value})
         assert parsed(given, lazily=True) == parsed(given, lazily=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"stream_options": {"include_obfuscation": False}}, "stream_options"),
+        ({"background": True, "store": False}, "background"),
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(GatewayError) as refused:
+        parse_request(orjson.dumps({"model": "m", "input": "a"} | fields), lazily=True)
+    assert str(refused.value).startswith(f"{named}: ")
+
+
+def test_requests_of_the_same_settings_have_their_own_tools() -> None:
+    tools = [[], [{"type": "function", "name": "f", "parameters": {}, "strict": False}]]
+    for given in (*tools, *tools):
+        sent = {"model": "m", "input": "a", "store": False} | ({"tools": given} if given else {})
+        echo = parse_request(orjson.dumps(sent), lazily=True).state.echo
+        repeated = orjson.loads(b"{%b}" % echo.json)["tools"]
+        assert [one["name"] for one in repeated] == [one["name"] for one in given]

@@ -254,19 +254,23 @@ def test_native_events_are_passed_on() -> None:
     assert json.loads(encoder.response) == written[3]["response"]
 
 
-def test_a_native_stream_of_which_nothing_is_kept_gets_an_id() -> None:
+@pytest.mark.parametrize("first", [0, 7])
+@pytest.mark.parametrize("store", [False, True])
+def test_a_native_stream_of_which_nothing_is_kept_gets_an_id(first: int, store: bool) -> None:
     unkept = {"id": "resp_x", "background": False, "previous_response_id": None, "store": False}
     sent = [
         {"type": kind, "sequence_number": number, "response": {**unkept, "output": []}}
-        for number, kind in enumerate(("response.created", "response.completed"))
+        for number, kind in enumerate(("response.created", "response.completed"), first)
     ]
-    encoder = stream(echo(store=False))
+    encoder = stream(echo(store=store))
     events = [Event(start=Start(id="r", model="m")), Event(unknown=own())]
     for event, one in zip(events, sent, strict=True):
         event.native = json.dumps(one, separators=(",", ":")).encode()
     written = native(encoder.encode(events) + encoder.finish())
+    state = {"conversation": None, "store": True} if store else {}
+    response = {**unkept, "output": [], "id": RESPONSE_ID, **state}
     assert written == [
-        {**one, "response": {**unkept, "output": [], "id": RESPONSE_ID}} for one in sent
+        {**one, "sequence_number": number, "response": response} for number, one in enumerate(sent)
     ]
     assert json.loads(encoder.response) == written[-1]["response"]
 
