@@ -85,6 +85,17 @@ def test_a_run_says_what_its_events_say(
     assert bool(passed) is native
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_an_event_of_two_data_lines_is_read_whole(place: int) -> None:
+    parts = stream_of([("a", {}), ("b", {}), ("c", {}), ("d", {})])
+    first = 2 + place
+    parts[first] = parts[first].replace(b',"item_id"', b',\ndata: "item_id"')
+    out, _ = read([b"".join(parts)], native=True)
+    assert "".join(said_in(out)) == "abcd"
+    numbers = [orjson.loads(one)["sequence_number"] for one in natives(out)]
+    assert numbers == [0, 1, 2, 3, 4, 5, 99]
+
+
 @pytest.mark.parametrize("change", [{"sequence_number": 9}, {"item_id": "m2"}, {"further": {}}])
 def test_a_run_ends_before_another_delta(change: dict[str, Any]) -> None:
     parts = stream_of([("a", {}), ("b", {}), ("c", {}), ("d", change), ("e", {})])
