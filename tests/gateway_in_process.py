@@ -22,10 +22,14 @@ from services import SERVICES
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine
-from services.common.settings import parse
+from services.common.database import SQLITE_FILE, migrate, open_engine
+from services.common.settings import Storage, parse
 from services.common.telemetry.opening import open_telemetry
 from services.sandbox.upstream import create_app
+
+# The key of a new SQLite file and its content. Making them takes a quarter of a start of a gateway,
+# of which tests start hundreds.
+_MADE: list[tuple[str, bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -112,10 +116,7 @@ async def running_gateway(
             },
             "the test",
         )
-        database = open_engine(settings.storage)
-        await migrate(database)
-        key = await AccountRepository(database).create_key("tester", plan="enterprise")
-        await database.dispose()
+        key = await _tester_key(settings.storage)
         # Apart, services and facade count in files that /metrics adds up; here in one registry.
         with (
             patch("services.assembly.CollectorRegistry", lambda: counters),
@@ -141,6 +142,30 @@ async def running_gateway(
             await started.stop()
             if telemetry is not None:
                 await telemetry.stop()
+
+
+async def _tester_key(storage: Storage) -> str:
+    """Return a key of the tester in a database, which is made where there is none."""
+    file = storage.data_dir / SQLITE_FILE
+    if storage.database_url or file.exists():
+        return await _create_tester(storage)
+    if not _MADE:
+        with TemporaryDirectory(prefix="gateway-") as folder:
+            made = Storage(data_dir=Path(folder))
+            _MADE.append((await _create_tester(made), (made.data_dir / SQLITE_FILE).read_bytes()))
+    key, content = _MADE[0]
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_bytes(content)
+    return key
+
+
+async def _create_tester(storage: Storage) -> str:
+    database = open_engine(storage)
+    await migrate(database)
+    key = await AccountRepository(database).create_key("tester", plan="enterprise")
+    await database.dispose()
+    return key
 
 
 @asynccontextmanager
