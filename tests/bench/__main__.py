@@ -2,8 +2,8 @@
 
 The server under measure has one core; the upstream and the load share another. Rates
 are counted per second of CPU time that the server's processes used, so they hold per
-core whoever is the limit. Each round measures everything once, in turn; a ratio is of
-two figures of one round.
+core whoever is the limit. Each round measures everything once, in slices that take turns; a
+ratio is of two figures of one round.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +23,13 @@ import uvloop
 
 from tests.bench import files, lag, large, load, measures, processes, wire
 from tests.bench.budgets import lines_of
-from tests.bench.measures import Subject
+from tests.bench.measures import Rate, Subject
 from tests.bench.report import as_json, table
 from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running
 
 Samples = defaultdict[str, list[float]]
+_SLICES = 4  # of a round
 _SHOWN_OF_LOG = 4000  # characters, when the gateway answers wrong
 
 
@@ -67,26 +68,40 @@ async def _start_up(upstream: int, cpus: list[int]) -> float:
         return time.perf_counter() - began
 
 
-async def _round(name: str, subject: Subject, seconds: float, samples: Samples) -> None:
-    """Measure one server once, and add its figures under `name …`."""
-    for caller, upstream in _pairs(subject):
-        rate = await measures.whole(subject, caller, upstream, seconds)
-        samples[f"{name} {caller}→{upstream}"].append(rate.per_cpu_second)
-        samples[f"{name} {caller}→{upstream} by the clock"].append(rate.per_second)
+async def _rates(subject: Subject, seconds: float) -> Mapping[str, Rate]:
+    """Measure one server once, by what is asked."""
+    rates = {
+        f"{caller}→{upstream}": await measures.whole(subject, caller, upstream, seconds)
+        for caller, upstream in _pairs(subject)
+    }
     for dialect in wire.DIALECTS:
-        rate = await measures.agents(subject, dialect, seconds)
-        samples[f"{name} agent {dialect}"].append(rate.per_cpu_second)
-    burst = await measures.burst(subject, seconds)
-    samples[f"{name} burst"].append(burst.per_cpu_second)
-    paced = await measures.paced(subject, seconds)
-    samples[f"{name} paced"].append(paced.per_cpu_second)
-    embeddings = await measures.embeddings(subject, seconds)
-    samples[f"{name} embeddings"].append(embeddings.per_cpu_second)
-    responses = dict(await measures.native_responses(subject, seconds))
+        rates[f"agent {dialect}"] = await measures.agents(subject, dialect, seconds)
+    rates["burst"] = await measures.burst(subject, seconds)
+    rates["paced"] = await measures.paced(subject, seconds)
+    rates["embeddings"] = await measures.embeddings(subject, seconds)
+    rates |= await measures.native_responses(subject, seconds)
     if subject.crosses:
-        responses |= await measures.other_responses(subject, seconds)
-    for what, rate in responses.items():
-        samples[f"{name} {what}"].append(rate.per_cpu_second)
+        rates |= await measures.other_responses(subject, seconds)
+    return rates
+
+
+async def _round(
+    proxy: Subject, gateway: Subject, two: Subject, seconds: float, samples: Samples
+) -> None:
+    """Measure all servers once, in slices that take turns: a machine's speed changes by seconds."""
+    totals = defaultdict[str, Rate](Rate)
+    seconds /= _SLICES
+    for _ in range(_SLICES):
+        for name, subject in (("proxy", proxy), ("gateway", gateway)):
+            for what, rate in (await _rates(subject, seconds)).items():
+                totals[f"{name} {what}"] += rate
+        for what, rate in (await measures.with_fallback(gateway, seconds)).items():
+            totals[what] += rate
+        many = 2 * measures.CONNECTIONS
+        totals["two workers"] += await measures.whole(two, "openai", "openai", seconds, many)
+    for what, rate in totals.items():
+        samples[what].append(rate.per_cpu_second * (2 if what == "two workers" else 1))
+        samples[f"{what} by the clock"].append(rate.per_second)
 
 
 def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:
@@ -127,13 +142,7 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
             await _waits("direct", direct, seconds, samples)
             for name, subject in (("proxy", proxy), ("gateway", gateway)):
                 await _waits(name, subject, seconds, samples)
-                await _round(name, subject, seconds, samples)
-            fallback = await measures.with_fallback(gateway, seconds)
-            for name, rate in fallback.items():
-                samples[name].append(rate.per_cpu_second)
-            many = 2 * measures.CONNECTIONS
-            rate = await measures.whole(two, "openai", "openai", seconds, many)
-            samples["two workers"].append(2 * rate.per_cpu_second)
+            await _round(proxy, gateway, two, seconds, samples)
             print(f"round {number + 1} of {rounds} done", flush=True)
         samples["after"].append(processes.memory(gateway.pids).rss)
         await _grow(gateway, requests, samples)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from tests.bench import bodies, load, processes, wire
 
@@ -58,10 +58,24 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How much was done, by the clock and by the server's CPU time."""
+    """How much was done, and in how many seconds by the clock and of the server's CPU time."""
 
-    per_second: float
-    per_cpu_second: float
+    done: float = 0
+    wall: float = 0
+    cpu: float = 0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.done + other.done, self.wall + other.wall, self.cpu + other.cpu)
+
+    @property
+    def per_second(self) -> float:
+        """How much was done in a second."""
+        return self.done / self.wall
+
+    @property
+    def per_cpu_second(self) -> float:
+        """How much was done in a second of the server's CPU time."""
+        return self.done / max(self.cpu, 0.01)
 
 
 def settings(upstream: int) -> str:
@@ -84,8 +98,7 @@ async def _rate(
         subject.port, request, connections=connections, seconds=seconds, text_pieces=pieces
     )
     used = processes.cpu_seconds(subject.pids) - before
-    done = outcome.count * unit
-    return Rate(done / outcome.wall, done / max(used, 0.01))
+    return Rate(outcome.count * unit, outcome.wall, used)
 
 
 async def whole(
