@@ -34,7 +34,8 @@ async def run_in_thread(
 
     Args:
         connection: the connection.
-        work: takes the connection, and a function to call others with that compute.
+        work: takes the connection, and a function to call others with that compute. On SQLite it
+            executes single statements; one with several sets of parameters fails.
     """
     if connection.dialect.name == "postgresql":
         return await connection.run_sync(work, _compute_apart)
