@@ -245,6 +245,21 @@ async def test_marks_are_kept_and_set(browser, gateway, editor):
     assert await editor.texts() == ["more boldlinkx^2red"]
 
 
+async def test_a_mark_is_set_at_once_after_selecting(browser, gateway, editor):
+    await editor.insert(text("paragraph", "all of it"))
+    async with opened(browser, gateway, editor.path) as page:
+        await edit(page)
+        await page.get_by_role("textbox", name="Text").evaluate(
+            """element => {
+                getSelection().selectAllChildren(element);
+                document.querySelector("button[aria-label=Code]").click();
+            }"""
+        )
+        await page.keyboard.press("Control+Enter")
+        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+    assert await editor.texts() == ["`all of it`"]
+
+
 async def test_pasted_markup_comes_as_text(browser, gateway, editor):
     await editor.insert(text("paragraph", ""))
     async with opened(browser, gateway, editor.path) as page:

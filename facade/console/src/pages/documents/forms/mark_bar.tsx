@@ -1,6 +1,6 @@
 // Buttons for the marks of the selected text, in whichever rich text it is.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { safeAddress } from "../../../parts/links";
 import { title } from "../citations";
@@ -10,11 +10,11 @@ import type { Leaf } from "../types";
 
 export function MarkBar() {
   const { document: open } = useDocument();
-  const range = useLastRange();
+  const lastRange = useLastRange();
   const [address, setAddress] = useState("");
 
   function act(change: (selected: Range) => void): void {
-    const selected = range.current;
+    const selected = lastRange();
     if (selected === null) return;
     const root = richText(selected.startContainer);
     if (root === undefined || richText(selected.endContainer) !== root) return;
@@ -136,20 +136,27 @@ function Mark({
   );
 }
 
-/** The selection as it last was in a rich text: a button or field takes the focus from it. */
-function useLastRange(): { current: Range | null } {
+/**
+ * Return a function that reads the selection as it last was in a rich text: a field takes the
+ * selection from it.
+ */
+function useLastRange(): () => Range | null {
   const last = useRef<Range | null>(null);
-  useEffect(() => {
-    function remember(): void {
-      const selection = getSelection();
-      if (!selection?.rangeCount) return;
+  function read(): Range | null {
+    const selection = getSelection();
+    if (selection?.rangeCount) {
       const range = selection.getRangeAt(0);
       if (richText(range.startContainer) !== undefined) last.current = range.cloneRange();
     }
-    document.addEventListener("selectionchange", remember);
-    return () => document.removeEventListener("selectionchange", remember);
+    return last.current;
+  }
+  // Before the next key is handled, as its event would be missed. Events come late, too: so the
+  // selection is also read when a mark is chosen.
+  useLayoutEffect(() => {
+    document.addEventListener("selectionchange", read);
+    return () => document.removeEventListener("selectionchange", read);
   }, []);
-  return last;
+  return read;
 }
 
 function richText(node: Node): HTMLElement | undefined {
