@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from services.common import logs
+from services.common.huge_pages import request_huge_pages
 from services.common.metrics import write_counts
 from services.common.private import make_files_private
 
@@ -67,6 +68,7 @@ class Lifecycle:
         gc.collect()
         gc.freeze()
         _return_free_memory()
+        request_huge_pages()
         print(f"READY {word}".rstrip(), flush=True)
 
     def fail(self, reason: str) -> NoReturn:
