@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ import uvloop
 
 from tests.bench import files, lag, large, load, measures, processes, wire
 from tests.bench.budgets import lines_of
-from tests.bench.measures import Rate, Subject
+from tests.bench.measures import MEASURES, Rate, Subject
 from tests.bench.report import as_json, table
 from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running
@@ -53,7 +53,7 @@ def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subjec
         with running as started:
             pids = processes.family(started.process.pid)
             try:
-                yield Subject(started.port, pids, started.key, crosses=True)
+                yield Subject(started.port, pids, started.key, workers)
             except load.WrongAnswerError:
                 print(started.process.output[-_SHOWN_OF_LOG:], file=sys.stderr)
                 raise
@@ -68,46 +68,21 @@ async def _start_up(upstream: int, cpus: list[int]) -> float:
         return time.perf_counter() - began
 
 
-async def _rates(subject: Subject, seconds: float) -> Mapping[str, Rate]:
-    """Measure one server once, by what is asked."""
-    rates = {
-        f"{caller}→{upstream}": await measures.whole(subject, caller, upstream, seconds)
-        for caller, upstream in _pairs(subject)
-    }
-    for dialect in wire.DIALECTS:
-        rates[f"agent {dialect}"] = await measures.agents(subject, dialect, seconds)
-    rates["burst"] = await measures.burst(subject, seconds)
-    rates["paced"] = await measures.paced(subject, seconds)
-    rates["embeddings"] = await measures.embeddings(subject, seconds)
-    rates |= await measures.native_responses(subject, seconds)
-    if subject.crosses:
-        rates |= await measures.other_responses(subject, seconds)
-    return rates
+async def _round(servers: Mapping[str, Subject], seconds: float, samples: Samples) -> None:
+    """Measure all servers once, in slices that take turns: a machine's speed changes by seconds.
 
-
-async def _round(
-    proxy: Subject, gateway: Subject, two: Subject, seconds: float, samples: Samples
-) -> None:
-    """Measure all servers once, in slices that take turns: a machine's speed changes by seconds."""
+    No measure and no server is always the first.
+    """
     totals = defaultdict[str, Rate](Rate)
-    seconds /= _SLICES
-    for _ in range(_SLICES):
-        for name, subject in (("proxy", proxy), ("gateway", gateway)):
-            for what, rate in (await _rates(subject, seconds)).items():
-                totals[f"{name} {what}"] += rate
-        for what, rate in (await measures.with_fallback(gateway, seconds)).items():
-            totals[what] += rate
-        many = 2 * measures.CONNECTIONS
-        totals["two workers"] += await measures.whole(two, "openai", "openai", seconds, many)
+    for turn in range(_SLICES):
+        first = turn * len(MEASURES) // _SLICES
+        for measure in (*MEASURES[first:], *MEASURES[:first]):
+            for name in measure.servers[:: -1 if turn % 2 else 1]:
+                rate = await measure.rate(servers[name], seconds / _SLICES)
+                totals[f"{name} {measure.name}"] += rate
     for what, rate in totals.items():
-        samples[what].append(rate.per_cpu_second * (2 if what == "two workers" else 1))
+        samples[what].append(rate.per_cpu_second)
         samples[f"{what} by the clock"].append(rate.per_second)
-
-
-def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:
-    if not subject.crosses:
-        return [(dialect, dialect) for dialect in wire.DIALECTS]
-    return wire.PAIRS
 
 
 async def _waits(name: str, subject: Subject, seconds: float, samples: Samples) -> None:
@@ -138,11 +113,12 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
         samples["idle"].append(processes.memory(gateway.pids).rss)
         samples["idle pss"].append(processes.memory(gateway.pids).pss)
         direct = replace(upstream, pids=())
+        servers = {"proxy": proxy, "gateway": gateway, "two workers": two}
         for number in range(rounds):
             await _waits("direct", direct, seconds, samples)
-            for name, subject in (("proxy", proxy), ("gateway", gateway)):
-                await _waits(name, subject, seconds, samples)
-            await _round(proxy, gateway, two, seconds, samples)
+            for name in ("proxy", "gateway"):
+                await _waits(name, servers[name], seconds, samples)
+            await _round(servers, seconds, samples)
             print(f"round {number + 1} of {rounds} done", flush=True)
         samples["after"].append(processes.memory(gateway.pids).rss)
         await _grow(gateway, requests, samples)

@@ -1,17 +1,16 @@
 """What is measured, and how: one round against one server."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tests.bench import bodies, load, processes, wire
 
 CONNECTIONS = 32
-BURST_CONNECTIONS = 16
-PACED_CONNECTIONS = 8
+_BURST_CONNECTIONS = 16
+_PACED_CONNECTIONS = 8
 # A configured model whose fallback is another one of the same upstream.
-WITH_SPARE = "bench-with-spare"
+_WITH_SPARE = "bench-with-spare"
 _SETTINGS = """
 [[models]]
 name = "{spare}"
@@ -28,8 +27,8 @@ responses = true
 [memory.storage]
 personal_free = 8_589_934_592
 """
-ALONE = {"fallback": "disabled"}
-CHAIN = {
+_ALONE = {"fallback": "disabled"}
+_CHAIN = {
     "fallback": "enabled",
     "fallback_config": {
         "strategy": {"mode": "sequential"},
@@ -47,13 +46,13 @@ class Subject:
         port: of the loopback address.
         pids: the processes whose CPU time is its cost; empty for the upstream itself.
         key: what callers send as their credential.
-        crosses: whether it translates, so that each dialect can meet each upstream.
+        workers: processes that answer, each on a core of its own.
     """
 
     port: int
     pids: Sequence[int] = ()
     key: str = "none"
-    crosses: bool = False
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,131 +79,122 @@ class Rate:
 
 def settings(upstream: int) -> str:
     """Return the settings of the gateway, as TOML, for the upstream on a port."""
-    return _SETTINGS.format(spare=WITH_SPARE, port=upstream)
+    return _SETTINGS.format(spare=_WITH_SPARE, port=upstream)
 
 
-async def _rate(
-    subject: Subject, request: bytes, connections: int, seconds: float, unit: int, pieces: int
-) -> Rate:
-    await load.drive(
-        subject.port,
-        request,
-        connections=connections,
-        seconds=seconds * WARM_UP,
-        text_pieces=pieces,
-    )
-    before = processes.cpu_seconds(subject.pids)
-    outcome = await load.drive(
-        subject.port, request, connections=connections, seconds=seconds, text_pieces=pieces
-    )
-    used = processes.cpu_seconds(subject.pids) - before
-    return Rate(outcome.count * unit, outcome.wall, used)
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A request that is sent over and over.
+
+    Attributes:
+        name: of the figure, after the name of the server.
+        request: returns the bytes of a request from a key.
+        connections: how many at once for each worker, each with one request in flight.
+        unit: what an answer counts: the events of a stream, or 1.
+        pieces: pieces of text in each answer; 0 where it was not streamed by the upstream.
+        servers: the names of those that are measured.
+    """
+
+    name: str
+    request: Callable[[str], bytes]
+    connections: int = CONNECTIONS
+    unit: int = 1
+    pieces: int = 0
+    servers: Sequence[str] = ("proxy", "gateway")
+
+    async def rate(self, subject: Subject, seconds: float) -> Rate:
+        """Measure a server for that long, after a part of it as a warm-up."""
+        request = self.request(subject.key)
+        connections = self.connections * subject.workers
+        for part in (WARM_UP, 1):
+            before = processes.cpu_seconds(subject.pids)
+            outcome = await load.drive(
+                subject.port,
+                request,
+                connections=connections,
+                seconds=seconds * part,
+                text_pieces=self.pieces,
+            )
+        used = processes.cpu_seconds(subject.pids) - before
+        return Rate(outcome.count * self.unit, outcome.wall, used)
 
 
-async def whole(
-    subject: Subject,
+_GATEWAY = ("gateway",)
+_BOTH = ("proxy", "gateway")
+
+
+def _whole(
+    name: str,
     caller: wire.Dialect,
-    upstream: wire.Dialect,
-    seconds: float,
-    connections: int = CONNECTIONS,
-    fields: Mapping[str, Any] = MappingProxyType({}),
-) -> Rate:
-    """Measure whole answers, many connections at once; `fields` as in `wire.request`."""
-    request = wire.request(caller, f"{upstream}/bench", subject.key, fields=fields)
-    return await _rate(subject, request, connections, seconds, 1, 0)
-
-
-async def agents(subject: Subject, dialect: wire.Dialect, seconds: float) -> Rate:
-    """Measure whole answers to a coding agent, of a provider of the same dialect."""
-    fields = bodies.coding_agent(dialect)
-    request = wire.request(dialect, f"{dialect}/bench", subject.key, fields=fields)
-    return await _rate(subject, request, CONNECTIONS, seconds, 1, 0)
-
-
-async def burst(
-    subject: Subject,
-    seconds: float,
-    caller: wire.Dialect = "openai",
-    upstream: wire.Dialect = "openai",
-) -> Rate:
-    """Measure events of streams that the upstream writes all at once."""
-    request = wire.request(caller, f"{upstream}/bench", subject.key, stream=True)
-    pieces = wire.pieces(upstream, caller=caller)
-    return await _rate(subject, request, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces)
-
-
-async def paced(
-    subject: Subject,
-    seconds: float,
-    caller: wire.Dialect = "openai",
-    upstream: wire.Dialect = "openai",
-) -> Rate:
-    """Measure events of streams that get one a millisecond."""
-    request = wire.request(caller, f"{upstream}/bench-paced", subject.key, stream=True)
-    pieces = wire.pieces(upstream, caller=caller)
-    return await _rate(subject, request, PACED_CONNECTIONS, seconds, wire.EVENTS, pieces)
-
-
-async def native_responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
-    """Measure responses of a provider that has them, by how they come; nothing is stored.
-
-    The proxy passes the same bytes on.
-    """
-    return {
-        "responses→responses": await whole(subject, "responses", "responses", seconds),
-        "burst responses→responses": await burst(subject, seconds, "responses", "responses"),
-        "paced responses→responses": await paced(subject, seconds, "responses", "responses"),
-    }
-
-
-async def other_responses(subject: Subject, seconds: float) -> Mapping[str, Rate]:
-    """Measure stored responses, and those over providers of other dialects, by what is asked.
-
-    Among them are translated streams of messages, which those of responses are compared with.
-    """
-    rates = {
-        f"responses→{upstream}": await whole(subject, "responses", upstream, seconds)
-        for upstream in wire.DIALECTS
-    }
-    rates["responses stored"] = await whole(
-        subject, "responses", "responses", seconds, fields={"store": True}
+    model: str,
+    servers: Sequence[str] = _GATEWAY,
+    **fields: Any,
+) -> Measure:
+    """Whole answers; `fields` as in `wire.request`."""
+    return Measure(
+        name,
+        lambda key: wire.request(caller, model, key, fields=fields),
+        servers=servers,
     )
-    callers: Sequence[wire.Dialect] = ("responses", "anthropic")
-    for caller in callers:
-        rates[f"burst {caller}→openai"] = await burst(subject, seconds, caller, "openai")
-        rates[f"paced {caller}→openai"] = await paced(subject, seconds, caller, "openai")
-    return rates
 
 
-async def embeddings(subject: Subject, seconds: float) -> Rate:
-    """Measure embeddings of a hundred texts, in base64."""
-    request = wire.embeddings_request("openai/bench", subject.key)
-    return await _rate(subject, request, PACED_CONNECTIONS, seconds, 1, 0)
+def _streams(
+    name: str,
+    caller: wire.Dialect = "openai",
+    upstream: wire.Dialect = "openai",
+    *,
+    model: str = "",
+    is_paced: bool = False,
+    servers: Sequence[str] = _GATEWAY,
+) -> Measure:
+    """Events of streams, which the upstream writes all at once or one a millisecond."""
+    model = model or f"{upstream}/bench" + "-paced" * is_paced
+    return Measure(
+        name,
+        lambda key: wire.request(caller, model, key, stream=True),
+        _PACED_CONNECTIONS if is_paced else _BURST_CONNECTIONS,
+        wire.EVENTS,
+        wire.pieces(upstream, caller=caller),
+        servers,
+    )
 
 
-async def with_fallback(subject: Subject, seconds: float) -> Mapping[str, Rate]:
-    """Measure what it costs that other models stand by, all of them well; by what is asked.
+def _embeddings(key: str) -> bytes:
+    return wire.embeddings_request("openai/bench", key)
 
-    Each pair is of requests that differ in that alone: streams of a model without and
-    with a fallback, and whole answers of one model and of a chain that begins with it.
-    """
-    alone = wire.request("openai", "openai/bench", subject.key, fields=ALONE)
-    chain = wire.request("openai", "openai/bench", subject.key, fields=CHAIN)
-    streamed = wire.request("openai", "openai/bench", subject.key, stream=True)
-    spare = wire.request("openai", WITH_SPARE, subject.key, stream=True)
-    spare_whole = wire.request("openai", WITH_SPARE, subject.key)
-    pieces = wire.pieces("openai")
-    return {
-        "alone": await _rate(subject, alone, CONNECTIONS, seconds, 1, 0),
-        "chain": await _rate(subject, chain, CONNECTIONS, seconds, 1, 0),
-        "streams alone": await _rate(
-            subject, streamed, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces
-        ),
-        "streams with a spare": await _rate(
-            subject, spare, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces
-        ),
-        "whole with a spare": await _rate(subject, spare_whole, CONNECTIONS, seconds, 1, pieces),
-    }
+
+# What is compared stands near one another: a machine's speed changes by seconds. The proxy passes
+# the same bytes on, where the gateway does not translate them.
+MEASURES: Sequence[Measure] = (
+    _whole("openai→openai", "openai", "openai/bench", (*_BOTH, "two workers")),
+    _whole("anthropic→anthropic", "anthropic", "anthropic/bench", _BOTH),
+    _whole("responses→responses", "responses", "responses/bench", _BOTH),
+    _whole("responses stored", "responses", "responses/bench", store=True),
+    _whole("openai→anthropic", "openai", "anthropic/bench"),
+    _whole("responses→anthropic", "responses", "anthropic/bench"),
+    _whole("anthropic→openai", "anthropic", "openai/bench"),
+    _whole("responses→openai", "responses", "openai/bench"),
+    _whole("alone", "openai", "openai/bench", **_ALONE),
+    _whole("chain", "openai", "openai/bench", **_CHAIN),
+    # Read as a stream, and answered whole.
+    replace(_whole("with a spare", "openai", _WITH_SPARE), pieces=wire.pieces("openai")),
+    *(
+        _whole(
+            f"agent {dialect}", dialect, f"{dialect}/bench", _BOTH, **bodies.coding_agent(dialect)
+        )
+        for dialect in wire.DIALECTS
+    ),
+    _streams("burst", servers=_BOTH),
+    _streams("burst responses→responses", "responses", "responses", servers=_BOTH),
+    _streams("burst with a spare", model=_WITH_SPARE),
+    _streams("burst anthropic→openai", "anthropic"),
+    _streams("burst responses→openai", "responses"),
+    _streams("paced", is_paced=True, servers=_BOTH),
+    _streams("paced responses→responses", "responses", "responses", is_paced=True, servers=_BOTH),
+    _streams("paced anthropic→openai", "anthropic", is_paced=True),
+    _streams("paced responses→openai", "responses", is_paced=True),
+    Measure("embeddings", _embeddings, _PACED_CONNECTIONS, servers=_BOTH),
+)
 
 
 async def latencies(subject: Subject, seconds: float) -> Sequence[float]:
