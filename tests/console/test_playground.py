@@ -301,6 +301,23 @@ async def test_a_setting_that_cannot_be_sent_is_named(page):
     await expect(page.get_by_label("Message", exact=True)).to_have_value("Hello")
 
 
+async def test_what_is_typed_as_the_page_appears_stays(page):
+    await page.goto("/console/files")
+    # Typed before the page is drawn for the first time.
+    await page.evaluate(
+        """() => new MutationObserver((_, observer) => {
+            const field = document.querySelector("form.composer textarea");
+            if (!field) return;
+            observer.disconnect();
+            field.value = "Early";
+            field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+        }).observe(document.body, { childList: true, subtree: true })"""
+    )
+    await page.get_by_role("link", name="Playground").click()
+    await page.get_by_label("Model", exact=True).focus()
+    await expect(page.get_by_label("Message", exact=True)).to_have_value("Early")
+
+
 async def test_from_the_sign_in_to_an_answer_by_keyboard(browser, gateway):
     async with opened(browser, gateway, signed_in=False) as page:
 

@@ -1,6 +1,6 @@
 // The message that is written next.
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
 import { Attachments } from "./attachments";
@@ -40,7 +40,8 @@ export function Composer({
     const added = { fileId: stored.id, name: file.name, type: file.type };
     attachments.value = [...attachments.value, added];
   });
-  useEffect(() => {
+  // Before the next key is handled, so that none is lost.
+  useLayoutEffect(() => {
     text.value = draft.text;
     attachments.value = draft.attachments;
     if (isEditing) field.current?.focus();
