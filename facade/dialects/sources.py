@@ -15,7 +15,7 @@ from msgspec.json import encode
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from facade.dialects.validation import exact_json
+from facade.dialects.validation import exact_json, too_deep
 from services.common.raw_json import NULL, fields_of
 
 Filled = Annotated[str, Meta(min_length=1)]
@@ -108,12 +108,20 @@ class UnreadBody(Generic[_Wire]):
         self._conversation: dict[str, Any] = {}
 
     def conversation(self, *names: str) -> dict[str, Any]:
-        """Return the parts that have been parsed, with those of these names, by default all."""
+        """Return the parts that have been parsed, with those of these names, by default all.
+
+        Raises:
+            GatewayError: invalid, a part is nested too deeply.
+        """
         for name in names or tuple(self._parts):
-            json = self._parts.pop(name, None)
+            json = self._parts.get(name)
             if json is not None:
                 # Of a member that is there twice the first value may be a number of any size.
-                self._conversation[name] = from_json(json)
+                try:
+                    self._conversation[name] = from_json(json)
+                except ValueError:  # it is JSON, as it has been scanned
+                    raise too_deep(name) from None
+                del self._parts[name]
         return self._conversation
 
     def read(self, *names: str) -> _Wire:

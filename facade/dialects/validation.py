@@ -27,6 +27,15 @@ UNTYPED = "#untyped"
 # Maximum fields of an object whose fields are all validated: each error takes memory.
 MAX_CHECKED_FIELDS = 10_000
 
+# Maximum levels of arrays and objects in a body: pydantic's parser has this limit.
+_MAX_LEVELS = 200
+# orjson writes this many levels; a value in all these arrays has as many as it may have.
+_WRITTEN_LEVELS = 254
+_MADE_DEEPER = _WRITTEN_LEVELS - _MAX_LEVELS
+# How the parser's error about them begins.
+_RECURSION = "recursion limit exceeded"
+_TOO_DEEP = f"is nested more than {_MAX_LEVELS} levels deep"
+
 # Maximum length of a caller-defined name in an error.
 _LONGEST_NAME = 128
 
@@ -101,14 +110,34 @@ def read_quickly(adapter: TypeAdapter[_T], body: bytes) -> tuple[_T, bool]:
 def exact_json(body: bytes) -> Any:
     """Return the JSON value of a body; None if that would lose information, or it is not JSON.
 
-    All numbers of the value are finite and fit into 64 bits.
+    All numbers of the value are finite and fit into 64 bits, and it is nested no deeper than
+    `read` takes.
     """
     if len(body) > _QUICK_BYTES or _may_have_large_numbers(body):
         return None
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
+    # Few bodies have so many arrays and objects at all.
+    if body.count(b"[") + body.count(b"{") <= _MAX_LEVELS or _is_nested_within_limit(value):
+        return value
+    return None
+
+
+def _is_nested_within_limit(value: object) -> bool:
+    for _ in range(_MADE_DEEPER):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return False
+    return True
+
+
+def too_deep(path: str) -> GatewayError:
+    """Return the error for a value at `path` that is nested deeper than `read` takes."""
+    return invalid(path, f"{path} {_TOO_DEEP}")
 
 
 def validate(adapter: TypeAdapter[_T], value: Any, body: bytes) -> _T:
@@ -171,6 +200,8 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
     details = _chosen(error.errors(include_url=False, include_input=False))
     first = details[0]
     if first["type"] == "json_invalid":
+        if first["ctx"]["error"].startswith(_RECURSION):
+            return invalid(prefix, f"the body {_TOO_DEEP}")
         return invalid(prefix, f"the body is not valid JSON: {first['ctx']['error']}")
     location = [*first["loc"]]
     if _is_untyped(first):

@@ -113,7 +113,7 @@ class GatewayError(Exception):
             in the metrics of the process that raises the error, and not sent on.
         upstream_code: the `code` of a provider of OpenAI's dialect that refused the request, a
             word or a number as it wrote it, or "".
-        upstream_param: its `param`, or "".
+        upstream_param: its `param`, or ""; a field of the caller's dialect.
         headers: those of the provider's answer that a caller of its dialect is told, names in
             lower case; see `services.common.dialect_headers`.
         upstream_request_id: the provider's id of the request, or "".

@@ -110,10 +110,14 @@ class LazyRequest:
         return {**self.fields, **written}
 
     def complete(self) -> GenerateRequest:
-        """Return the request with its messages and tools."""
-        add, self._add = self._add, None
-        if add is not None:
-            add(self.request)
+        """Return the request with its messages and tools.
+
+        Raises:
+            GatewayError: invalid, the conversation; so does each later call.
+        """
+        if self._add is not None:
+            self._add(self.request)
+            self._add = None
         return self.request
 
     # As protobuf calls them: code that sends messages calls these.

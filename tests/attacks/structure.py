@@ -89,6 +89,19 @@ def _changes(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield f"{path}: in a list", changed(body, path, [old])
 
 
+def nested(request: Request, levels: int) -> Iterator[Attempt]:
+    """Return a request with each of its values in turn nested so many levels deep."""
+    deep = {
+        "arrays": raw("[" * levels + "]" * levels),
+        "objects": raw('{"a":' * levels + "1" + "}" * levels),
+    }
+    for path in places(request.body):
+        for kind, value in deep.items():
+            sent = write(changed(request.body, path, value))
+            what = f"{path}: {levels} {kind}"
+            yield Attempt("POST", request.path, request.shape, sent, what)
+
+
 def _broken(body: bytes) -> Iterator[tuple[str, bytes]]:
     """Return what is no JSON in UTF-8, or not what was meant."""
     text = body.decode()

@@ -63,6 +63,19 @@ async def test_malformed_bodies_are_answered_before_a_provider(
     assert "unforeseen failure" not in caplog.text
 
 
+# pydantic reads 201 levels, orjson writes 254 and reads 1,024; Python recurses 1,000 times.
+@pytest.mark.parametrize("levels", [198, 201, 252, 990, 1_023])
+@pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
+@pytest.mark.thorough(one_in=4)
+async def test_deeply_nested_values_are_answered(
+    gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str, levels: int
+) -> None:
+    requests = valid.conversations(model, names.memory_id)
+    attempts = (each for request in requests for each in structure.nested(request, levels))
+    assert not await faults_of(gateway, attempts)
+    assert "unforeseen failure" not in caplog.text
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
 async def test_all_malformed_bodies_are_answered(

@@ -70,6 +70,7 @@ async def test_names_of_2_mb_are_refused_and_kept_nowhere(
                 assert error["param"].startswith(field)
                 assert field in error["message"]
                 assert len(answer) < 4_000
-    # How many lines there are, the other caller's among them, says how long it took.
-    assert max(map(len, target.process.output[logged:].splitlines())) < 2_000
+    # How many lines there are, the other caller's among them, says how long it took: maybe none.
+    longest = max(map(len, target.process.output[logged:].splitlines()), default=0)
+    assert longest < 2_000
     measured.assert_harmless()

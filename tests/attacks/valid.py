@@ -51,6 +51,13 @@ def conversations(model: str, memory_id: str) -> Iterator[Request]:
     yield Request(chat, "A", {**named, "messages": _HELLO})
     yield Request(chat, "A", _CHAT | named | {"memory_id": memory_id})
     yield Request(chat, "A", _CHAT_CONVERSATION | named)
+    yield Request(chat, "A", _CHAT_AGENT | named)
+    yield Request("/beta/v1/messages", "B", _MESSAGES_AGENT | named)
+    responses = "/beta/v1/responses"
+    yield Request(responses, "A", {**named, "input": "Hello"})
+    yield Request(responses, "A", _RESPONSE | _EXTENSIONS | named)
+    yield Request(responses, "A", _RESPONSE_AGENT | named)
+    yield Request("/beta/v1/conversations", "A", _CONVERSATION)
     for prefix in ("/beta/v1", "/coding/v1"):
         extensions = _EXTENSIONS if prefix == "/beta/v1" else {}
         yield Request(f"{prefix}/messages", "B", _MESSAGES | extensions | named)
@@ -211,6 +218,108 @@ _MESSAGES_CONVERSATION: dict[str, Any] = {
     "tools": [{"name": "weather", "description": "Weather", "input_schema": _SCHEMA}],
     "tool_choice": {"type": "tool", "name": "weather", "disable_parallel_tool_use": True},
 }
+
+# Of these a gateway translates the messages only for providers of another dialect.
+_CHAT_AGENT: dict[str, Any] = {
+    "messages": [
+        *_HELLO,
+        _CHAT_CONVERSATION["messages"][1],
+        {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
+    ],
+    "tools": _CHAT_CONVERSATION["tools"],
+}
+_MESSAGES_AGENT: dict[str, Any] = {
+    "max_tokens": 100,
+    "messages": [
+        *_HELLO,
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Rome"}}
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}],
+        },
+    ],
+    "tools": _MESSAGES_CONVERSATION["tools"],
+}
+_ITEMS = [
+    {
+        "type": "message",
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "What is this?"},
+            {"type": "input_image", "image_url": f"data:image/png;base64,{_PIXEL}"},
+        ],
+    },
+    {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "Hm."}],
+        "content": [{"type": "reasoning_text", "text": "Hm."}],
+    },
+    {
+        "type": "function_call",
+        "call_id": "call_1",
+        "name": "weather",
+        "arguments": '{"city":"Rome"}',
+    },
+    {
+        "type": "function_call_output",
+        "call_id": "call_1",
+        "output": [{"type": "input_text", "text": "sunny"}],
+    },
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg_1",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "A pixel.", "annotations": []}],
+    },
+    {"role": "user", "content": "And this?"},
+]
+_TOOLS = [
+    {
+        "type": "function",
+        "name": "weather",
+        "description": "Weather",
+        "parameters": _SCHEMA,
+        "strict": True,
+    }
+]
+_RESPONSE: dict[str, Any] = {
+    "input": _ITEMS,
+    "instructions": "Be brief.",
+    "store": True,
+    "stream": False,
+    "max_output_tokens": 100,
+    "temperature": 0.7,
+    "top_p": 0.9,
+    "truncation": "disabled",
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "text": {
+        "format": {"type": "json_schema", "name": "answer", "schema": _SCHEMA, "strict": True},
+        "verbosity": "low",
+    },
+    "include": ["reasoning.encrypted_content"],
+    "metadata": {"topic": "tides"},
+    "tools": _TOOLS,
+    "tool_choice": {"type": "function", "name": "weather"},
+    "parallel_tool_calls": False,
+    "max_tool_calls": 5,
+    "service_tier": "auto",
+    "prompt_cache_key": "tides",
+    "safety_identifier": "somebody",
+}
+_RESPONSE_AGENT: dict[str, Any] = {
+    "input": [{"role": "user", "content": "Hello"}, *_ITEMS[2:4]],
+    "store": False,
+    "stream": True,
+    "tools": _TOOLS,
+}
+_CONVERSATION: dict[str, Any] = {"items": _ITEMS, "metadata": {"topic": "tides"}}
 
 
 def _articles(names: Names) -> Iterator[tuple[str, Mapping[str, Any]]]:

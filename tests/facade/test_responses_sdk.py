@@ -268,6 +268,17 @@ async def test_what_cannot_be_carried_is_refused_by_its_path(client, given, para
     assert refused.value.param == param
 
 
+@STREAMED
+async def test_a_field_of_a_providers_other_endpoint_is_not_named(client, stream):
+    """The provider of chats refuses `messages[0].tool_call_id`, which no response has."""
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
+    with pytest.raises(openai.BadRequestError, match="must answer a preceding message") as refused:
+        await client.responses.create(
+            model="openai/echo", input=[output], store=False, stream=stream
+        )
+    assert refused.value.param is None
+
+
 async def test_a_stream_that_breaks_off_tells_why(client):
     events = await client.responses.create(
         model="openai/fail-late", input="Hi", store=False, stream=True

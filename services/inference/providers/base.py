@@ -200,7 +200,13 @@ class Call:
         return headers, dialect_headers.request_id_of(dialect, given)
 
     def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
-        """Add the `answer_head` to the error of a provider of a dialect."""
+        """Add the `answer_head` to the error of a provider of a dialect.
+
+        The field that it names is removed where the caller's dialect is another, whose requests
+        have other fields.
+        """
+        if self.request.dialect != dialect:
+            error.upstream_param = ""
         error.headers, error.upstream_request_id = self.answer_head(dialect)
 
     def leave_out_refused(self, body: dict[str, Any]) -> list[str]:

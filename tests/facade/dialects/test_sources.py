@@ -10,6 +10,7 @@ import pytest
 from facade.dialects.anthropic import parse_messages
 from facade.dialects.openai import parse_chat
 from facade.dialects.responses import parse_request
+from services.common.errors import GatewayError
 
 CHAIN = {
     "fallback": "enabled",
@@ -82,3 +83,24 @@ def test_conversations_of_equal_settings_stay_apart(
     assert [request.messages[0].blocks[0].text for request in requests] == texts
     for text, request in zip(texts, requests, strict=True):
         assert request == parse(body(field, text, settings)).request
+
+
+def test_a_conversation_nested_too_deeply_is_refused_whenever_it_is_read() -> None:
+    """As for the second step of a chain, after the first refused it."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": "deep"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "b"}
+    said = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    tools = [{"name": "f", "input_schema": {"type": "object"}}]
+    whole = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said, "tools": tools})
+    nested = b'{"a":' * 198 + b"1" + b"}" * 198
+    lazy = MESSAGES(whole.replace(b'"deep"', nested), lazily=True).lazy
+    assert lazy is not None
+    for _ in range(2):
+        with pytest.raises(GatewayError) as caught:
+            lazy.complete()
+        assert caught.value.param == "messages"
+        assert caught.value.message == "messages is nested more than 200 levels deep"

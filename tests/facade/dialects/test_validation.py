@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from facade.dialects.validation import check, read, read_quickly, to_json, to_opaque, to_path
+from facade.dialects.validation import (
+    check,
+    exact_json,
+    read,
+    read_quickly,
+    to_json,
+    to_opaque,
+    to_path,
+)
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError
 from tests.thoroughness import examples
@@ -69,10 +77,25 @@ def test_errors_are_of_the_union_member_that_was_meant():
     assert (error.param, error.message) == ("parts[0].size", "parts[0].size: must be an integer")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b'{"a": "\xff"}', b"[" * 100_000, b"NaN x"])
+@pytest.mark.parametrize("body", [b"", b"{", b'{"a": "\xff"}', b"NaN x"])
 def test_what_is_no_json_is_reported_with_its_place(body):
     with pytest.raises(GatewayError, match=r"not valid JSON: .* at line 1 column \d+"):
         read(NODE, body)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"[" * 300 + b"]" * 300])
+def test_what_is_nested_too_deeply_is_reported(body):
+    with pytest.raises(GatewayError, match=r"^the body is nested more than 200 levels deep$"):
+        read(NODE, body)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_a_value_is_converted_once_up_to_two_hundred_levels(opening):
+    def converted(levels):
+        return exact_json(opening * levels + b"1" + (b"]" if opening == b"[" else b"}") * levels)
+
+    assert converted(200) is not None
+    assert converted(201) is None
 
 
 def test_a_path_joins_names_and_positions():

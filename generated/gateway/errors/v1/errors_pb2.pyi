@@ -256,7 +256,8 @@ class ErrorDetail(_message.Message):
     """Optional. Number of the failure in the document editing API, such as 40401."""
     upstream_code: _builtins.str
     """Optional. The `code` and the `param` of a provider of OpenAI's dialect that refused the
-    request, as it wrote them; a code that is a number is in `upstream_code_number`.
+    request, as it wrote them; a code that is a number is in `upstream_code_number`. The `param`
+    is set where the caller's dialect is the provider's.
     """
     upstream_param: _builtins.str
     upstream_code_number: _builtins.int

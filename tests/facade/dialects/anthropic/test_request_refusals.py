@@ -204,7 +204,7 @@ def test_one_message_too_many():
         (b'{"model": "m",}', "not valid JSON"),
         (b'{"model": "\xff"}', "not valid JSON"),
         (rb'{"model": "\ud800"}', "not valid JSON"),
-        (b'{"model": "m", "x": ' + b"[" * 100_000, "not valid JSON"),
+        (b'{"model": "m", "x": ' + b"[" * 100_000, "more than 200 levels"),
         (b'{"model": "m", "x": ' + b"9" * 10_000 + b"}", "not valid JSON"),
         (b"[]", "must be an object"),
         (b"null", "must be an object"),
