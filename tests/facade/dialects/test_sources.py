@@ -85,7 +85,7 @@ def test_conversations_of_equal_settings_stay_apart(
         assert request == parse(body(field, text, settings)).request
 
 
-def test_a_conversation_nested_too_deeply_is_refused_whenever_it_is_read() -> None:
+def test_a_conversation_nested_too_deeply_is_refused() -> None:
     """As for the second step of a chain, after the first refused it."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": "deep"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "b"}

@@ -293,8 +293,10 @@ class Pair:
         self._runner = timeless()
         self._limits = {**LIMITS, **limits}
         self._settings = settings
+        self._threads = patch("asyncio.to_thread", _in_this_thread)
 
     def __enter__(self) -> "Pair":
+        self._threads.start()
         self._runner.__enter__()
         self._server = self._runner.run(fake_services.start())
         self.plain = self._start(plain_requests=True)
@@ -304,6 +306,7 @@ class Pair:
     def __exit__(self, *_: object) -> None:
         self._runner.run(self._stop())
         self._runner.__exit__(None, None, None)
+        self._threads.stop()
 
     def compare(self, *steps: Step) -> Outcome:
         """Have a conversation with both; return what came of it, which is the same."""
@@ -321,6 +324,11 @@ class Pair:
         await self.plain.stop()
         await self.whole.stop()
         await self._server.stop(0)
+
+
+async def _in_this_thread(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Do what a thread would do, as virtual time does not wait for threads."""
+    return work(*args, **kwargs)
 
 
 class _Nobody(asyncio.Protocol):
