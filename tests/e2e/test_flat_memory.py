@@ -24,6 +24,8 @@ POINTS = 20
 FIRST = POINTS // 5
 # What the allocator does with its holes; a leak of 20 bytes a request of a million is more.
 MOST_GROWTH_MB = 16
+# Between the least of two halves: connections to providers come and go by dozens with the load,
+# so two looks differ by more than this; a connection that is never closed shows in every look.
 MOST_MORE_DESCRIPTORS = 10
 MOST_MORE_THREADS = 4
 MOST_REFUSED = 0.001  # of all requests
@@ -93,7 +95,10 @@ async def test_requests_of_every_kind_leave_memory_flat(tmp_path: Path) -> None:
     async for point in points(tmp_path):
         print(point, flush=True)
         found.append(point)
-    first, last = found[FIRST], found[-1]
+    warm = found[FIRST:]
+    first, last = warm[0], warm[-1]
     assert last.rss_mb - first.rss_mb <= MOST_GROWTH_MB, found
-    assert last.descriptors - first.descriptors <= MOST_MORE_DESCRIPTORS, found
+    half = len(warm) // 2
+    earlier, later = (min(at.descriptors for at in part) for part in (warm[:half], warm[half:]))
+    assert later - earlier <= MOST_MORE_DESCRIPTORS, found
     assert last.threads - first.threads <= MOST_MORE_THREADS, found
