@@ -1,3 +1,3 @@
-"""Providers: one file or package each, translating between the canonical model and a provider's
-API.
+"""Providers: one file or package each, translating between the canonical request and answer and a
+provider's API.
 """

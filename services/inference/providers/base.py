@@ -1,4 +1,4 @@
-"""The interface of providers, and the arguments of a provider call."""
+"""The provider interface, and the arguments of a provider call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,25 +23,25 @@ from services.inference.stream.batches import Batches
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model as resolved for a request.
+    """A model resolved for a request.
 
     Attributes:
         name: the name that callers use.
         provider: name of the provider in the settings.
-        upstream: the provider's name of the model.
-        inputs: kinds of media that it reads beside text; None if unknown.
+        upstream: the provider's name for the model.
+        inputs: kinds of media that the model reads besides text; None if unknown.
         context_window: in tokens; 0 if unknown.
         max_output_tokens: 0 if unknown.
-        fallbacks: models that `auto` tries after it, in order.
-        thinks: whether it thinks by default, sending nothing meanwhile; None if unknown.
-        adaptive: whether thinking is controlled by an effort, not by a budget.
+        fallbacks: models that `auto` tries after this one, in order.
+        thinks: whether the model thinks by default and sends nothing meanwhile; None if unknown.
+        adaptive: whether thinking is controlled by an effort, not by a token budget.
         efforts: supported efforts, weakest first; () if unknown.
-        refuses: fields that it rejects, as named by `services.inference.refusals`.
+        refuses: request fields that the model rejects, as named by `services.inference.refusals`.
         thinking_off: request fields that disable thinking; empty if unknown.
-        vector_space: the space of its vectors, for models that may stand in for each other; "" for
-            one of its own.
-        is_deployment: whether it is one of several deployments of a model.
-        deployments: all of them, itself the first; None for a model with one.
+        vector_space: the name of the vector space, shared by models whose vectors are
+            interchangeable; "" for a space of its own.
+        is_deployment: whether this is one of several deployments of a model.
+        deployments: all deployments, this one first; None for a model with a single one.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """The places where a model is served, and how one is chosen for a request.
+    """The deployments of a model, and how one is chosen for a request.
 
     Attributes:
-        targets: the model at each place, without `deployments`.
-        weights: their shares; 0 for a place that is asked when no other is free.
+        targets: the model at each deployment, without `deployments`.
+        weights: traffic shares; 0 for a deployment that is used only if no other is free.
         balance: as in the settings.
-        is_sticky: whether requests that begin alike go to one place.
+        is_sticky: whether requests with the same beginning go to the same deployment.
     """
 
     targets: tuple[Target, ...]
@@ -88,8 +88,8 @@ class Transcript:
 
     Attributes:
         text: the transcript; may be empty.
-        input_tokens: as the provider counts them, or 0.
-        output_tokens: the same.
+        input_tokens: as counted by the provider, or 0.
+        output_tokens: as counted by the provider, or 0.
         seconds: billed duration, or 0.
     """
 
@@ -101,7 +101,7 @@ class Transcript:
 
 @dataclass(slots=True)
 class Call:
-    """One attempt at a provider.
+    """One call of a provider.
 
     Attributes:
         request: the canonical request; not modified by the provider.
@@ -109,14 +109,15 @@ class Call:
         stream: whether to stream the answer.
         dropped: paths of dropped request fields; added by the provider before it sends the request.
         takes_passthrough: whether a whole answer may be returned in the provider's own JSON; only
-            if its dialect is the request's.
-        takes_whole: whether a whole answer without thinking may be one `whole` event.
+            if the provider and the request have the same dialect.
+        takes_whole: whether a whole answer without thinking may be returned as one `whole` event.
         refused_fields: fields that the model rejects, by the provider's names.
-        lazy: the request as its caller wrote it, sent in place of what `request` lacks; None if the
-            request is complete.
+        lazy: the request as the caller wrote it, sent in place of what `request` lacks; None if
+            `request` is complete.
         tool_names: the caller's names of renamed tools, by their names in this call; added by the
             provider before it sends the request.
         answer_headers: the headers of the provider's response, case-insensitive; None before the
+            response, and for providers without HTTP.
             response, and without HTTP.
     """
 
@@ -138,7 +139,7 @@ class Call:
 
     @property
     def prefills(self) -> bool:
-        """Whether the request may end with an assistant message to be continued."""
+        """Whether the request may end with an assistant message that the model continues."""
         return PREFILL not in self.refused_fields
 
     def is_native(self, dialect: Dialect.ValueType) -> bool:
@@ -146,22 +147,22 @@ class Call:
         return self.request.dialect == dialect != DIALECT_UNSPECIFIED
 
     def takes_plain(self, dialect: Dialect.ValueType) -> bool:
-        """Return whether a whole answer of texts may be a `PlainAnswer`.
+        """Return whether a whole answer of texts may be returned as a `PlainAnswer`.
 
-        Lazy requests are of a facade in the same process, which reads no unnamed fields of a
-        provider's dialect that is not its caller's.
+        Lazy requests come from a facade in the same process. It does not read unknown fields in
+        answers of a dialect other than the caller's.
         """
         return self.takes_whole and self.lazy is not None and self.request.dialect != dialect
 
     def takes_one_event(self, dialect: Dialect.ValueType) -> bool:
-        """Return whether a whole answer of texts may be one event.
+        """Return whether a whole answer of texts may be returned as one event.
 
-        What may be passed on, or plain, has been looked at for the same rules before.
+        False if it may be passed through or be a `PlainAnswer`: those are tried by the same rules.
         """
         return self.takes_whole and not self.takes_passthrough and not self.takes_plain(dialect)
 
     def complete(self) -> None:
-        """Make the request complete."""
+        """Complete the canonical request from the lazy one."""
         if self.lazy is not None:
             self.lazy.complete()
             self.lazy = None
@@ -172,14 +173,14 @@ class Call:
             self.dropped.append(path)
 
     def set_answer_headers(self, headers: Mapping[str, str]) -> None:
-        """Set the headers of the provider's response, whatever its status."""
+        """Set the headers of the provider's response, of any status."""
         self.answer_headers = headers
 
     def request_headers(self, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
-        """Return the caller's headers for a provider of a dialect.
+        """Return the caller's headers to send to a provider of a dialect.
 
-        They are validated here, as they may come from gRPC callers and from parameters of fallback
-        steps.
+        They are validated here, since they may come from gRPC callers or from parameters of
+        fallback steps.
         """
         request = self.request
         if request.dialect != dialect or not request.headers:
@@ -187,7 +188,7 @@ class Call:
         return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
 
     def answer_head(self, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
-        """Return what a caller is told of the head of the response of a provider of a dialect.
+        """Return the response headers of a provider of a dialect that the caller may see.
 
         Returns:
             The headers of the caller's dialect, and the provider's request id or "".
@@ -200,10 +201,10 @@ class Call:
         return headers, dialect_headers.request_id_of(dialect, given)
 
     def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
-        """Add the `answer_head` to the error of a provider of a dialect.
+        """Add the `answer_head` to an error of a provider of a dialect.
 
-        The field that it names is removed where the caller's dialect is another, whose requests
-        have other fields.
+        If the caller's dialect is another one, the name of the rejected field is removed: the
+        caller's request has other fields.
         """
         if self.request.dialect != dialect:
             error.upstream_param = ""
@@ -234,10 +235,10 @@ class Call:
 
 @dataclass(slots=True)
 class EmbeddingCall(Call):
-    """One attempt at making vectors of texts.
+    """One call of a provider that embeds texts.
 
     Attributes:
-        inputs: the texts; `request` has no more than the dialect and the headers.
+        inputs: the texts; `request` has only the dialect and the headers.
     """
 
     inputs: EmbedRequest = field(default_factory=EmbedRequest)
@@ -246,12 +247,12 @@ class EmbeddingCall(Call):
 class MissingEndpointError(UpstreamError):
     """Error raised when a server has no endpoint for requests of a dialect.
 
-    The provider's usual adapter is called then, in this request and in all later ones.
+    The provider's usual adapter is then called, for this request and all later ones.
     """
 
 
 def no_transcripts(provider: str) -> GatewayError:
-    """Return the error of a provider without transcription."""
+    """Return the error for a provider without transcription."""
     return unsupported(
         "model",
         f"the provider {provider} transcribes no recordings; one of kind `openai` with "
@@ -260,17 +261,17 @@ def no_transcripts(provider: str) -> GatewayError:
 
 
 class Provider(Protocol):
-    """An upstream server of models.
+    """An adapter of a server that has models.
 
     Attributes:
-        name: its name in the settings.
+        name: the provider's name in the settings.
         dialect: the dialect of its API; DIALECT_UNSPECIFIED for any other.
         signs_thinking: whether thinking may be signed, and precedes tool calls.
         checks_signatures: whether it rejects thinking that it has not signed.
         prefills: whether it continues a final assistant message.
         reports_stop_sequence: whether it reports the stop sequence that ended an answer.
         pass_stateful: whether callers may refer to state stored at the provider.
-        fetches: kinds of media that it fetches by URL.
+        fetches: kinds of media that the provider fetches by URL.
     """
 
     name: str
@@ -285,12 +286,13 @@ class Provider(Protocol):
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether the conversation can be sent without its canonical messages.
 
-        To a provider of the caller's dialect it goes in the caller's JSON, to another one in what
-        that writes from its plain form.
+        A provider of the caller's dialect is sent the caller's JSON. A provider of another dialect
+        is sent what its adapter writes from the plain form.
 
         Args:
-            lazy: the conversation; of another dialect only one with a plain form.
-            refused_fields: what the model rejects, names of `services.inference.refusals`.
+            lazy: the conversation; if of another dialect, only one with a plain form.
+            refused_fields: fields that the model rejects, as named by
+                `services.inference.refusals`.
         """
         ...
 
@@ -298,9 +300,9 @@ class Provider(Protocol):
         """Return all events of a non-streamed answer.
 
         The events are those of `gateway.inference.v1.Event`, in its order, without `route`.
-        Cancelling the task closes the provider's connection at once. The caller sets the timeout.
-        If the call allows it, the answer may be one `whole` event, or a `PassedAnswer` without
-        `route`.
+        Cancelling the task closes the connection to the provider at once. The caller sets the
+        timeout. If the call allows it, the answer may be one `whole` event, or a `PassedAnswer`
+        without `route`.
 
         Raises:
             GatewayError: unsupported, if the provider does not support the request (before anything
@@ -313,13 +315,13 @@ class Provider(Protocol):
         """Yield the events of a streamed answer, one non-empty batch per read.
 
         The events are those of `whole`, without a `whole` event. Closing the iterator (`aclose`) or
-        cancelling the task closes the provider's connection at once. The caller sets the timeout of
-        the first event.
+        cancelling the task closes the connection to the provider at once. The caller sets the
+        timeout of the first event.
 
         Raises:
             GatewayError: unsupported, if the provider does not support the request (before anything
                 is sent).
-            UpstreamError: the provider failed, before or in the middle of the answer.
+            UpstreamError: the provider failed, before or during the answer.
         """
         ...
 
@@ -334,11 +336,11 @@ class Provider(Protocol):
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text, in order, all of the same length; without `route`.
 
-        Cancelling the task closes the provider's connection at once.
+        Cancelling the task closes the connection to the provider at once.
 
         Raises:
-            GatewayError: unsupported, if the provider has no embeddings, or none of such inputs
-                (before anything is sent).
+            GatewayError: unsupported, if the provider has no embeddings, or does not embed such
+                inputs (before anything is sent).
             UpstreamError: the provider failed.
         """
         ...
@@ -353,5 +355,5 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         ...

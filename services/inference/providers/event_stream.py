@@ -1,4 +1,4 @@
-"""Events of a provider's stream, from the pieces of its response."""
+"""Parse the events of a provider's streamed response."""
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
@@ -11,28 +11,28 @@ from services.inference.providers.sse import SseSplitter
 from services.inference.stream.batches import Take
 from services.inference.stream.filters import Batch
 
-# Seconds for data after the end of an answer, such as usage.
+# Timeout for data after the end of an answer, such as usage.
 _USAGE_S = 30.0
 
 
 class EventStream:
     """Reads the events of one response.
 
-    How long the first content may take is for the caller to say: a model may think long after the
-    provider has begun to answer. From then on each read may take `limits.stream_idle_s`.
+    The caller sets the timeout of the first content: a model may think long after the provider has
+    begun to answer. From then on each read may take `limits.stream_idle_s`.
     """
 
     def __init__(
         self, response: http.Response, reader: Reader, limits: Limits, timers: FarTimers
     ) -> None:
-        """Create a stream of a response whose body is unread; `reader` makes the events."""
+        """Create a stream for a response whose body is unread; `reader` parses the events."""
         self._response = response
         self._reader = reader
         self._idle_s = limits.stream_idle_s
         self._timers = timers
         self._splitter = SseSplitter(limits.max_sse_line_bytes)
         self._idle: IdleTimeoutReader | None = None
-        # Raised once the events that came before it have been taken.
+        # Raised after the events that preceded it have been returned.
         self._failure: UpstreamError | None = None
         self._take: Take | None = None
         self._is_over = self._is_full = False
@@ -41,11 +41,11 @@ class EventStream:
     async def next(self, take: Take | None) -> Batch | None:
         """Return the next events, or None at the end.
 
-        With `take`, what comes after the first content is passed to that, as it is received, until
-        it returns True; no events are returned then.
+        With `take`, events after the first content are passed to it as they are received, until it
+        returns True; an empty batch is then returned.
 
         Raises:
-            UpstreamError: an event tells an error, or cannot be read.
+            UpstreamError: an event reports an error, or cannot be parsed.
             HttpError: as `http.Response.read`.
             SseTooLongError: as `SseSplitter.feed`.
             TimeoutError: the idle timeout has passed.
@@ -72,11 +72,11 @@ class EventStream:
         """Stop the timer."""
         if self._idle is not None:
             self._idle.stop()
-        # It refers to whoever holds this.
+        # Avoid a reference cycle: `take` refers to the owner of this stream.
         self._take = None
 
     def _feed(self, piece: bytes) -> list[Event]:
-        """Return the events that a piece completes, possibly none."""
+        """Return the events that a piece completes, if any."""
         events: list[Event] = []
         if text := self._splitter.feed(piece):
             try:
@@ -88,7 +88,7 @@ class EventStream:
         return events
 
     def _pass_on(self, piece: bytes) -> bool:
-        """Pass on the events of a piece; return whether `next` has to see to what follows."""
+        """Pass on the events of a piece; return whether `next` must continue."""
         assert self._take is not None and self._idle is not None, "events are passed on"
         self._idle.touch()
         events = self._feed(piece)
@@ -98,7 +98,7 @@ class EventStream:
         )
 
     def _watch(self) -> IdleTimeoutReader | None:
-        """Return what reads on with a timeout; None before the first content."""
+        """Return the reader with the current idle timeout; None before the first content."""
         patience_s = self._idle_s
         if self._reader.is_complete:
             self._awaits_usage = True

@@ -2,7 +2,7 @@
 
 `classify` handles HTTP responses other than 2xx, `in_band` errors inside a stream or a 200
 response. Both return an `UpstreamError` whose message is safe to show: it quotes the provider only
-about the caller's request, and then without anything that resembles a key.
+about the caller's request, without anything that resembles a key.
 """
 
 import math
@@ -47,8 +47,8 @@ _REFUSALS = frozenset(
     }
 )
 _OWN_WORD = re.compile(r"\w[\w.\[\]$/-]{0,199}", re.ASCII)
-_MAX_CODE = 1_000_000  # of codes that are numbers
-# Anthropic tells an operator's unpaid bill as a fault of the request.
+_MAX_CODE = 1_000_000  # upper bound of numeric codes
+# Anthropic reports an operator's unpaid bill as an invalid request.
 _BILLING_WORDS = "credit balance is too low"
 # Google reports a wrong or expired key with status 400.
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
@@ -58,7 +58,7 @@ _DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 _IN_BAND_STATUSES = {
     "invalid_request_error": 400,
     "badrequesterror": 400,
-    # Of a failed response; the others are of its server.
+    # Codes of a failed response (Responses API); its other codes are server errors.
     "invalid_prompt": 400,
     "invalid_image": 400,
     "invalid_image_url": 400,
@@ -87,7 +87,7 @@ class _ErrorBody(NamedTuple):
         message: for people.
         kind: the error's type.
         code: its code, which may be a status.
-        own_code: the code as the provider wrote it, where it says more than the status.
+        own_code: the code as the provider wrote it, if it is more specific than the status.
         reason: Google's reason (`google.rpc.ErrorInfo`).
         wait_s: retry delay in seconds, if given (`google.rpc.RetryInfo`).
     """
@@ -113,12 +113,13 @@ def classify(
     """Return the error for a response other than 2xx.
 
     Args:
-        provider: its name in the settings, for the message.
+        provider: the provider's name in the settings, for the message.
         status: the HTTP status.
-        headers: the answer's; names in any case if the mapping folds them, else lower.
-        body: the beginning of the answer.
+        headers: the response headers; names in any case if the mapping is case-insensitive, else
+            lower.
+        body: the beginning of the body.
         secrets: texts that must not occur in the message.
-        now: Unix seconds, to read a Retry-After that is a date.
+        now: returns Unix seconds, to interpret a Retry-After date.
     """
     parsed = _read(body)
     reason, message, param = _judge(provider, status, parsed, secrets)
@@ -174,8 +175,8 @@ def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
     """Return the error for a response that exceeds a limit of the gateway.
 
     Args:
-        provider: its name in the settings.
-        what: what it did, in words of ours.
+        provider: the provider's name in the settings.
+        what: the gateway's description of the excess.
         limit: the full name of the setting.
     """
     return UpstreamError(
@@ -203,8 +204,8 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | N
 def wait_of(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
     """Return the provider's retry delay in seconds, which may be negative.
 
-    Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
-    (RFC 9110, section 10.2.3); None where neither is there or can be read.
+    Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date (RFC 9110,
+    section 10.2.3); None if neither is present and valid.
     """
     seconds = _number(headers.get("retry-after-ms", ""))
     if seconds is not None:
@@ -228,7 +229,7 @@ def _cause(parsed: _ErrorBody, secrets: tuple[str, ...]) -> str:
 def _judge(
     provider: str, status: int, parsed: _ErrorBody, secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
-    """Return reason, message and param."""
+    """Return the reason, the message and the name of the rejected parameter."""
     kinds = {parsed.kind.lower(), parsed.code.lower()}
     refused = status in (401, 402, 403) or parsed.reason in _KEY_REASONS
     if refused or _BILLING_WORDS in parsed.message:
@@ -289,10 +290,9 @@ def _judge_refusal(
 
 
 def _add_own_words(error: UpstreamError, parsed: _ErrorBody, secrets: Iterable[str]) -> None:
-    """Keep the code and param of an error that clients of the same dialect rely on."""
+    """Add the provider's code and param, for clients of the same dialect that rely on them."""
     if error.reason not in _REFUSALS:
-        # Errors of the gateway's account or model selection are excluded, unless clients know the
-        # code.
+        # Errors about the gateway's account or model selection are excluded.
         return
     secrets = tuple(secrets)
     code = parsed.own_code
@@ -307,12 +307,12 @@ def _is_own_word(word: str, secrets: tuple[str, ...]) -> bool:
 
 
 def _read(body: bytes) -> _ErrorBody:
-    """Find message, type and code in the shapes that providers and their servers use.
+    """Find message, type and code in the error formats of providers and model servers.
 
     `{"error": {…}}` (OpenAI, Anthropic, Google, the last one also in a list),
     `{"error": "…"}` (Ollama), `{"message": …}` (vLLM, Mistral), `{"detail": …}` (FastAPI);
-    anything else is taken for text, unless it is a page of HTML. What is larger than an
-    error's body may be says nothing.
+    any other body is used as text, unless it is an HTML page. A body over `MAX_ERROR_BODY` is
+    ignored.
     """
     if len(body) > MAX_ERROR_BODY:
         return _ErrorBody()
@@ -333,7 +333,7 @@ def _read(body: bytes) -> _ErrorBody:
     if not isinstance(message, str):
         message = _as_text(message)
     match value.get("metadata"):
-        case {"raw": str(raw)} if raw:  # of the provider behind OpenRouter
+        case {"raw": str(raw)} if raw:  # from the provider behind OpenRouter
             message = f"{message}: {raw}"
     inner = value.get("innererror")
     code = value.get("code")
@@ -377,7 +377,7 @@ def _own_code(value: object, beside_status: bool) -> str | int:
         return value[:_MAX_WORD]
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_CODE:
         return ""
-    # Google's is the HTTP status, beside its own word for that.
+    # Google's code is the HTTP status, and `status` the error's name.
     return "" if beside_status else value
 
 
@@ -413,4 +413,4 @@ def _until(text: str, now: Callable[[], float]) -> float | None:
             moment = moment.replace(tzinfo=UTC)
         return (moment - datetime.fromtimestamp(now(), UTC)).total_seconds()
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return None  # the library's parser takes much for a date, and stumbles over some of it
+        return None  # the library's parser accepts many invalid dates and fails on some of them

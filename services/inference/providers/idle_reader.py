@@ -15,7 +15,7 @@ class IdleTimeoutReader:
 
     Attributes:
         patience_s: the idle timeout in seconds.
-        touch: begins the timeout anew.
+        touch: restarts the timeout.
     """
 
     def __init__(self, response: http.Response, patience_s: float, timers: FarTimers) -> None:
@@ -38,9 +38,9 @@ class IdleTimeoutReader:
         return chunk
 
     async def deliver(self, take: http.Take) -> bool:
-        """Pass the pieces on as they are received; see `http.Response.deliver`.
+        """Pass pieces to `take` as they are received; see `http.Response.deliver`.
 
-        For each of them `take` has to call `touch`.
+        `take` must call `touch` for each piece.
 
         Raises:
             TimeoutError: the idle timeout has passed.
@@ -51,7 +51,7 @@ class IdleTimeoutReader:
         return is_stopped
 
     async def _wait(self, reading: Awaitable[_T]) -> _T:
-        """Return what reading comes to.
+        """Return the result of a read.
 
         Raises:
             TimeoutError: the idle timeout has passed.

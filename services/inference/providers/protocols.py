@@ -1,4 +1,4 @@
-"""Protocols of what an upstream is made with: parsers of answers, error classification, gauges."""
+"""Protocols of an upstream's dependencies: answer parsers, error classification, gauges."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -29,11 +29,11 @@ class Classify(Protocol):
 
 
 class Failures(Protocol):
-    """Creates errors from a provider's words; an `Upstream`.
+    """Creates errors from a provider's error objects; implemented by `Upstream`.
 
     Attributes:
         name: the provider's name in the settings.
-        limits: of answers.
+        limits: bounds on answers.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Reader(Protocol):
     """Incremental parser of one response of a dialect.
 
     Attributes:
-        has_content: whether part of the answer has been received.
+        has_content: whether any content has been received.
         is_complete: whether the answer is complete; usage may follow.
         ended: whether the end event has been received.
     """
@@ -75,24 +75,25 @@ class Reader(Protocol):
         """See the class."""
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
+        """Parse server-sent events; append the resulting events to `out`.
 
         Raises:
-            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
 
     def read_whole(self, answer: dict[str, Any], out: list[Event]) -> None:
-        """Add to `out` the events of a whole answer, sent in place of a stream.
+        """Append to `out` the events of a whole answer that was sent in place of a stream.
 
-        Nothing else is read then, and `end` is not called.
+        Neither `feed` nor `end` is called for this response.
 
         Raises:
-            UpstreamError: it is no answer, or one without an end.
+            UpstreamError: the JSON is not an answer, or an incomplete one.
         """
 
     def end(self, out: list[Event]) -> None:
-        """Handle the end of the stream; add its events to `out`.
+        """Handle the end of the stream; append its events to `out`.
 
         Raises:
-            UpstreamError: it is premature.
+            UpstreamError: the end is premature.
         """

@@ -1,9 +1,9 @@
-"""Removal of the gateway's credentials, and of what looks like one, from provider messages. Pure.
+"""Removal of the gateway's credentials, and of what resembles one, from provider messages. Pure.
 
-A server that echoes the key it was sent may write it in another way: in percent-encoding,
-base64, hexadecimal digits, the escapes of JSON or HTML, in other letter case, in pieces. A
-text that holds a key as it is goes out without the key; one that holds it, or a long part
-of it, in any other way does not go out at all.
+A server that echoes the gateway's key may encode it: percent-encoding, base64, hexadecimal digits,
+JSON or HTML escapes, another letter case, or split into pieces. A key in plain form is cut out of
+the message. A message that contains a key, or a long part of one, in any other form is dropped
+entirely.
 """
 
 import base64
@@ -17,11 +17,11 @@ MAX_MESSAGE = 2_000  # maximum characters of a redacted message
 _LOOKED_AT = 2 * MAX_MESSAGE
 _SHORTEST_SECRET = 6  # shorter header values are not keys
 _PUBLIC = frozenset({"anthropic-version"})
-# Of the letters and digits of a key, parts of so many are sought that begin so far apart.
-# Shorter ones come up by chance.
+# A key's letters and digits are searched for in parts of `_PART` characters, one every `_STEP`.
+# Shorter parts would match by chance.
 _PART = 8
 _STEP = 4
-_ENCODINGS = 3  # inside each other
+_ENCODINGS = 3  # maximum nesting of encodings
 
 _REDACTED = "[redacted]"
 _KEY_LIKE = re.compile(
@@ -74,13 +74,13 @@ def _holds(words: str, secrets: Iterable[str]) -> bool:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """Return parts of a secret's letters, one of which is in all that hold much of it."""
+    """Yield parts of a secret; any long excerpt of the secret contains at least one."""
     for begin in range(0, len(secret) - _PART + 1, _STEP):
         yield secret[begin : begin + _PART]
 
 
 def _letters(text: str) -> str:
-    """Return only the letters and digits, in lower case."""
+    """Return the letters and digits of a text, in lower case."""
     return _NO_LETTER.sub("", text.lower())
 
 

@@ -1,7 +1,7 @@
-"""`Upstream`: HTTP requests to one provider's server, and its answers, whole or streamed.
+"""`Upstream`: an HTTP client for one provider's server, for whole and streamed answers.
 
-A provider posts JSON and gets either the whole body or batches of server-sent events, one batch per
-read. All failures are raised as `UpstreamError`; `failures` classifies them.
+It posts JSON and returns either the whole body or batches of server-sent events, one batch per
+read. All failures are raised as `UpstreamError`; the module `failures` classifies them.
 """
 
 import asyncio
@@ -39,29 +39,29 @@ _ENDING_GRACE_S = 0.25
 _ERROR_BODY_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 _JSON = "application/json"
-# Types that servers name event streams which do not set one.
+# Content types with which servers send event streams when none is configured.
 _UNTYPED = frozenset({"text/plain", "application/octet-stream"})
-# Size of the path cache; some paths contain a model's name.
+# Size of the path cache; some paths contain a model name.
 _TARGETS = 1_000
 
 
 class Upstream:
-    """One provider's server, reached through a client that it shares with others.
+    """HTTP client for one provider's server; the connections belong to a shared client.
 
-    Redirects are not followed. Of a call that is not read to its end, be it cancelled,
-    closed or failed, the connection is closed at once and never used again.
+    Redirects are not followed. If a response is not read to its end, because the call was
+    cancelled, closed or failed, its connection is closed at once and never reused.
 
     Args:
         name: the provider's name in the settings, for messages.
-        base_url: what paths are appended to; its query goes with every request.
-        headers: go with every request, credentials among them.
-        limits: bounds on time and size, also on what is in an answer; it is an attribute too.
-        client: the shared client; it belongs to whoever made it, and is not closed here.
-        live: counts the calls under way.
-        now: Unix seconds.
+        base_url: the URL to which paths are appended; its query is added to every request.
+        headers: headers of every request, including credentials.
+        limits: bounds on time, size and content of answers; also an attribute.
+        client: the shared client; not closed by this class.
+        live: gauge of running calls.
+        now: returns Unix seconds.
         classify: returns the error for a response other than 2xx.
-        missing_key: the variable that the key was to be in, where it is not set; every
-            request is refused then, as it would go out without credentials.
+        missing_key: the environment variable of the API key if it is not set; every request is then
+            refused, since it would be sent without credentials.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Upstream:
             pair = f"{self._base.user}:{self._base.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
         sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
-        # By the number of gateways that a request has passed before this one.
+        # Indexed by the number of gateways that the request has passed before this one.
         self._sent = sent
         self._fields = [
             http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
             for passed in range(MAX_HOPS + 1)
         ]
-        # Of these the operator's count alone; names of beta features are added to theirs.
+        # A caller's headers of these names are left out; only beta features are sent of both.
         self._own = frozenset(sent) - {"anthropic-beta"}
         self._secrets = redaction.secrets_of(headers)
         if self._base.password:
@@ -139,13 +139,13 @@ class Upstream:
         Args:
             path: appended to the base URL, such as `/chat/completions`; it may have a query.
             body: JSON.
-            headers: for this request alone, names in lower case; those that the provider's
-                own headers have are left out.
-            on_headers: is called with the headers of the answer.
-            content_type: of a body that is no JSON.
+            headers: headers of this request, names in lower case; those that are also among the
+                provider's own headers are left out.
+            on_headers: called with the headers of the response.
+            content_type: the type of a body other than JSON.
 
         Raises:
-            UpstreamError: no answer, none in time, one that is too large or not 2xx.
+            UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
         """
         self._live.inc()
         response: http.Response | None = None
@@ -170,30 +170,29 @@ class Upstream:
         headers: Collection[tuple[str, str]] = (),
         on_headers: OnHeaders | None = None,
     ) -> Batches:
-        """Post JSON and return the events of a 2xx answer, a batch for each read.
+        """Post JSON and yield the events of a 2xx response, one batch per read.
 
-        A server that does not stream answers with JSON: that is read as a whole answer, in one
+        A server that does not stream answers with JSON, which is read as a whole answer, in one
         batch.
 
-        How long the first content may take is for the caller to say: a model may think
-        long after the provider has begun to answer. From then on each read may take
-        `limits.stream_idle_s`. The stream ends when an event says that nothing follows, or where
-        the provider ends it. What came before a failure in the same read is returned first, and
-        a failure behind a complete answer is none. Close the iterator when it is not read to its
-        end.
+        The caller sets the timeout of the first content: a model may think long after the provider
+        has begun to answer. From then on each read may take `limits.stream_idle_s`. The stream ends
+        with the dialect's end event, or when the provider closes it. Events received before a
+        failure in the same read are yielded first; a failure after a complete answer is ignored.
+        Close the iterator if it is not read to its end.
 
         Args:
             path: appended to the base URL; it may have a query.
-            make_body: returns JSON; it is called in a thread where the request is large.
-            reader: makes the events.
-            headers: for this request alone, names in lower case; those that the provider's
-                own headers have are left out.
-            on_headers: is called with the headers of the answer.
+            make_body: returns JSON; called in a thread if the request is large.
+            reader: parses the events.
+            headers: headers of this request, names in lower case; those that are also among the
+                provider's own headers are left out.
+            on_headers: called with the headers of the response.
 
         Raises:
-            UpstreamError: no answer, none in time, one that is not 2xx, or neither an event stream
-                nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
-                event that tells an error or cannot be read, or an end that came too early.
+            UpstreamError: no response, a timeout, a response that is not 2xx or is neither an event
+                stream nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
+                event that reports an error or cannot be parsed, or a premature end.
         """
         body = await offload(make_body)
         self._live.inc()
@@ -233,10 +232,10 @@ class Upstream:
     def events_of(self, body: bytes, reader: Reader) -> list[Event]:
         """Return the events of a whole answer: JSON, or the text of an event stream.
 
-        Some servers stream whatever they are asked, others never do.
+        Some servers stream regardless of what the request asks for, others never stream.
 
         Raises:
-            UpstreamError: it is neither, tells an error, or has no end.
+            UpstreamError: the body is neither, reports an error, or is incomplete.
         """
         events: list[Event] = []
         if not is_event_stream(body):
@@ -251,7 +250,7 @@ class Upstream:
         return events
 
     def in_band(self, body: bytes) -> UpstreamError:
-        """Return the failure that an error object inside a stream or a 200 stands for."""
+        """Return the error for an error object inside a stream or a 200 response."""
         return failures.in_band(self.name, body, secrets=self._secrets)
 
     def check_values(self, body: bytes) -> None:
@@ -260,15 +259,15 @@ class Upstream:
             check_values(body, self.name, self.limits.max_answer_values)
 
     def json_object(self, body: bytes) -> dict[str, Any]:
-        """Read a whole answer.
+        """Parse a whole answer.
 
         Raises:
-            UpstreamError: it is no JSON object, or one that tells an error.
+            UpstreamError: the body is not a JSON object, or reports an error.
         """
         return self.json_object_of(body, self.limits.max_answer_values)
 
     def json_object_of(self, body: bytes, max_values: int) -> dict[str, Any]:
-        """Read a whole answer that may hold so many values; see `json_object`."""
+        """Parse a whole answer of at most `max_values` JSON values; see `json_object`."""
         value = parse(body, self.name, max_values)
         if not isinstance(value, dict):
             raise failures.broken_answer(
@@ -285,7 +284,7 @@ class Upstream:
         headers: Collection[tuple[str, str]],
         content_type: str = "",
     ) -> Coroutine[Any, Any, http.Response]:
-        """Send the request; return the response with its body unread."""
+        """Send the request and return the response, with its body unread."""
         if self._missing_key:
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_AUTH,
@@ -332,14 +331,14 @@ class Upstream:
         return await self._read(response) if whole is None else whole
 
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
-        """Read the body, or just over `bound` bytes of it."""
+        """Read the body; stop after the read that exceeds `bound` bytes."""
         body = BytesIO()
         while body.tell() <= bound and (piece := await response.read()):
             body.write(piece)
         return body.getvalue()
 
     def _is_streamed(self, response: http.Response) -> bool:
-        """Return whether an answer is an event stream, False if it is JSON.
+        """Return whether the response is an event stream; False if it is JSON.
 
         Raises:
             UpstreamError: it is neither.
@@ -356,7 +355,7 @@ class Upstream:
         return False
 
     async def _let_end(self, response: http.Response) -> None:
-        """Wait briefly for the end of the stream, after which the connection can be reused."""
+        """Wait briefly for the end of the stream, so that the connection can be reused."""
         if response.rest() is not None:
             return
         try:
