@@ -24,7 +24,7 @@ _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc
 
 
 def is_own(host: str) -> bool:
-    """Return whether a host is in the operator's own network, judging by its name.
+    """Return whether a host is in the operator's own network, judging by its address or name.
 
     Such a server could fetch internal URLs for callers.
     """
@@ -41,9 +41,9 @@ def build(
     live: Gauge,
     embedder: embedded.TextEmbedder | None = None,
 ) -> dict[str, Provider]:
-    """Return the providers by name, the sandbox always among them.
+    """Return the providers by name, including the sandbox.
 
-    With `embedder` the gateway's own embedding model is among them too.
+    With `embedder`, the gateway's own embedding model is included too.
     """
     providers: dict[str, Provider] = {SANDBOX: sandbox.SandboxProvider(SANDBOX)}
     if embedder is not None:
@@ -60,15 +60,15 @@ def build_responses(
     live: Gauge,
     missing: set[str],
 ) -> "dict[str, ResponsesProvider]":
-    """Return the adapters for requests of the dialect of responses, by the provider's name.
+    """Return the adapters for the API of responses, by the provider's name.
 
     Args:
         configured: the providers' settings by name.
         client: the shared client.
         limits: bounds on time and size.
-        live: counts the calls under way.
-        missing: addresses of servers that have said that they have no such endpoint; it is
-            added to.
+        live: gauge of running calls.
+        missing: base URLs of servers that turned out to lack this endpoint; updated by the
+            adapters.
     """
     built = {}
     for name, settings in configured.items():
@@ -78,11 +78,11 @@ def build_responses(
 
 
 def has_responses(settings: ProviderSettings) -> bool:
-    """Return whether a server is taken to have OpenAI's `/responses`."""
+    """Return whether a server is assumed to have OpenAI's `/responses`."""
     if settings.responses is not None:
         return settings.responses
     server = server_facts(settings.kind, settings.base_url)
-    # Older addresses of Azure's are of one model and have no version.
+    # Azure's older URLs are for one model and have no version.
     return server.responses and URL(settings.base_url).path.rstrip("/").endswith("/v1")
 
 
@@ -94,7 +94,7 @@ def _build_responses(
     live: Gauge,
     missing: set[str],
 ) -> "ResponsesProvider":
-    # Imported on demand, as the others.
+    # Imported on demand, as the other adapters.
     from services.inference.providers import openai_responses
     from services.inference.providers.openai_responses.endpoint import Endpoint
 

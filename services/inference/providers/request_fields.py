@@ -1,7 +1,7 @@
-"""Fields of a request that the canonical model has no name for, on their way to a provider. Pure.
+"""Fields of a request that are unknown to the canonical request, on their way to a provider. Pure.
 
-They go on unread to a provider of the dialect that they are written in, and to no other: there
-they are dropped, or the request is refused where one of them is required.
+They are passed through to a provider of the dialect that they are written in. For other providers
+they are dropped, or the request is refused if one of them is required.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,21 +26,21 @@ _BILLING_LINE = "messages[].has_billing_line"
 
 
 class RequestFields:
-    """What of one call's request a provider may be sent; base class of each provider's own.
+    """Decides which parts of a call's request a provider is sent; base class of the adapters' own.
 
-    Paths are those of `services.inference.paths`. In a long conversation fields repeat, so that
+    Paths are those of `services.inference.paths`. Since fields repeat in a long conversation,
     dropped ones are reported below `messages[]`, without an index.
 
     Args:
-        call: `call.dropped` is added to.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches_urls: whether the provider fetches media by address.
+        call: the call; dropped fields are added to `call.dropped`.
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        fetches_urls: whether the provider fetches media by URL.
 
     Attributes:
-        dialect: the one that the provider is asked in; DIALECT_UNSPECIFIED for one of its own.
-        is_native: whether the request was written in that dialect, so that what its caller wrote
-            goes on as it is.
-        refused_fields: fields that the model refuses, names of `services.inference.refusals`.
+        dialect: the dialect of the provider's API; DIALECT_UNSPECIFIED for any other.
+        is_native: whether the request was written in that dialect, so that unknown fields are
+            passed through.
+        refused_fields: fields that the model rejects, as named by `services.inference.refusals`.
     """
 
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
@@ -53,20 +53,20 @@ class RequestFields:
         self._call = call
 
     def drop(self, path: str) -> None:
-        """Report the field at `path` as dropped: the provider has nothing for it."""
+        """Report the field at `path` as dropped: the provider has no counterpart."""
         self._call.drop(path)
 
     def own(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
         """Return the fields of an opaque object if they are of the provider's dialect, else {}.
 
         Args:
-            opaque: possibly empty.
-            path: of the opaque object.
-            dropped_as: path below which dropped fields are reported; `path` when empty.
+            opaque: the object; may be empty.
+            path: the object's path.
+            dropped_as: path below which dropped fields are reported; `path` if empty.
 
         Raises:
-            GatewayError: unsupported, for a required field of another dialect; invalid, for what
-                is no JSON object or names something kept at the provider.
+            GatewayError: unsupported, for a required field of another dialect; invalid, if the JSON
+                is not an object or refers to an object stored at the provider.
         """
         if not opaque.json:
             return {}
@@ -78,11 +78,11 @@ class RequestFields:
         return fields
 
     def of_request(self, extra: Opaque, *, but: Collection[str]) -> Json:
-        """Return the fields of a request's `extra` that are not null, {} of another dialect.
+        """Return the fields of a request's `extra` that are not null; {} if of another dialect.
 
         Args:
-            extra: possibly empty.
-            but: names of fields that never go on.
+            extra: the fields; may be empty.
+            but: names of fields to leave out.
 
         Raises:
             GatewayError: as `leave_out`.
@@ -103,16 +103,16 @@ class RequestFields:
         """Report the fields of an opaque object as dropped; see `own`.
 
         Args:
-            opaque: possibly empty.
-            path: of the opaque object.
-            dropped_as: path below which dropped fields are reported; `path` when empty.
+            opaque: the object; may be empty.
+            path: the object's path.
+            dropped_as: path below which dropped fields are reported; `path` if empty.
             read: names of fields that are not dropped.
 
         Returns:
-            The object.
+            The parsed object.
 
         Raises:
-            GatewayError: unsupported, for a required field; invalid, for what is no JSON object.
+            GatewayError: unsupported, for a required field; invalid, if the JSON is not an object.
         """
         if not opaque.json:
             return {}
@@ -126,9 +126,9 @@ class RequestFields:
         return fields
 
     def taken_tools(self, request: GenerateRequest) -> Iterator[tuple[str, Tool]]:
-        """Return the tools that the provider is sent, each with its path, and drop the others.
+        """Yield the tools to send, each with its path; drop the others.
 
-        Left out are those that are optional and written in another dialect.
+        Dropped tools are optional and written in another dialect.
         """
         for index, tool in enumerate(request.tools):
             path = f"tools[{index}]"
@@ -138,11 +138,11 @@ class RequestFields:
                 yield path, tool
 
     def taken(self, fields: Json, holder: str, dropped_as: str) -> Json:
-        """Return the fields of an object that the model has not refused, and drop the others.
+        """Return the fields of an object that the model does not reject; drop the others.
 
         Args:
             fields: the object.
-            holder: what comes before their names in `refused_fields`.
+            holder: the prefix of their names in `refused_fields`.
             dropped_as: path below which dropped fields are reported.
         """
         refused_fields = self.refused_fields
@@ -156,7 +156,7 @@ class RequestFields:
         return {name: value for name, value in fields.items() if name not in refused}
 
     def system_prompt(self, message: Message) -> Message:
-        """Return a system message without the line that says whom to bill."""
+        """Return a system message without its billing line."""
         if not (message.has_billing_line and message.blocks and message.blocks[0].text):
             return message
         self.drop(_BILLING_LINE)
@@ -171,20 +171,20 @@ class RequestFields:
         return rest
 
     def system_texts(self, message: PlainMessage) -> Sequence[str]:
-        """Return the texts of a plain system message; as `system_prompt`."""
+        """Return the texts of a plain system message without its billing line."""
         if message.has_billing_line:
             self.drop(_BILLING_LINE)
         return message.texts_without_billing()
 
     def check_state(self, content: object, path: str) -> None:
-        """Refuse JSON that names something kept at the provider, unless that is allowed."""
+        """Raise an error for JSON that refers to stored objects of the provider, unless allowed."""
 
     def unsupported(self, path: str, what: str) -> GatewayError:
-        """Return the refusal of a part of the request that the provider cannot be sent."""
+        """Return the error for a part of the request that the provider does not support."""
         return unsupported(path, f"{path}: this model's provider cannot take {what}")
 
     def kept_at_provider(self, path: str) -> GatewayError:
-        """Return the refusal of a name of something kept at the provider.
+        """Return the error for a reference to an object stored at the provider.
 
         All callers of the gateway share one account there.
         """
@@ -196,15 +196,15 @@ class RequestFields:
 
 
 def is_spared(tool: Tool, request: GenerateRequest) -> bool:
-    """Return whether a tool may be left out: it is optional, and not the one to be called."""
+    """Return whether a tool may be left out: it is optional, and not the chosen tool."""
     return tool.optional and not (tool.name and request.tool_choice.name == tool.name)
 
 
 def read_object(json: bytes | str, path: str) -> Json:
-    """Read the JSON object at `path`.
+    """Parse the JSON object at `path`.
 
     Raises:
-        GatewayError: invalid, when it is something else.
+        GatewayError: invalid, if the JSON is not an object.
     """
     try:
         value = orjson.loads(json)
@@ -216,12 +216,12 @@ def read_object(json: bytes | str, path: str) -> Json:
 
 
 def unnamed(fields: Mapping[str, Any], named: Collection[str], place: str = "") -> Iterator[str]:
-    """Return the paths of fields of an opaque object that no canonical field says as well.
+    """Yield the paths of an opaque object's fields that have no canonical counterpart.
 
     Args:
-        fields: the object, or one in it.
-        named: paths of those that one does, as `Opaque.named`.
-        place: what comes before the paths.
+        fields: the object, or an object inside it.
+        named: paths of fields that have one, as `Opaque.named`.
+        place: prefix of the paths.
     """
     within: list[str] = []
     for name, value in fields.items():

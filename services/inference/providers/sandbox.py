@@ -1,7 +1,7 @@
-"""The sandbox as a provider: answers made in this process, without a network.
+"""The sandbox as a provider: answers generated in this process, without a network.
 
-`services.sandbox.model.behaviours` documents the models. Whole answers and streams are the
-same steps, and failures have the words that a provider behind HTTP would use.
+`services.sandbox.model.behaviours` documents the models. Whole answers and streams use the same
+steps, and errors have the messages of a provider behind HTTP.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _facts(model: models.Model) -> ModelInfo:
     )
 
 
-# Its models by their names behind `sandbox/`.
+# The sandbox's models by their names after `sandbox/`.
 MODELS: Mapping[str, ModelInfo] = {name: _facts(model) for name, model in models.MODELS.items()}
 
 
@@ -73,18 +73,18 @@ class SandboxProvider:
     """Provider of the sandbox's models; see `base.Provider`.
 
     Args:
-        name: its name in the settings.
-        sleep: waits for seconds, between the pieces of `slow`.
-        new_id: makes the id of an answer from a prefix.
+        name: the provider's name in the settings.
+        sleep: waits for the given seconds between the pieces of `slow`.
+        new_id: generates an answer's id with the given prefix.
     """
 
     dialect = conversation_pb2.DIALECT_UNSPECIFIED
     signs_thinking = checks_signatures = False
-    # It continues a prefill, but can be asked to say it again, which is to be taken out.
+    # The sandbox continues a prefill, but repeats it on demand; the gateway has to remove that.
     prefills = False
     reports_stop_sequence = True
     pass_stateful = False
-    fetches = frozenset(  # it names addresses
+    fetches = frozenset(  # the answer only names their URLs
         {
             conversation_pb2.MEDIA_KIND_IMAGE,
             conversation_pb2.MEDIA_KIND_DOCUMENT,
@@ -105,7 +105,7 @@ class SandboxProvider:
         self._new_id = new_id
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return False: no caller speaks its dialect."""
+        """Return False: no caller uses the sandbox's dialect."""
         return False
 
     async def whole(self, call: Call) -> Sequence[Event]:
@@ -114,7 +114,7 @@ class SandboxProvider:
             return [event async for batch in batches for event in batch]
 
     async def stream(self, call: Call) -> Batches:
-        """Return an answer as it comes; see `base.Provider.stream`."""
+        """Stream an answer; see `base.Provider.stream`."""
         _leave_out_tools(call)
         await offload(check_request, call.request)
         _drop_unnamed(call)
@@ -136,7 +136,7 @@ class SandboxProvider:
         yield writer.end()
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Count the request's tokens, the way its usage is counted."""
+        """Return the request's input tokens, counted as in its usage."""
         await offload(check_request, call.request)
         return await offload(requests.input_tokens, call.request)
 
@@ -158,7 +158,7 @@ class SandboxProvider:
         )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
-        """Return what a recording is; see `base.Provider.transcribe`."""
+        """Return the sandbox's transcript of a recording; see `base.Provider.transcribe`."""
         try:
             model = models.find_model(target.upstream)
             return Transcript(transcripts.transcribe(sound.content, language, model))
@@ -178,7 +178,7 @@ def _body(error: models.SandboxError) -> bytes:
 
 
 def _leave_out_tools(call: Call) -> None:
-    """Leave out the tools of another dialect that a model can do without."""
+    """Remove optional tools of another dialect from the request."""
     if any(tool.optional for tool in call.request.tools):
         fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
         tools = [tool for _, tool in fields.taken_tools(call.request)]
@@ -188,7 +188,7 @@ def _leave_out_tools(call: Call) -> None:
 
 
 def _drop_unnamed(call: Call) -> None:
-    """Drop the fields without a canonical name, which say nothing to the sandbox."""
+    """Drop the unknown fields: the sandbox has no use for them."""
     extra = call.request.extra
     if not extra.json:
         return
@@ -203,8 +203,8 @@ def check_request(request: GenerateRequest) -> None:
     """Check that the sandbox can read a canonical request.
 
     Raises:
-        GatewayError: unsupported, for parts that have a name only in a provider's
-            dialect; invalid, for JSON of the caller's that is none.
+        GatewayError: unsupported, for parts that only a provider's dialect has; invalid, for
+            invalid JSON from the caller.
     """
     for number, message in enumerate(request.messages):
         for place, block in enumerate(message.blocks):
@@ -237,7 +237,7 @@ def _json_object(text: bytes, path: str) -> Mapping[str, object]:
 
 
 class _EventWriter:
-    """Writes the canonical events of one answer, in the order of its steps."""
+    """Converts the steps of one answer into canonical events."""
 
     def __init__(self, answer: answers.Answer, answer_id: str, model: models.Model) -> None:
         self.answer = answer
@@ -281,7 +281,7 @@ class _EventWriter:
 
 
 def _opened_block(block: Block) -> Block:
-    """Return a block without what its deltas hold."""
+    """Return the block without the content of its deltas."""
     match block.WhichOneof("kind"):
         case "text":
             return Block(text="")

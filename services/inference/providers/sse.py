@@ -14,11 +14,11 @@ _DATA = b"data: "
 _EVENT = b"event: "
 BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
-# Input without effect at the start of an event: blank lines, comments, and events without data.
+# Text without effect at the start of an event: blank lines, comments, and events without data.
 _NOTHING = re.compile(rb"(?:\n|:[^\n]*\n|(?:(?!data)[^\n]++\n)++(?=\n))*+")
-# A line takes some 50 bytes of memory, whatever its length.
+# Bound on lines per text: each one takes some 50 bytes of memory, whatever its length.
 _MAX_LINES = 1 << 18
-# How an event stream begins, and no JSON.
+# The beginning of an event stream; no JSON begins like this.
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*+(?:data|event|id|retry)?:")
 
 
@@ -96,13 +96,13 @@ class SseSplitter:
 
     def _hold(self, piece: bytes) -> None:
         self._held += piece
-        # The first character of a CRLF pair may be there already.
+        # One byte more: the first line feed of the blank line may be held already.
         if len(self._held) > self._max_event + 1:
             raise SseTooLongError
 
 
 def is_event_stream(body: bytes) -> bool:
-    """Return whether a body begins as an event stream, and not as JSON."""
+    """Return whether a body begins like an event stream, not like JSON."""
     return _BEGINNING.match(body) is not None
 
 
@@ -116,7 +116,7 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     Returns:
         None in place of an event without data.
     """
-    # Nearly all events are one line of data, or one with their type and one of data.
+    # Nearly all events consist of a data line, or of an event line and a data line.
     if text.startswith(_DATA, at):
         end = text.index(b"\n", at)
         if text.startswith(b"\n", end + 1):
@@ -135,7 +135,7 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
 
 
 def _read_lines(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
-    """Parse an event of any lines; see `read_event`."""
+    """Parse an event with any lines; see `read_event`."""
     end = text.index(BLANK, at)
     lines = text[at:end]
     name, data = b"", list[bytes]()

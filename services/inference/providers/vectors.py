@@ -1,8 +1,8 @@
-"""The vectors in the JSON of an answer, without numbers as Python objects. Pure.
+"""Embedding vectors in the JSON of an answer, without a Python object per number. Pure.
 
-A million numbers take 30 MB as a Python list, and 0.1 s to write again. They are set aside as
-text, the rest of the answer is parsed, and only a vector that has to be converted is parsed, one
-at a time.
+A million numbers take 30 MB as a Python list, and 0.1 s to serialize. They are therefore cut out as
+text and the rest of the answer is parsed. Only vectors that must be converted are parsed, one at a
+time.
 """
 
 import binascii
@@ -20,24 +20,24 @@ from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.request_fields import RequestFields
 
-# Maximum numbers of a vector, beyond those of any model.
+# Maximum length of a vector; no model has longer ones.
 MAX_LENGTH: Final = 1 << 13
 
 _NUMBERS = b"+-.0123456789Ee, \t\r\n"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _PADDINGS = (b"", b"=", b"==")
-# The name of a member, up to its value. Within strings of JSON there is a backslash before the
-# second quotation mark.
+# A member's name, up to its value. Inside a JSON string it cannot match: the second quotation mark
+# would have a backslash before it.
 _MEMBER = r'"{name}"[ \t\r\n]{{0,8}}:[ \t\r\n]{{0,8}}'
 
 
 class Vector(NamedTuple):
-    """A vector in the JSON of an answer.
+    """An embedding vector in the JSON of an answer.
 
     Attributes:
-        text: its JSON, a list of numbers or a string; a part of the answer, which is not copied.
-        length: how many numbers it has; 0 for what is no vector.
-        is_base64: whether it is a string, with the base64 of 32-bit floats.
+        text: the vector's JSON, an array of numbers or a string; a view of the answer, not a copy.
+        length: the number of components; 0 for an invalid vector.
+        is_base64: whether it is a string, the base64 of 32-bit floats.
     """
 
     text: memoryview
@@ -46,7 +46,9 @@ class Vector(NamedTuple):
 
 
 def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) -> None:
-    """Check that a server of another dialect than OpenAI's takes the inputs; drop what it has not.
+    """Check that the inputs are texts, and drop OpenAI's other fields.
+
+    For servers of a dialect other than OpenAI's.
 
     Raises:
         GatewayError: unsupported, for lists of tokens.
@@ -63,16 +65,16 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
 
 
 class VectorTexts:
-    """An answer, and the texts of its vectors that were set aside.
+    """An answer whose vectors have been cut out as text.
 
     Attributes:
-        outline: the answer's JSON with `[i]` in the place of the vector number `i`.
+        outline: the answer's JSON with `[i]` in place of vector number `i`.
     """
 
     def __init__(self, answer: bytes, name: str) -> None:
-        """Set aside the values of members called `name` that look like vectors.
+        """Cut out the values of members called `name` that look like vectors.
 
-        They have only the characters of numbers and commas, or of base64; whether these form
+        Their characters are those of numbers and commas, or of base64. Whether they form valid
         numbers is not checked.
         """
         self._vectors: list[Vector] = []
@@ -92,7 +94,7 @@ class VectorTexts:
         self.outline = b"".join(pieces)
 
     def vector_of(self, value: object) -> Vector | None:
-        """Return the vector that a value of the outline stands for, or None."""
+        """Return the vector for a value of the outline, or None if it is not a placeholder."""
         match value:
             case [int(number)] if 0 <= number < len(self._vectors):
                 return self._vectors[number]
@@ -100,10 +102,10 @@ class VectorTexts:
 
 
 def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[Vector]:
-    """Return vectors that all have one length.
+    """Return the vectors if all have the same length.
 
     Raises:
-        UpstreamError: they have not, one is missing, or no vector.
+        UpstreamError: the lengths differ, or a vector is missing or invalid.
     """
     lengths = {0 if vector is None else vector.length for vector in vectors}
     if len(lengths) != 1 or not 0 < lengths.pop() <= MAX_LENGTH:
@@ -115,7 +117,7 @@ def packed(vector: Vector, provider: str) -> bytes:
     """Return a vector as 32-bit floats; see `services.common.packed_floats`.
 
     Raises:
-        UpstreamError: it holds something that is no such number.
+        UpstreamError: it contains something other than 32-bit floats.
     """
     if vector.is_base64:
         return binascii.a2b_base64(vector.text[1:-1])
@@ -126,10 +128,10 @@ def packed(vector: Vector, provider: str) -> bytes:
 
 
 def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
-    """Return a vector for an answer's JSON, in the form that is asked for.
+    """Return a vector for an answer's JSON, in the requested encoding.
 
     Raises:
-        UpstreamError: as of `packed`.
+        UpstreamError: as `packed`.
     """
     if vector.is_base64 is base64:
         return orjson.Fragment(bytes(vector.text))
@@ -150,8 +152,8 @@ def _member(name: str) -> re.Pattern[bytes]:
 
 
 def _vector_at(answer: bytes, view: memoryview, begin: int) -> Vector | None:
-    """Return the vector that begins at a place of JSON, if there is one."""
-    # What follows the vector, or is in its way; no longer stretch is looked at twice.
+    """Return the vector that begins at an offset of the JSON, if there is one."""
+    # The end of a string, or the bound for an array of numbers, so that scanning takes linear time.
     quote = answer.find(b'"', begin + 1)
     if answer.startswith(b'"', begin):
         padding = answer[begin + 1 : quote].translate(None, _BASE64)

@@ -1,7 +1,7 @@
-"""Anthropic's messages API, and servers that speak it.
+"""Adapter of Anthropic's messages API, and of servers with a compatible one.
 
-`request` (with `content` and `reasoning`) makes the JSON that is sent, `events` reads
-what comes back; both are pure. Here is what sends.
+`request` (with `content` and `reasoning`) writes the request body, `events` parses the response;
+both are pure. This module sends the requests.
 """
 
 from collections.abc import Mapping
@@ -48,21 +48,21 @@ _BY_ADDRESS = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DO
 
 
 def headers(key: str) -> Mapping[str, str]:
-    """Return the headers of every request; a server that takes no key gets none."""
+    """Return the headers of every request; without an `x-api-key` if `key` is empty."""
     credentials = {"x-api-key": key} if key else {}
     return {**credentials, "anthropic-version": _VERSION}
 
 
 class AnthropicProvider:
-    """A server that speaks Anthropic's messages API.
+    """A provider with Anthropic's messages API.
 
     Args:
-        name: its name in the settings.
+        name: the provider's name in the settings.
         upstream: the server; its base URL ends before `/v1`.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches_urls: whether the server fetches media by address.
-        official: whether it is Anthropic itself. Others sign thinking with anything or
-            nothing, and want it back all the same.
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        fetches_urls: whether the server fetches media by URL.
+        official: whether it is Anthropic's own server. Other servers have arbitrary signatures of
+            thinking, or none, and still require it in later requests.
     """
 
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
@@ -91,20 +91,20 @@ class AnthropicProvider:
         }
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return whether a conversation may go as its caller wrote it."""
+        """Return whether a conversation can be sent without its canonical messages."""
         if lazy.request.dialect != self.dialect:
-            # How much the model may think depends on the canonical messages.
+            # The thinking parameters depend on the canonical messages.
             return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
         if lazy.only_maker and not self.checks_signatures:
             return False
         if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
-            return False  # a name of something kept at the provider, if it is no text
+            return False  # a reference to a stored file, unless it is inside a string
         return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         if call.lazy is not None:
-            body = build_request(call, **self._rules)  # of a small request
+            body = build_request(call, **self._rules)  # lazy requests are small
         else:
             body = await offload(build_request, call, **self._rules)
         answer = await self._upstream.post_unbounded(
@@ -128,7 +128,7 @@ class AnthropicProvider:
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 
     def stream(self, call: Call) -> Batches:
-        """Return an answer as it comes; see `Provider.stream`."""
+        """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
             _MESSAGES,
             partial(build_request, call, **self._rules),
@@ -138,7 +138,7 @@ class AnthropicProvider:
         )
 
     async def count_tokens(self, call: Call) -> int:
-        """Return the provider's own count of the input tokens."""
+        """Return the input tokens as counted by the provider."""
         body = await offload(build_count, call, **self._rules)
         whole = await self._upstream.post(
             _COUNT, body, headers=self._headers(call), on_headers=call.set_answer_headers
@@ -152,7 +152,7 @@ class AnthropicProvider:
         return beta_header(call.request) + call.request_headers(self.dialect)
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
-        """Refuse: the API has no embeddings."""
+        """Raise an error: the API has no embeddings."""
         raise unsupported(
             "model",
             f"model: the provider {self.name} has no embeddings, as Anthropic's API has none; name "
@@ -160,8 +160,8 @@ class AnthropicProvider:
         )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
-        """Refuse: the API transcribes nothing."""
+        """Raise an error: the API has no transcription."""
         raise no_transcripts(self.name)
 
     async def close(self) -> None:
-        """Do nothing: connections belong to the session that providers share."""
+        """Do nothing: the connections belong to the client that the providers share."""

@@ -1,4 +1,4 @@
-"""Messages of the canonical conversation as Anthropic's `messages` and `system`."""
+"""Canonical messages as Anthropic's `messages` and `system`."""
 
 import base64
 from collections.abc import Sequence
@@ -40,31 +40,31 @@ _OF_BLOCKS = "messages[].blocks[].extra"
 
 
 class Conversation(ConversationWriter):
-    """The messages of one request, translated as they are added, in order.
+    """Translates the messages of one request, in order.
 
-    Neighbours of one role become one message, in which results of tools come first, as
-    Anthropic demands. System messages at the beginning make the top-level `system`; later
-    ones stay in place in requests of Anthropic's own dialect and join it otherwise.
+    Adjacent messages of the same role become one message, which begins with its tool results, as
+    Anthropic requires. Leading system messages become the top-level `system`. Later ones stay in
+    place in requests of Anthropic's own dialect, and are appended to `system` in others.
 
     Attributes:
-        system: blocks of the top-level `system`, possibly none.
-        messages: the rest.
+        system: blocks of the top-level `system`; may be empty.
+        messages: the other messages.
     """
 
     _fields: AnthropicFields
 
     def __init__(self, fields: AnthropicFields, messages: Sequence[Message]) -> None:
-        """Translate all of them.
+        """Translate all messages.
 
         Raises:
-            GatewayError: invalid or unsupported, naming the part that cannot be carried.
+            GatewayError: invalid or unsupported, with the path of the part.
         """
         self.system: list[Json] = []
         self.messages: list[Json] = []
         super().__init__()
         self._fields = fields
         self._all = messages
-        # The message being put together.
+        # The message under construction.
         self._role = ""
         self._blocks: list[Json] = []
         self._extra: Json = {}
@@ -77,11 +77,11 @@ class Conversation(ConversationWriter):
             self._shape_ends()
 
     def _shape_ends(self) -> None:
-        """Shape the beginning and the end of the conversation as Anthropic demands."""
+        """Adapt the beginning and the end of the conversation to Anthropic's rules."""
         if not self.messages:
             if not self.system:
                 raise invalid("messages", "messages: all of them are white space")
-            # A chat may consist of system messages alone, which then are the question.
+            # A chat of system messages alone: they are the question.
             self.messages.append({"role": "user", "content": shortest(self.system)})
             self.system = []
         last = self.messages[-1]
@@ -114,7 +114,7 @@ class Conversation(ConversationWriter):
                 self._extra.update(self._fields.taken(extra, OF_MESSAGES, _OF_MESSAGES))
 
     def _finish(self) -> None:
-        """Close the message being put together, if it holds anything."""
+        """Append the message under construction, unless it is empty."""
         blocks = self._blocks
         if not blocks:
             self._extra = {}
@@ -130,7 +130,7 @@ class Conversation(ConversationWriter):
         self._has_results = False
 
     def _translate(self, block: Block, *, in_system: bool = False) -> Json | None:
-        """Return a block as Anthropic writes it, or None for one without content."""
+        """Return a block in Anthropic's format, or None if it has no content."""
         kind = block.WhichOneof("kind")
         translated: Json | None
         if kind == "text":
@@ -160,15 +160,15 @@ class Conversation(ConversationWriter):
     def _thinking(self, thinking: Thinking) -> Json | None:
         signature = thinking.signature
         if not signature or is_gateway_signature(signature):
-            # Anthropic refuses a message over any but its own; servers that sign nothing want
-            # what they thought back as they wrote it.
+            # Anthropic rejects foreign signatures. Servers without signatures require their own
+            # thinking back unchanged.
             if not (self._fields.takes_unsigned and thinking.text):
                 return None
             signature = ""
         return {"type": "thinking", "thinking": thinking.text, "signature": signature}
 
     def _text(self, text: str) -> Json | None:
-        # Anthropic refuses blocks of white space, which other dialects' clients send.
+        # Anthropic rejects blocks of white space, which clients of other dialects send.
         says = text if self._fields.is_native else text.strip()
         return {"type": "text", "text": text} if says else None
 
@@ -185,7 +185,7 @@ class Conversation(ConversationWriter):
         path = self._path()
         if not self._fields.is_own(block.opaque):
             if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
-                # What another provider said beside its words, such as a reference.
+                # An unknown part of another provider's answer, such as a reference.
                 self._fields.drop("messages[].blocks[].opaque")
                 return None
             raise self._refuse("a part of this type")
@@ -282,10 +282,10 @@ class Conversation(ConversationWriter):
 
 
 def tool_input(text: str) -> orjson.Fragment | Json:
-    """Return the arguments of a call as the field `input`.
+    """Return a call's arguments as the field `input`.
 
-    The text goes on as it is: numbers and keys stay as the model wrote them. What is no object was
-    a mistake of the model's, which its tool has told it of.
+    The JSON is passed through: numbers and keys stay as the model wrote them. Arguments that are
+    not an object were a mistake of the model, which its tool has already reported to it.
     """
     arguments = text.strip() or "{}"
     try:
@@ -296,7 +296,7 @@ def tool_input(text: str) -> orjson.Fragment | Json:
 
 
 def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:
-    """Return the content of a last assistant message as Anthropic takes it."""
+    """Strip white space at the end of the last assistant message, as Anthropic requires."""
     if isinstance(content, str):
         return content.rstrip()
     if content[-1].get("type") == "text":
@@ -313,7 +313,7 @@ def _base64_source(media_type: str, data: bytes) -> Json:
 
 
 def shortest(blocks: list[Json]) -> str | list[Json]:
-    """Return the text alone where the content is one plain text."""
+    """Return a single plain text block as a string, any other content unchanged."""
     only = blocks[0]
     if len(blocks) == 1 and only.get("type") == "text" and len(only) == 2:
         text: str = only["text"]

@@ -1,7 +1,7 @@
-"""Anthropic's answers as canonical events: whole ones, and streams as they come.
+"""Parse Anthropic's answers, whole or streamed, into canonical events.
 
-The two share how a block, the usage and the end are read, so that a whole answer and
-its stream add up to the same.
+Both share the parsing of blocks, usage and the end, so that a whole answer and its stream have the
+same content.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,16 +31,16 @@ from services.inference.stream.accumulator import events_of
 from services.inference.stream.content import is_content
 from services.inference.thinking import KINDS
 
-# Of each delta with a name: the block it belongs to, and where its text is.
+# By delta type: the kind of its block, and the field with the text.
 _DELTAS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
-# Of each kind of block that is written a little at a time: its deltas.
+# By kind of streamed block: the field of its delta events.
 _KIND_OF_DELTA = {"text": "text", "thinking": "thinking", "tool_use": "input"}
-# Of each event with a name: its fields.
+# Known fields by event type.
 _FIELDS = {
     "message_start": frozenset({"type", "message"}),
     "content_block_start": frozenset({"type", "index", "content_block"}),
@@ -49,7 +49,7 @@ _FIELDS = {
     "message_delta": frozenset({"type", "delta", "usage"}),
     "message_stop": frozenset({"type"}),
 }
-# What `message_delta` tells in its `delta`.
+# Known fields of `message_delta`'s `delta`.
 _OF_DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details", "container"})
 
 
@@ -57,12 +57,12 @@ def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False
     """Return the events of a whole answer.
 
     Args:
-        message: the answer's body.
-        upstream: makes failures of what the provider says.
-        as_one: whether they may be one `whole` event; an answer with thinking is several.
+        message: the body of the response.
+        upstream: creates errors from the provider's error objects.
+        as_one: whether to return one `whole` event, unless the answer contains thinking.
 
     Raises:
-        UpstreamError: the body is no message, or one without an end.
+        UpstreamError: the body is not a message, or an incomplete one.
     """
     event = Event()
     answer = event.whole
@@ -99,38 +99,39 @@ def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds) -> None
 
 
 class StreamReader:
-    """Reads the server-sent events of one answer.
+    """Parses the server-sent events of one answer.
 
     Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
+        ended: whether the provider has sent its end event.
+        has_content: whether any content has been received.
     """
 
     def __init__(self, upstream: Failures) -> None:
-        """Return a reader; `upstream` makes failures of what the provider says."""
+        """Create a reader; `upstream` creates errors from the provider's error objects."""
         self.ended = self.has_content = False
         self._upstream = upstream
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._counts = Counts()
         self._frames = DeltaTemplates(_said)
         self._started = self._finished = False
-        # The open block: its kind, the provider's number of it, whether it has arguments.
+        # The open block: its kind, the provider's index, whether it has arguments.
         self._kind = ""
         self._index: object = None
         self._has_input = False
         self._number = -1
-        self._early: list[Event] = []  # without a name, before the answer began
+        self._early: list[Event] = []  # unknown events before the start of the answer
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer has ended, so that nothing but the last event can be missing."""
+        """Whether the answer is complete, so that only the end event can follow."""
         return self._finished
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add the events to `out` that the text of server-sent events makes; none after the end.
+        """Parse server-sent events; append the resulting events to `out`, none after the end.
 
         Raises:
-            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
         frames, at, already = self._frames, 0, len(out)
         while at < len(text) and not self.ended:
@@ -158,20 +159,20 @@ class StreamReader:
             ) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
-        """Learn to recognise server-sent events that differ from one in what it said alone."""
+        """Learn to recognise server-sent events that differ from this one only in their text."""
         if text := event.text or event.thinking or event.input:
             self._frames.learn(sent, text)
 
     def read_whole(self, message: Json, out: list[Event]) -> None:
-        """Add to `out` the events of a whole answer; see `events_from_whole`."""
+        """Append to `out` the events of a whole answer; see `events_from_whole`."""
         out += events_from_whole(message, self._upstream)
 
     def end(self, out: list[Event]) -> None:
-        """Take the end of the stream.
+        """Handle the end of the stream.
 
         Raises:
-            UpstreamError: it was over too early. The reason to stop makes an answer whole,
-                also where the last event is missing.
+            UpstreamError: the end is premature. An answer is complete with its stop reason, even if
+                the end event is missing.
         """
         if not self._finished:
             raise cut_off(self._upstream.name)
@@ -194,21 +195,21 @@ class StreamReader:
         reader(self, told, events)
         if told.keys() - _FIELDS[kind] and kind != "message_delta":
             beside = Event(unknown=self._beside(told, kind))
-            # Nothing comes before the start; elsewhere they are there when their event comes.
+            # Unknown fields precede their event, except that the start must come first.
             events.insert(at + (kind == "message_start"), beside)
 
     def _beside(self, told: Json, kind: str) -> Opaque:
-        """Return an event's fields without a name, which stand beside those with one."""
+        """Return the unknown fields of a known event."""
         fields = {name: value for name, value in told.items() if name not in _FIELDS[kind]}
         fields["type"] = kind
-        # Those of blocks go out with the next event, others wait.
+        # Fields of block events are sent with the next event; others are held, and bounded.
         waits = not (self.has_content and kind.startswith("content_block"))
         return self._kept(fields) if waits else opaque(fields)
 
     def _unknown(self, told: Json, kind: str, events: list[Event]) -> None:
-        """Keep an event that newer versions of the protocol have, or this server alone."""
+        """Add an event of an unknown type: of a newer API version, or specific to this server."""
         fields = {**told, "type": kind}
-        # Until the answer has content its events wait.
+        # Before the first content, events are held.
         unknown = opaque(fields) if self.has_content else self._kept(fields)
         (events if self._started else self._early).append(Event(unknown=unknown))
 
@@ -254,7 +255,7 @@ class StreamReader:
         if text or told.keys() - _FIELDS["content_block_delta"]:
             self._say(field, text, events)
         if len(delta) > 2 and field in ("text", "thinking"):
-            # Fields without a name, beside a text that is told already.
+            # Unknown fields of a delta whose text has been added above.
             events.append(Event(block=self._number, opaque=self._kept({**delta, field: ""})))
 
     def _say(self, field: str, text: str, events: list[Event]) -> None:
@@ -269,7 +270,7 @@ class StreamReader:
             events.append(Event(block=self._number, input=text))
 
     def _kept(self, fields: Json) -> Opaque:
-        """Return a delta or an event that is held until the answer can be put together."""
+        """Return the JSON of a delta or event that is held until the answer is complete."""
         try:
             kept = self._bounds.keep_delta(fields)
         except ValueError as error:
@@ -285,7 +286,7 @@ class StreamReader:
         if not self._kind:
             return
         if self._kind == "tool_use" and not self._has_input:
-            # A call without arguments comes without deltas; elsewhere that is no JSON.
+            # A call without arguments has no deltas, but other dialects need valid JSON.
             events.append(Event(block=self._number, input="{}"))
         events.append(Event(block=self._number, block_stop=BlockStop()))
         self._kind = ""
@@ -302,7 +303,7 @@ class StreamReader:
             beside.clear()
             self._close_block(events)
         if beside or inside:
-            # A whole answer has no place for where they stood, or that they came later.
+            # A whole answer cannot represent their position, or that they came later.
             within = {"delta": inside} if inside else {}
             fields = {**beside, **within, "type": "message_delta"}
             events.append(Event(unknown=self._kept(fields)))
@@ -319,7 +320,7 @@ class StreamReader:
         self.ended = True
 
 
-# Functions, and not methods of each reader: those would refer to it, and it to them.
+# Unbound functions: bound methods in each reader would form a reference cycle.
 _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
     "message_start": StreamReader._message_start,
     "content_block_start": StreamReader._block_start,
@@ -331,7 +332,7 @@ _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
 
 
 def _said(told: Any) -> str | None:
-    """Return the string that the delta of an event says; see `frames.Said`."""
+    """Return the string that the event's delta adds; see `delta_templates.Said`."""
     match told:
         case {"delta": {"type": str(kind), **fields}, **rest} if (
             kind in _DELTAS and rest.keys() <= _FIELDS["content_block_delta"]

@@ -1,4 +1,4 @@
-"""Fields without a canonical name in requests to servers of Anthropic's dialect. Pure."""
+"""Fields unknown to the canonical request, for servers of Anthropic's dialect. Pure."""
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from services.inference.providers.base import Call
@@ -9,12 +9,12 @@ _STATEFUL_TYPES = ("file", "container_upload")
 
 
 class AnthropicFields(RequestFields):
-    """What of one call's request a server may be sent; see `RequestFields`.
+    """Decides which parts of a call's request a server is sent; see `RequestFields`.
 
     Attributes:
         official: whether the provider is Anthropic itself.
-        takes_unsigned: whether it may be sent thinking that no provider has signed.
-        takes_budgets: whether the model may be sent a budget of tokens for thinking.
+        takes_unsigned: whether unsigned thinking may be sent.
+        takes_budgets: whether a token budget for thinking may be sent.
     """
 
     dialect = DIALECT_ANTHROPIC
@@ -28,9 +28,9 @@ class AnthropicFields(RequestFields):
         self.takes_budgets = THINKING_BUDGET not in call.refused_fields
 
     def check_state(self, content: object, path: str) -> None:
-        """Refuse JSON that names a file kept at the provider, unless that is allowed.
+        """Raise an error for JSON that refers to a file stored at the provider, unless allowed.
 
-        The arguments of a tool are the caller's own and mean nothing to the provider.
+        The arguments of a tool are the caller's own and have no meaning to the provider.
         """
         if self.pass_stateful:
             return

@@ -1,4 +1,4 @@
-"""The parts of Anthropic's messages as canonical ones, whole or as a stream begins them. Pure."""
+"""Parse parts of Anthropic's messages, whole or at their start in a stream. Pure."""
 
 from typing import Any
 
@@ -25,20 +25,20 @@ _COUNTS = (
     "cache_read_input_tokens",
 )
 _NAMED_COUNTS = frozenset({*_COUNTS, "output_tokens_details"})
-# Bytes of JSON that usage without a name may have; each event tells all of it again.
+# Maximum bytes of JSON of unknown usage fields; each usage event repeats all of it.
 _MAX_USAGE = 16 << 10
-# Fields of a message that a stream tells at its end.
+# Fields of a message that a stream contains at its end.
 OF_THE_END = ("stop_details", "container", "context_management")
-# Fields of a message that have a name in the canonical answer.
+# Fields of a message that have a canonical counterpart.
 OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence")
 
 
 class MalformedError(Exception):
-    """Error raised where a provider's JSON is not of the shape that its protocol gives it."""
+    """Error raised if a provider's JSON does not have the structure that its API specifies."""
 
 
 def set_unnamed_usage(usage: Usage, report: Json) -> None:
-    """Add what a report of usage says without a canonical name."""
+    """Add the unknown fields of a usage report."""
     if report.keys() <= _NAMED_COUNTS:
         return
     rest = {
@@ -59,7 +59,7 @@ def _usage_json(fields: Json) -> bytes:
 
 
 class Counts:
-    """Usage, added up from reports that each hold some of it and replace what was there."""
+    """Usage accumulated from partial reports; later values replace earlier ones."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -81,7 +81,7 @@ class Counts:
             _usage_json(self._extra)
 
     def usage(self) -> Usage:
-        """Return all that is known."""
+        """Return the usage so far."""
         usage = Usage(extra=_opaque_or_none(self._extra))
         for name, count in self._known.items():
             setattr(usage, name, count)
@@ -89,7 +89,7 @@ class Counts:
 
 
 def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
-    """Return what a message begins with; the fields in `but` are left to its end."""
+    """Return the start of an answer; the fields in `but` are reported at its end."""
     rest = {name: value for name, value in message.items() if name not in (*OF_MESSAGES, *but)}
     return Start(
         id=_name(message, "id"), model=_name(message, "model"), extra=_opaque_or_none(rest)
@@ -111,7 +111,7 @@ def finish_of(holder: Json, rest: Json) -> Finish:
 
 
 def block_of(fields: Json) -> Block:
-    """Return a content block: as it begins in a stream, or whole."""
+    """Return a content block, whole or at its start in a stream."""
     kind = fields.get("type")
     if kind == "text":
         return Block(text=text_of(fields, "text"), extra=_rest(fields, "text"))
@@ -143,7 +143,7 @@ def _rest(fields: Json, *named: str) -> Opaque | None:
 
 
 def _opaque_or_none(fields: Json) -> Opaque | None:
-    """Keep the fields that hold something."""
+    """Return the fields that are not null, None if there are none."""
     if not fields:
         return None
     kept = {name: value for name, value in fields.items() if value is not None}
@@ -151,7 +151,7 @@ def _opaque_or_none(fields: Json) -> Opaque | None:
 
 
 def opaque(value: Json) -> Opaque:
-    """Return an object without a name as its JSON."""
+    """Return an object of an unknown type as its JSON."""
     kept = _dumped(value, "fields")
     return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
 
@@ -164,14 +164,14 @@ def _dumped(value: Json, name: str) -> bytes:
 
 
 def an_object(value: Any, name: str) -> Json:
-    """Return the value of a field that has to be an object."""
+    """Return the value of a field that must be an object."""
     if not isinstance(value, dict):
         raise MalformedError(name)
     return value
 
 
 def text_of(holder: Json, name: str) -> str:
-    """Return the text of a field, "" where it is absent or null."""
+    """Return a string field, "" if it is absent or null."""
     value = holder.get(name)
     if value is None:
         return ""

@@ -1,8 +1,8 @@
-"""Whole messages that are passed through unchanged, or read at once. Pure.
+"""Whole messages that are passed through unchanged, or read in one step. Pure.
 
-Only answers whose translation would change nothing significant: text only, with every field that
-the facade would write. Everything unknown is translated. Two differences are ignored: nulls, and
-usage details that are zero.
+Only answers that translation would not change significantly: text only, with every field that the
+facade would write. An answer with anything unknown is translated. Two differences are ignored:
+nulls, and usage details that are zero.
 """
 
 from typing import Annotated, Any, Literal
@@ -75,7 +75,7 @@ _MESSAGE = Decoder(_Message)
 
 
 def passed_answer(body: bytes) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, None if it must be translated.
+    """Return a whole answer to pass through, None if it must be translated.
 
     Args:
         body: the response.
@@ -85,9 +85,9 @@ def passed_answer(body: bytes) -> PassedAnswer | None:
 
 
 def plain_answer(body: bytes) -> PlainAnswer | None:
-    """Return an answer of one text that could be passed through for a caller of another dialect.
+    """Return a plain answer of one text for a caller of another dialect.
 
-    None if it must be translated; the argument is that of `passed_answer`.
+    None if it must be translated; the argument as for `passed_answer`.
     """
     read = _read(body)
     if read is None:
@@ -103,10 +103,10 @@ def plain_answer(body: bytes) -> PlainAnswer | None:
 
 
 def whole_of_text(body: bytes, message: Json) -> Event | None:
-    """Return a plain answer as its translation in one event, None if it must be translated.
+    """Return the translation of a plain answer as one event, None if it is not plain.
 
     Args:
-        body: as `passed_answer` takes it.
+        body: the response.
         message: the parsed body.
     """
     plain = plain_answer(body)
@@ -125,11 +125,11 @@ def whole_of_text(body: bytes, message: Json) -> Event | None:
 def _read(body: bytes) -> tuple[_Message, TokenCounts | Usage] | None:
     """Return an answer that translation would not change, and its usage; else None.
 
-    The usage is a message where cache writes are billed by how long they last.
+    The usage is a `Usage` message if it has cache writes, whose price depends on their lifetime.
     """
     try:
         message = _MESSAGE.decode(body)
-        # Strings that are not built are not checked to be UTF-8.
+        # The decoder does not check that skipped strings are UTF-8.
         if not body.isascii():
             body.decode()
     except (DecodeError, UnicodeDecodeError, RecursionError):

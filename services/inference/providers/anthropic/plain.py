@@ -1,6 +1,6 @@
-"""Plain requests of another dialect as fields of Anthropic's messages. Pure.
+"""Plain requests of another dialect as the body of Anthropic's messages. Pure.
 
-They equal what `content` and `request` write of the canonical request.
+The results equal those of `content` and `request` for the canonical request.
 """
 
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
@@ -9,15 +9,15 @@ from services.inference.providers.anthropic.content import shortest, tool_input
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json
 
-# What is asked for where neither the caller nor the catalogue knows a bound.
+# `max_tokens` if neither the caller nor the catalogue has a bound.
 DEFAULT_MAX_TOKENS = 4096
 
-# Settings of one name in the canonical request and here.
+# Settings with the same name in the canonical request and in Anthropic's messages.
 _SETTINGS = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
 
 
 def plain_body(call: Call) -> Json | None:
-    """Return the body of a lazy request, or None if something has to be translated or refused."""
+    """Return the body of a lazy request, or None if it must be translated or refused."""
     plain = None if call.lazy is None else call.lazy.plain
     if plain is None or plain.settings is None or not plain.settings.keys() <= _SETTINGS:
         return None
@@ -37,8 +37,8 @@ def plain_body(call: Call) -> Json | None:
 def plain_conversation(plain: PlainRequest) -> Json | None:
     """Return the fields `messages`, `system` and `tools`.
 
-    None where the shape of the conversation has to change: without white space nothing is left of
-    some message, or only system messages are there.
+    None if the conversation must be adapted: a text is white space, or the last message is not the
+    user's.
     """
     system: list[Json] = []
     messages: list[Json] = []
@@ -51,7 +51,7 @@ def plain_conversation(plain: PlainRequest) -> Json | None:
             continue
         side = "assistant" if message.role == "assistant" else "user"
         if side != role:
-            # Neighbours of one role are one message.
+            # Adjacent messages of the same role are merged.
             role, blocks = side, []
             messages.append({"role": role, "content": blocks})
         if message.role == "tool":

@@ -1,4 +1,4 @@
-"""Thinking settings of a request, in Anthropic's terms."""
+"""Translate thinking settings to Anthropic's `thinking` and `output_config.effort`."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,11 +10,11 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, 
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.base import Target
 
-# The least budget Anthropic takes; it must also stay below `max_tokens`.
+# Anthropic's minimum budget; a budget must also be less than `max_tokens`.
 _LEAST_BUDGET = 1024
-# Tokens that are left for the answer where the caller asked for an effort by name.
+# Tokens reserved for the answer if the caller gave an effort instead of a budget.
 _LEAST_ANSWER, _MOST_ANSWER = 512, 4096
-# What an effort by name is worth to a provider that counts tokens.
+# Thinking budgets in tokens, by effort.
 _BUDGETS = {
     "minimal": 1024,
     "low": 2048,
@@ -31,21 +31,21 @@ _MODES = {
 }
 _TURNS = (conversation_pb2.ROLE_USER, conversation_pb2.ROLE_ASSISTANT)
 _THOUGHTS = ("thinking", "redacted_thinking")
-# Beside thinking Anthropic takes no smaller `top_p`.
+# Anthropic's minimum of `top_p` with thinking.
 _LEAST_TOP_P = 0.95
 
 
 class Reasoning:
-    """What a request says about thinking, translated.
+    """The translated thinking settings of a request.
 
     Attributes:
-        config: the field `thinking`, empty when there is nothing to say.
+        config: the field `thinking`; empty if omitted.
         effort: the field `output_config.effort`, or "".
-        budget: tokens that an effort by name was turned into, or 0.
+        budget: the budget in tokens that an effort was converted to, or 0.
     """
 
     def __init__(self, request: GenerateRequest, fields: AnthropicFields, target: Target) -> None:
-        """Translate for a model."""
+        """Translate the settings for a model."""
         self.config: dict[str, Any] = {}
         self.effort = ""
         self.budget = 0
@@ -67,11 +67,11 @@ class Reasoning:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model is told to think, or may."""
+        """Whether the model thinks, or may."""
         return bool(self.config) and self.config.get("type") != "disabled"
 
     def bars(self, name: str, value: float) -> bool:
-        """Return whether Anthropic refuses a sampling field beside thinking."""
+        """Return whether Anthropic rejects a sampling parameter in combination with thinking."""
         if not self.thinks:
             return False
         if name == "temperature":
@@ -81,7 +81,7 @@ class Reasoning:
     def _take_effort(
         self, request: GenerateRequest, fields: AnthropicFields, target: Target
     ) -> None:
-        """Turn an effort by name into what the model takes; drop and tell it where none fits."""
+        """Convert an effort to the model's kind of setting; drop it if that is not possible."""
         effort = request.thinking.effort
         if not effort:
             return
@@ -89,14 +89,14 @@ class Reasoning:
             self.config = {"type": "disabled"}
             return
         if effort not in _BUDGETS:
-            fields.drop("thinking.effort")  # a name of another provider's, such as Groq's `default`
+            fields.drop("thinking.effort")  # specific to another provider, such as Groq's `default`
             return
         if target.adaptive:
             self.config = {"type": "adaptive"}
             self.effort = _adaptive_effort(effort, target.efforts)
             return
         bound = request.max_tokens or target.max_output_tokens
-        # Thinking counts in `max_tokens`, and the answer needs room as well.
+        # Thinking counts towards `max_tokens`; leave room for the answer.
         most = bound - _room(bound) if bound else _BUDGETS[effort]
         fits = most >= _LEAST_BUDGET
         if not fits or _forces_a_tool(request) or not _can_begin_to_think(request.messages):
@@ -106,7 +106,7 @@ class Reasoning:
         self.config = {"type": "enabled", "budget_tokens": self.budget}
 
     def _take_no_budget(self, fields: AnthropicFields) -> None:
-        """Leave it to the model how much it thinks, with the effort that the budget was worth."""
+        """Replace a budget by adaptive thinking with the corresponding effort."""
         budget = self.config.pop("budget_tokens", 0)
         fields.drop("thinking.budget_tokens")
         self.config["type"] = "adaptive"
@@ -116,27 +116,27 @@ class Reasoning:
 
 
 def _adaptive_effort(effort: str, efforts: Sequence[str]) -> str:
-    """Return the model's own name for an effort: the strongest one for what it has no name for."""
+    """Return a supported effort: the given one, "low" for "minimal", else the strongest."""
     if effort == "minimal":
         effort = "low"
     return effort if effort in efforts else efforts[-1]
 
 
 def _room(bound: int) -> int:
-    """Return the tokens to keep for the answer out of all that may be written."""
+    """Return the tokens to reserve for the answer, out of `bound`."""
     return min(max(_LEAST_ANSWER, bound // 4), _MOST_ANSWER)
 
 
 def _forces_a_tool(request: GenerateRequest) -> bool:
-    # Thinking and a forced call exclude each other; the call is the stronger wish.
+    # Thinking and a forced tool call exclude each other; the call takes precedence.
     return request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
 
 
 def _can_begin_to_think(messages: Sequence[Message]) -> bool:
-    """Return whether Anthropic lets the model think at this point of the conversation.
+    """Return whether Anthropic allows thinking at this point of the conversation.
 
-    A turn of the model that goes on (a prefill, or calls of tools that have just been
-    answered) must have begun with thinking, or cannot have any.
+    An unfinished turn of the model (a prefill, or tool calls whose results come last) must have
+    begun with thinking, or cannot contain any.
     """
     turns = (message for message in reversed(messages) if message.role in _TURNS)
     for place, (role, run) in enumerate(groupby(turns, key=lambda message: message.role)):

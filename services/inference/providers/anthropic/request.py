@@ -1,7 +1,7 @@
-"""Canonical requests as bodies of Anthropic's `POST /v1/messages` and `…/count_tokens`.
+"""Translate canonical requests to bodies of Anthropic's `POST /v1/messages` and `…/count_tokens`.
 
-Everything here is a pure rule. What the API has no place for is refused by its path
-where the answer would be another without it, and dropped and told where it would not.
+Pure. A part that the API does not support is refused with its path if the answer depends on it, and
+else dropped and reported.
 """
 
 import orjson
@@ -22,7 +22,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
-# Fields of Anthropic's requests that name something kept under the operator's account.
+# Anthropic's fields that refer to objects stored under the operator's account.
 _STATEFUL = ("container", "mcp_servers", "workspace_id", "user_profile_id")
 
 # Fields that come from the canonical request or are the gateway's own.
@@ -33,12 +33,12 @@ _NEVER_FROM_EXTRA = frozenset(
         *("thinking_block_strategy", "use_built_in_tools"),
     )
 )
-# Fields that both the canonical request and `extra` may hold parts of.
+# Fields with parts both in the canonical request and in `extra`.
 _SHARED = ("output_config", "metadata")
 
-# What the canonical request calls fields of a body, where names differ.
+# Canonical names of fields, where they differ from Anthropic's.
 _CANONICAL = {"metadata": "end_user"}
-# Fields of one name on both sides.
+# Fields with the same name on both sides.
 _NAMED = frozenset(("temperature", "top_p", "top_k", "thinking", "service_tier", "tool_choice"))
 
 _CHOICES = {
@@ -50,21 +50,21 @@ _CHOICES = {
 
 
 def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
-    """Return the body that asks for an answer.
+    """Return the request body.
 
     Args:
-        call: `call.dropped` is added to; nothing else changes.
-        pass_stateful: whether callers may name things kept at the provider.
-        fetches_urls: whether the provider fetches media by address.
-        official: whether it is Anthropic itself.
+        call: the call; only `call.dropped` is modified.
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        fetches_urls: whether the provider fetches media by URL.
+        official: whether it is Anthropic's own server.
 
     Raises:
-        GatewayError: invalid or unsupported, naming the field at fault.
+        GatewayError: invalid or unsupported, with the path of the field.
     """
     lazy = call.lazy
     is_whole = lazy is not None and lazy.is_whole
     if lazy is not None and is_whole and call.is_native(AnthropicFields.dialect):
-        # It goes on as its caller wrote it.
+        # Passed through as the caller wrote it.
         stream = {"stream": True} if call.stream else {}
         return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})
     if is_whole:
@@ -100,7 +100,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
 
 
 def _finished(body: Json, call: Call) -> bytes:
-    """Return a body in JSON, without what the model refuses."""
+    """Serialize a body, without the fields that the model rejects."""
     if call.refused_fields:
         for name in call.leave_out_refused(body):
             call.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
@@ -108,9 +108,9 @@ def _finished(body: Json, call: Call) -> bytes:
 
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
-    """Return the body that asks how many tokens a request would read.
+    """Return the body of a request to count input tokens.
 
-    It is `build_request` without what matters to writing alone.
+    As `build_request`, without the fields that concern only the output.
     """
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
@@ -124,7 +124,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
 
 
 def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
-    """Return the header that turns the caller's beta features on, or nothing."""
+    """Return the header that enables the caller's beta features, if any."""
     if not request.betas:
         return []
     value = ",".join(request.betas)
@@ -139,7 +139,7 @@ def _what_is_read(call: Call, fields: AnthropicFields, reasoning: Reasoning) -> 
     body |= _conversation(call, fields)
     if request.HasField("tool_choice"):
         choice = _tool_choice(request.tool_choice, fields)
-        # Without tools Anthropic takes no choice, not even one that says what holds anyway.
+        # Without tools Anthropic accepts no choice, not even the default.
         if choice and ("tools" in body or fields.is_native):
             body["tool_choice"] = choice
     if reasoning.config:
@@ -155,7 +155,7 @@ def _what_is_read(call: Call, fields: AnthropicFields, reasoning: Reasoning) -> 
 
 
 def _conversation(call: Call, fields: AnthropicFields) -> Json:
-    """Return the conversation and its tools."""
+    """Return the messages, the system prompt and the tools."""
     lazy = call.lazy
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
@@ -168,7 +168,7 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     request = call.request
     written = Conversation(fields, request.messages)
     if asks_for_json:
-        # Anthropic holds answers to a schema alone; any object has to be asked for.
+        # Anthropic enforces only schemas; for an arbitrary JSON object the prompt has to ask.
         written.system.append({"type": "text", "text": shaping.JSON_ALONE})
     translated: Json = {"messages": written.messages}
     if written.system:
@@ -197,7 +197,7 @@ def _refuse_what_has_no_place(request: GenerateRequest, fields: AnthropicFields)
             "temperature", "temperature: this model's provider takes a number from 0 to 1"
         )
     for name in ("seed", "presence_penalty", "frequency_penalty"):
-        # A penalty of 0 is what holds anyway; a seed of 0 is a seed.
+        # A penalty of 0 is the default; a seed of 0 is a seed.
         if request.HasField(name) and (name == "seed" or getattr(request, name)):
             fields.drop(name)
 
@@ -205,7 +205,7 @@ def _refuse_what_has_no_place(request: GenerateRequest, fields: AnthropicFields)
 def _max_tokens(call: Call, reasoning: Reasoning) -> int:
     if call.request.HasField("max_tokens"):
         return call.request.max_tokens
-    # Who set no bound for the answer did not mean thinking to use it up.
+    # Without a bound of the caller, the budget must not reduce the answer.
     return call.target.max_output_tokens or DEFAULT_MAX_TOKENS + reasoning.budget
 
 
@@ -243,7 +243,7 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if not fields.is_native or not schema:
         schema = {"type": "object"} | schema
     translated["input_schema"] = schema
-    # False is what holds without it, and older models know no such field.
+    # False is the default, and older models do not support the field.
     if tool.strict or (tool.HasField("strict") and fields.is_native):
         translated["strict"] = tool.strict
     if tool.cache_control:
@@ -279,7 +279,7 @@ def _output_format(form: OutputFormat, fields: AnthropicFields) -> Json:
 
 
 def _add_extra(body: Json, request: GenerateRequest, fields: AnthropicFields) -> None:
-    """Put the fields without a name here back, under those that have one."""
+    """Add the unknown fields; known ones take precedence."""
     if request.cache_control:
         body["cache_control"] = read_object(request.cache_control, "cache_control")
     extra = request.extra

@@ -1,6 +1,6 @@
-"""Forms that Anthropic takes of ids, texts and schemas that it would refuse as written. Pure.
+"""Valid replacements for ids and schemas that Anthropic would reject. Pure.
 
-Nothing here is for callers who speak Anthropic's own dialect: theirs goes as it is.
+They are not applied to requests of Anthropic's own dialect.
 """
 
 import re
@@ -11,7 +11,7 @@ from services.inference.providers.conversation_writer import digest_of
 Json = dict[str, Any]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
-# An e-mail address, or a name, is personal data, which Anthropic refuses here.
+# Anthropic rejects personal data here, such as e-mail addresses and names.
 _END_USER = re.compile(r"[a-zA-Z0-9_.:|/-]{1,256}", re.ASCII)
 _DIGEST_LENGTH = 32
 
@@ -19,7 +19,7 @@ JSON_ALONE = "Answer with one JSON object and nothing else: no words around it, 
 
 
 def tool_use_id(given: str) -> str:
-    """Return the id of a tool call, or a hash of one with other characters.
+    """Return the id of a tool call, or a hash if it has invalid characters.
 
     A call and its result have the same id, and so the same hash.
     """
@@ -32,9 +32,9 @@ def end_user(given: str) -> str:
 
 
 def closed_schema(schema: Any) -> Any:
-    """Return a JSON Schema whose objects all say `additionalProperties: false`.
+    """Return a JSON Schema with `additionalProperties: false` in all objects.
 
-    Structured outputs take no other; other providers' take schemas that leave it out.
+    Anthropic's structured outputs require it; callers of other dialects may omit it.
     """
     if isinstance(schema, list):
         return [closed_schema(part) for part in schema]

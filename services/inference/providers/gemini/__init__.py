@@ -53,11 +53,11 @@ class GeminiProvider:
     """A server with Google's Gemini API; see `Provider`.
 
     Args:
-        name: its name in the settings.
+        name: the provider's name in the settings.
         upstream: the server; its base URL ends with the version, such as `/v1beta`.
         pass_stateful: whether callers may refer to state stored at the provider.
         fetches_urls: whether the server fetches media by URL.
-        new_id: creates ids if the server sends none.
+        new_id: generates ids that the server omits.
     """
 
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_UNSPECIFIED
@@ -105,7 +105,7 @@ class GeminiProvider:
         )
 
     async def count_tokens(self, call: Call) -> int:
-        """Return the provider's own count of the input tokens."""
+        """Return the input tokens as counted by the provider."""
         model = shaping.model_path(call.target.upstream)
         body = await offload(
             build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
@@ -123,7 +123,7 @@ class GeminiProvider:
         model = shaping.model_path(call.target.upstream)
         vectors: list[bytes] = []
         counted: int | None = 0
-        # One after the other: each counts towards the rate that Google limits.
+        # Sequentially: each request counts towards Google's rate limit.
         for body, count in build_batches(call, model):
             path = f"/{model}:batchEmbedContents"
             answer = await self._upstream.post(path, body, on_headers=call.set_answer_headers)
@@ -137,7 +137,7 @@ class GeminiProvider:
         raise no_transcripts(self.name)
 
     async def close(self) -> None:
-        """Do nothing: the HTTP client is shared."""
+        """Do nothing: the connections belong to the client that the providers share."""
 
 
 def _names(call: Call) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Translate one candidate of an answer, part by part, to canonical blocks."""
+"""Translate one candidate of an answer, part by part, into canonical blocks."""
 
 import binascii
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ _FAILURES = frozenset(
         *("MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"),
     )
 )
-# Fields of a candidate that are read here or have no meaning.
+# Fields of a candidate that are read here or ignored.
 _NAMED = frozenset(
     (
         *("content", "finishReason", "index", "logprobsResult", "avgLogprobs"),
@@ -59,17 +59,17 @@ _STOP = BlockStop()
 
 
 class Candidate:
-    """One of the answers to a request, read incrementally.
+    """One candidate of an answer, parsed incrementally.
 
     Args:
-        number: its index.
+        number: the candidate's index.
         request: the request.
-        names: the caller's names of functions, by Gemini's names, if they differ.
-        new_id: creates ids for calls without one.
-        bounds: the remaining limits of the answer.
+        names: the caller's names of functions by Gemini's, for renamed functions.
+        new_id: generates ids for calls without one.
+        bounds: the bounds of the answer.
 
     Attributes:
-        reason: Gemini's finish reason, "" until it ends.
+        reason: Gemini's finish reason; "" until the candidate ends.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        # Flat answers have what Google's OpenAI-compatible API has in fields of the message.
+        # In flat answers, fields of Google's OpenAI-compatible API are fields of the message.
         self._is_flat = request.has_flat_answers
         self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names
@@ -134,7 +134,7 @@ class Candidate:
         if self.reason in _FILTERED:
             return conversation_pb2.FINISH_REASON_REFUSAL
         reason = _REASONS.get(self.reason, conversation_pb2.FINISH_REASON_END_TURN)
-        # Google has no reason of its own for calls, and servers like it have several.
+        # Google has no finish reason for tool calls; compatible servers have several.
         if self._called and reason == conversation_pb2.FINISH_REASON_END_TURN:
             return conversation_pb2.FINISH_REASON_TOOL_USE
         return reason
@@ -180,8 +180,8 @@ class Candidate:
     def _sign_text(self, signature: str, out: list[Event]) -> None:
         """Add the signature of a text part, in a block of its own.
 
-        It slightly improves later answers and is never required, so it is only shown to callers who
-        enabled thinking and whose answer need not end with text.
+        It slightly improves later answers and is never required. It is therefore only sent to
+        callers who enabled thinking and whose answer need not end with text.
         """
         if not signature:
             return
@@ -204,7 +204,7 @@ class Candidate:
             raise TypeError("arguments")
         block = Block(tool_use=use)
         if signature:
-            # For flat answers, and for the server's memory, which stores no thinking.
+            # For flat answers, and for memories, which store no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
         if signature and not self._is_flat:
             carried = signatures.packed(signatures.CALL, signature)
@@ -250,7 +250,7 @@ class Candidate:
             self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(kept))), out)
 
     def _add_unnamed(self, fields: Json, out: list[Event]) -> None:
-        """Add unnamed fields of the message."""
+        """Add unknown fields of the message."""
         opaque = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
         out.append(Event(choice=self._number, further=Further(message=opaque)))
 

@@ -1,4 +1,4 @@
-"""Translate canonical messages to Gemini's `contents` and `systemInstruction`."""
+"""Translate canonical messages into Gemini's `contents` and `systemInstruction`."""
 
 import re
 from collections.abc import Sequence
@@ -32,25 +32,25 @@ _UNKNOWN_FUNCTION = "unknown"
 
 
 class Conversation(ConversationWriter):
-    """The messages of one request, translated as they are added, in order.
+    """Translates the messages of one request, in order.
 
     Consecutive messages of one role are merged. All system messages become the `systemInstruction`.
 
     Args:
-        fields: decides what of the request may be sent.
+        fields: decides which parts of the request may be sent.
         request: the request.
         signs: whether the model rejects function calls without a thought signature.
 
     Attributes:
-        system: parts of the `systemInstruction`, possibly none.
-        contents: the rest.
+        system: parts of the `systemInstruction`; may be empty.
+        contents: the other messages.
     """
 
     def __init__(self, fields: RequestFields, request: GenerateRequest, *, signs: bool) -> None:
         """Translate all messages.
 
         Raises:
-            GatewayError: invalid or unsupported, naming the unsupported part.
+            GatewayError: invalid or unsupported, with the path of the part.
         """
         self.system: list[Json] = []
         self.contents: list[Json] = []
@@ -59,16 +59,16 @@ class Conversation(ConversationWriter):
         # If the model has rejected signatures, none are sent.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
         self._keeps_signatures = request.thinking_block_strategy != discard
-        self._functions: dict[str, str] = {}  # names of the functions called, by the call's id
+        self._functions: dict[str, str] = {}  # function names, by the id of the call
         self._parts: list[Json] = []  # of the current content
         self._attached: list[Json] = []  # media of tool results
-        self._signature = ""  # of the function call to come
+        self._signature = ""  # of the next function call
         for self._message, message in enumerate(request.messages):
             self._add(message)
         if not self.contents:
             if not self.system:
                 raise invalid("messages", "messages: all of them are empty")
-            # A chat may consist of system messages only, which then become the question.
+            # A chat of system messages alone: they are the question.
             self.contents.append({"role": "user", "parts": self.system})
             self.system = []
         if signs:
@@ -171,8 +171,9 @@ class Conversation(ConversationWriter):
         except orjson.JSONDecodeError:
             is_object = False
         name = self._functions[call.id] = shaping.function_name(call.name)
-        # The text is kept, so that numbers and keys stay as the model wrote them. Arguments that
-        # are not an object were an error of the model's, which its tool has reported.
+        # The JSON is passed through, so that numbers and keys stay as the model wrote them.
+        # Arguments that are not an object were a mistake of the model, which its tool has already
+        # reported to it.
         args = orjson.Fragment(arguments) if is_object else {"malformed": call.input}
         part: Json = {"functionCall": {"id": call.id, "name": name, "args": args}}
         if signature:
@@ -241,7 +242,7 @@ class Conversation(ConversationWriter):
 
 
 def _pictures(images: Any) -> list[Json]:
-    """Return generated images, which chats have in the field `images` of a message."""
+    """Return generated images from the field `images` of a chat message."""
     parts: list[Json] = []
     for image in images if isinstance(images, list) else ():
         match image:
@@ -258,9 +259,9 @@ def _by_reference(address: str, mime: str) -> Json:
 
 
 def _sign_calls(contents: Sequence[Json]) -> None:
-    """Mark other models' function calls, which have no thought signature.
+    """Add a placeholder signature to function calls of other models.
 
-    Of parallel calls, only the first one has a signature.
+    Of parallel calls, only the first one is signed.
     """
     for content in contents:
         if content["role"] == "model":

@@ -14,14 +14,14 @@ from services.inference.providers.bounds import tokens
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
 
-# Maximum texts of a request.
+# Maximum texts per request.
 MAX_BATCH = 100
-# JSON values of an answer beside the numbers, of each vector.
+# Maximum JSON values of an answer per vector, besides its numbers.
 _VALUES_A_VECTOR = 64
 
 
 def build_batches(call: EmbeddingCall, model: str) -> Iterator[tuple[bytes, int]]:
-    """Return the bodies of the requests for a call, each with the number of its texts."""
+    """Yield the request bodies of a call, each with the number of its texts."""
     inputs = call.inputs
     size = {"outputDimensionality": inputs.dimensions} if inputs.HasField("dimensions") else {}
     for begin in range(0, len(inputs.texts), MAX_BATCH):
@@ -33,10 +33,10 @@ def build_batches(call: EmbeddingCall, model: str) -> Iterator[tuple[bytes, int]
 
 
 def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[bytes], int | None]:
-    """Return the packed vectors of `count` texts, and the tokens of these where it is said.
+    """Return the packed vectors of `count` texts, and the texts' tokens if reported.
 
     Raises:
-        UpstreamError: the answer does not have that many vectors of one length.
+        UpstreamError: the answer does not have that many vectors of the same length.
     """
     texts = VectorTexts(answer, "values")
     parsed = upstream.json_object_of(texts.outline, (count + 1) * _VALUES_A_VECTOR)

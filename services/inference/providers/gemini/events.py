@@ -1,4 +1,4 @@
-"""Translate Gemini's responses, whole or streamed, to canonical events. Pure.
+"""Parse Gemini's responses, whole or streamed, into canonical events. Pure.
 
 Each event of a stream is a `GenerateContentResponse` like a whole response, with the new parts.
 Only the end of the stream marks the end of the answer: several events may have a finish reason.
@@ -23,23 +23,23 @@ from services.inference.stream.content import is_content
 
 Json = dict[str, Any]
 
-# Errors raised when a value has another type than expected.
+# Exceptions that values of wrong types cause in the parsing code.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
 _BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
 
 
 class AnswerReader:
-    """Reads one answer.
+    """Parses one answer.
 
     Args:
         call: the call.
-        upstream: creates errors from the provider's messages.
-        names: the caller's names of functions, by Gemini's names, if they differ.
-        new_id: creates ids if the provider sends none.
+        upstream: creates errors from the provider's error objects.
+        names: the caller's names of functions by Gemini's, for renamed functions.
+        new_id: generates ids that the provider omits.
 
     Attributes:
-        has_content: whether part of the answer has been received.
+        has_content: whether any content has been received.
         ended: always False, as the provider sends no end event.
     """
 
@@ -71,11 +71,11 @@ class AnswerReader:
         return len(candidates) >= self._n and all(one.reason for one in candidates)
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
+        """Parse server-sent events; append the resulting events to `out`.
 
         Raises:
-            UpstreamError: one tells an error, or is nothing that can be read; what came
-                before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
         already = len(out)
         at = 0
@@ -95,7 +95,7 @@ class AnswerReader:
         self.has_content = self.has_content or any(map(is_content, out[already:]))
 
     def read(self, chunk: Json, out: list[Event]) -> None:
-        """Read a whole response, or a chunk of a stream."""
+        """Parse a whole response, or a chunk of a stream."""
         usage = chunk.get("usageMetadata")
         if usage:
             self._usage = usage
@@ -110,10 +110,10 @@ class AnswerReader:
             self._check_blocked(feedback)
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
-        """Add to `out` the events of a whole answer.
+        """Append to `out` the events of a whole answer.
 
         Raises:
-            UpstreamError: it holds no candidate, or is malformed.
+            UpstreamError: it has no candidate, or is malformed.
         """
         try:
             self.read(answer, out)
@@ -125,7 +125,7 @@ class AnswerReader:
         """Handle the end of the answer.
 
         Raises:
-            UpstreamError: it is premature, or the model failed.
+            UpstreamError: the end is premature, or the model failed.
         """
         if not self._candidates or not all(one.reason for one in self._candidates.values()):
             raise failures.cut_off(self._upstream.name)
@@ -172,7 +172,7 @@ class AnswerReader:
 
 
 def _usage(metadata: Json) -> Usage:
-    """Return the usage: the prompt includes cached tokens, the answer excludes thoughts."""
+    """Return the usage; Google's prompt count includes cached tokens, its answer excludes thoughts."""
     cached = tokens(metadata.get("cachedContentTokenCount") or 0)
     read = tokens(metadata.get("promptTokenCount") or 0)
     read += tokens(metadata.get("toolUsePromptTokenCount") or 0)

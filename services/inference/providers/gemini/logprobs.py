@@ -1,4 +1,4 @@
-"""Gemini's log probabilities (`logprobsResult`) in OpenAI's shape."""
+"""Convert Gemini's log probabilities (`logprobsResult`) to OpenAI's format."""
 
 from itertools import zip_longest
 from typing import Any
@@ -9,11 +9,11 @@ Json = dict[str, Any]
 
 
 def read_logprobs(result: Json) -> bytes:
-    """Return the log probabilities of tokens, with the alternatives to each.
+    """Return the log probabilities of tokens and of their alternatives.
 
     Raises:
-        ValueError: they are nested too deeply.
-        AttributeError, TypeError: they are malformed.
+        ValueError: the JSON is nested too deeply.
+        AttributeError, TypeError: the JSON is malformed.
     """
     chosen = result.get("chosenCandidates") or ()
     alternatives = result.get("topCandidates") or ()

@@ -1,7 +1,7 @@
-"""Servers that speak OpenAI's chat completions.
+"""Adapter of servers with OpenAI's API of chat completions.
 
 OpenAI and Azure, vLLM, Ollama, llama-server, DeepSeek, Groq, Mistral and many more.
-`request` writes what is sent, `events` reads what comes back, both without I/O.
+`request` writes the request body, `events` parses the response, both without I/O.
 """
 
 from services.inference.providers.openai.provider import OpenAIProvider

@@ -1,10 +1,10 @@
-"""The blocks of one choice, put in order: one open at a time, whatever order pieces come in.
+"""Sequential blocks of one choice from interleaved deltas.
 
-Chat completions number tool calls, and pieces of several may come interleaved with each
-other and with text. The canonical events want each block whole before the next one
-begins. So the pieces of a later block wait until the open one is done. Text and
-thinking are done when something else comes. A tool call is done when its arguments
-are a whole JSON value, else at the end of the choice.
+Chat completions number tool calls, and the deltas of several may be interleaved with each other and
+with text. Canonical events contain one block after the other. The deltas of a later block are
+therefore queued until the open block is complete. A text or thinking block is complete when another
+block begins. A tool call is complete when its arguments are a complete JSON value, else at the end
+of the choice.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ _STOP = BlockStop()
 
 
 class _Waiting:
-    """Pieces that wait until their block begins, with their log probabilities."""
+    """Queued deltas of a block that has not begun, with their log probabilities."""
 
     __slots__ = ("_bounds", "_pieces")
 
@@ -42,7 +42,7 @@ class _Waiting:
         self._pieces: list[tuple[list[str], bytes]] = []
 
     def add(self, text: str, logprobs: bytes) -> None:
-        """Add a piece."""
+        """Append a delta."""
         if not isinstance(text, str):
             raise TypeError("no text")
         if self._pieces and not (logprobs or self._pieces[-1][1]):
@@ -52,7 +52,7 @@ class _Waiting:
         self._pieces.append(([text], logprobs))
 
     def take(self) -> Iterator[tuple[str, bytes]]:
-        """Return all pieces, those without log probabilities joined; none are left."""
+        """Yield and remove all deltas; those without log probabilities are joined."""
         pieces, self._pieces = self._pieces, []
         for texts, logprobs in pieces:
             yield "".join(texts), logprobs
@@ -60,17 +60,17 @@ class _Waiting:
 
 @dataclass(slots=True)
 class ToolCall:
-    """A call of a tool as far as it has come.
+    """A tool call, as far as it has been received.
 
     Attributes:
-        waiting: what has come of the arguments and not gone out.
-        id: the provider's, or "" while it has told none.
-        name: the tool's; without it the call cannot begin.
+        waiting: arguments that have been received but not sent.
+        id: the provider's id, or "" if it has not sent one yet.
+        name: the tool's name; the block cannot begin without it.
         freeform: whether the arguments are free text.
-        said: the arguments that have gone out.
-        queued: whether it has its place among the blocks.
+        said: the arguments that have been sent.
+        queued: whether the call has its place among the blocks.
         closed: whether its block has ended.
-        extra: what it has no name for.
+        extra: unknown fields.
     """
 
     waiting: _Waiting
@@ -83,7 +83,7 @@ class ToolCall:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def is_whole(self) -> bool:
-        """Return whether nothing can follow but white space."""
+        """Return whether only white space can follow."""
         if self.freeform:
             return False
         try:
@@ -95,7 +95,7 @@ class ToolCall:
 
 @dataclass(slots=True)
 class _Text:
-    """Text that came behind a tool call that is not done."""
+    """Text that followed an incomplete tool call."""
 
     kind: TextKind
     waiting: _Waiting
@@ -103,24 +103,24 @@ class _Text:
 
 @dataclass(slots=True)
 class _Part:
-    """A content part without a name that came behind a tool call that is not done."""
+    """A content part of an unknown type that followed an incomplete tool call."""
 
     json: bytes
 
 
 class Blocks:
-    """Writes the block events of one choice into lists that it is handed.
+    """Appends the block events of one choice to the `out` list of each call.
 
     Args:
-        choice: its number.
-        new_id: makes the id of a tool call that the provider gave none.
-        bounds: what may still come of the answer.
+        choice: the choice's index.
+        new_id: generates the id of a tool call for which the provider sent none.
+        bounds: the bounds of the answer.
 
     Attributes:
-        kinds: what there has been so far.
-        thoughts_field: what the provider calls its thoughts, where that is told callers.
-        tells_signatures: whether thinking blocks carry Gemini's signatures of calls to callers
-            who do not see a call's further fields.
+        kinds: the kinds of blocks so far.
+        thoughts_field: the provider's name of its thinking field, if reported to callers.
+        tells_signatures: whether Gemini's signatures of tool calls are sent in thinking blocks, for
+            callers who do not receive a call's unknown fields.
     """
 
     def __init__(self, choice: int, new_id: IdGenerator, bounds: Bounds) -> None:
@@ -131,14 +131,14 @@ class Blocks:
         self._new_id = new_id
         self._bounds = bounds
         self._texts = 0  # text blocks so far
-        self._number = 0  # of the block that is open, or comes next
+        self._number = 0  # of the open block, or of the next one
         self._open: TextKind | ToolCall | None = None
-        # What comes after the open block, in order: behind a call that is not done, or
-        # from one on that has no name yet.
+        # Blocks after the open one, in order: queued behind an incomplete call, or from the first
+        # call without a name on.
         self._pending: deque[_Text | _Part | ToolCall] = deque()
 
     def text(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
-        """Take a piece of text, thinking or refusal."""
+        """Add a delta of text, thinking or refusal."""
         if self._open != kind:
             self._close_finished(out)
             if isinstance(self._open, ToolCall):
@@ -153,13 +153,13 @@ class Blocks:
         self._say(kind, text, logprobs, out)
 
     def tool(self, call: ToolCall, piece: str, logprobs: bytes, out: list[Event]) -> None:
-        """Take a piece of a call's arguments, possibly empty.
+        """Add a delta of a call's arguments; it may be empty.
 
-        Each call is one object, the same at each of its pieces; what the provider tells
-        of its id and name is set there before.
+        Each call is one object for all its deltas; the caller sets the id and name that the
+        provider sent before.
 
         Raises:
-            ValueError: the arguments were whole already.
+            ValueError: the arguments were already complete.
         """
         if self._open is call:
             if piece or logprobs:
@@ -180,7 +180,7 @@ class Blocks:
             self._write_pending(self._pending.popleft(), out)
 
     def keep(self, call: ToolCall, fields: dict[str, Any], out: list[Event]) -> None:
-        """Take fields of a call that have no name; those that say what is known say nothing."""
+        """Add unknown fields of a call; unchanged values are ignored."""
         changed = {name: value for name, value in fields.items() if call.extra.get(name) != value}
         if not changed:
             return
@@ -191,7 +191,7 @@ class Blocks:
             out.append(Event(choice=self._choice, block=self._number, opaque=opaque))
 
     def part(self, json: bytes, out: list[Event]) -> None:
-        """Take a content part without a name."""
+        """Add a content part of an unknown type."""
         self._close_finished(out)
         if isinstance(self._open, ToolCall) or self._pending:
             self._pending.append(_Part(json))
@@ -199,13 +199,13 @@ class Blocks:
             self._say_part(json, out)
 
     def cite(self, citations: Sequence[Citation], out: list[Event]) -> None:
-        """Add citations to the text, which has to be the only one: their places are of it all."""
+        """Add citations to the only text block: their offsets refer to the whole text."""
         if self._open == "text" and self._texts == 1:
             choice, block = self._choice, self._number
             out += (Event(choice=choice, block=block, citation=one) for one in citations)
 
     def go_on(self, pieces: Sequence[bytes], out: list[Event]) -> None:
-        """Take more of what the last event out of here said, the insides of JSON strings."""
+        """Continue the delta of the last event with further insides of JSON strings."""
         call = self._open if isinstance(self._open, ToolCall) else None
         kind = self._open if isinstance(self._open, str) else "input"
         event = delta_of(self._choice, self._number, kind, pieces)
@@ -214,11 +214,11 @@ class Blocks:
         out.append(event)
 
     def new_call(self) -> ToolCall:
-        """Return a call of which nothing has come."""
+        """Return an empty tool call."""
         return ToolCall(_Waiting(self._bounds))
 
     def end(self, out: list[Event]) -> bool:
-        """Close and write all that is left; return whether every call had a name."""
+        """Close and write all remaining blocks; return whether every call had a name."""
         self._close(out)
         while self._pending:
             pending = self._pending.popleft()
@@ -229,7 +229,7 @@ class Blocks:
         return True
 
     def _close_finished(self, out: list[Event]) -> None:
-        """Close the open block if it is done, unless others wait behind it already."""
+        """Close the open block if it is complete and no others are queued."""
         if self._pending:
             return
         if isinstance(self._open, ToolCall) and not self._open.is_whole():
@@ -237,7 +237,7 @@ class Blocks:
         self._close(out)
 
     def _write_pending(self, pending: _Text | _Part | ToolCall, out: list[Event]) -> None:
-        """Open a block that waited and write what it holds."""
+        """Open a queued block and write its content."""
         if isinstance(pending, _Part):
             self._say_part(pending.json, out)
         elif isinstance(pending, ToolCall):

@@ -1,4 +1,4 @@
-"""One of the answers to one request, read a delta at a time. Pure."""
+"""One choice of an answer, parsed delta by delta. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
@@ -17,19 +17,19 @@ _PLAIN = frozenset({"role", "content"})
 
 
 class Choice:
-    """One of the answers to one request, as it comes.
+    """One choice of an answer, parsed delta by delta.
 
     Args:
-        number: its index.
-        new_id: makes the id of a tool call that the provider gave none.
-        bounds: what may still come of the answer.
-        names: of tools, by those that the server knows them by, where they differ.
-        translates: whether the caller speaks another dialect.
+        number: the choice's index.
+        new_id: generates the id of a tool call for which the provider sent none.
+        bounds: the bounds of the answer.
+        names: the caller's tool names by the server's, for renamed tools.
+        translates: whether the caller's dialect is another one.
 
     Attributes:
-        number: its index.
-        ended: whether nothing follows.
-        blocks: where its events are made.
+        number: the choice's index.
+        ended: whether the choice is complete.
+        blocks: the writer of its events.
     """
 
     __slots__ = (
@@ -55,22 +55,22 @@ class Choice:
         self._translates = translates
         self._calls: dict[int, ToolCall] = {}
         self._citations: list[Citation] = []  # for callers of another dialect
-        self._last = -1  # index of the call that came last
-        self._next = 0  # index after all of them
-        self._fields: Json = {}  # of the choice, without a name, as told last
-        self._unknown: set[str] = set()  # names of the message's
+        self._last = -1  # index of the last received call
+        self._next = 0  # lowest unused index of calls
+        self._fields: Json = {}  # unknown fields of the choice, as last reported
+        self._unknown: set[str] = set()  # names of the message's unknown fields
 
     def read(self, given: Json, key: str, out: list[Event]) -> Json:
-        """Read a piece; `key` is where it holds what is said.
+        """Parse a delta or message; `key` is its name in the choice.
 
         Returns:
-            The choice's fields without a name, which are told here unless it ends.
+            The choice's unknown fields; an event reports them here unless the choice ends.
         """
         delta: Json = given.get(key) or {}
         if delta.keys() <= _PLAIN and given.keys() <= unnamed.OF_CHOICES:
             content = delta.get("content")
             if isinstance(content, str | None) and not given.get("logprobs"):
-                # Nearly all pieces are like this.
+                # The fast path of nearly all deltas.
                 if content:
                     self.blocks.text("text", content, b"", out)
                 return {}
@@ -91,12 +91,12 @@ class Choice:
         said = list(self._said(delta, message))
         calls = delta.get("tool_calls")
         if logprobs and not said and not calls:
-            said.append(("text", ""))  # a token of no text of its own, such as half a character
+            said.append(("text", ""))  # a token without text, such as half a character
         for one in said:
             if one[0] == "part":
                 self.blocks.part(self._bounds.keep_delta(one[1]), out)
                 continue
-            # Log probabilities are of the answer's own tokens, which end the delta.
+            # Log probabilities belong to the answer's tokens, which follow the thinking.
             is_last = one[0] != "thinking"
             self.blocks.text(one[0], one[1], logprobs if is_last else b"", out)
             if is_last:
@@ -107,20 +107,20 @@ class Choice:
         return fields
 
     def end(self, out: list[Event]) -> bool:
-        """Close all; return whether every call had a name."""
+        """Close all blocks; return whether every call had a name."""
         self.ended = True
         self.blocks.cite(self._citations, out)
         if self._translates and not self.blocks.kinds - {"thinking"}:
-            # An answer of things without a name would be empty.
+            # An answer with only unknown parts would be empty.
             if note := unnamed.note_of(self._unknown):
                 self.blocks.text("text", note, b"", out)
         return self.blocks.end(out)
 
     def _add_unnamed(self, fields: Json, message: Json, out: list[Event]) -> None:
-        """Add an event for fields without a name.
+        """Add an event for unknown fields.
 
-        Those of the choice are told again where they have changed. Lists always: what a
-        provider lists of each token is never the same.
+        The choice's fields are repeated if they have changed. Lists are always repeated: a list per
+        token differs each time.
         """
         further = Further()
         changed = {
@@ -142,7 +142,7 @@ class Choice:
         return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))
 
     def _said(self, delta: Json, message: Json) -> Iterator[_Said]:
-        """Return what a delta says, in order."""
+        """Yield the content of a delta, in order."""
         thoughts = delta.get("reasoning_content")
         reasoning = delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
@@ -162,7 +162,7 @@ class Choice:
             yield "refusal", refusal
 
     def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Said]:
-        """Read content that is a list of parts, as Mistral's reasoning models give it."""
+        """Yield the content of a list of parts, the format of Mistral's reasoning models."""
         for part in parts:
             kind = part.get("type")
             if kind == "text":
@@ -196,10 +196,10 @@ class Choice:
         self.blocks.tool(call, piece or "", logprobs, out)
 
     def _call_of(self, given: Json, function: Json) -> ToolCall:
-        """Find the call that a piece belongs to.
+        """Return the call that a piece belongs to.
 
-        Pieces say so by their index. Servers that leave it out, or give every call the
-        same one, begin a call with an id and a name.
+        Pieces refer to it by index. Servers that omit the index, or send the same one for each
+        call, begin each call with an id and a name.
         """
         index = given.get("index")
         begins = bool(given.get("id") and function.get("name"))
@@ -217,7 +217,7 @@ class Choice:
 
 
 def _text(value: object) -> str:
-    """Return a text, "" where there is none."""
+    """Return a string value; "" if it is missing."""
     if not value:
         return ""
     if not isinstance(value, str):

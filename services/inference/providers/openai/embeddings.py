@@ -1,8 +1,8 @@
-"""OpenAI's embeddings: bodies of `/embeddings`, and their answers. Pure.
+"""OpenAI's embeddings: request bodies of `/embeddings`, and their answers. Pure.
 
-An answer is `{"data": [{"index": 0, "embedding": [0.1, …]}, …], "usage": {…}}`, with base64 in the
-place of the numbers where that was asked for. It goes on as the provider wrote it; servers that do
-not know `encoding_format`, or leave something out, have their answers mended.
+An answer is `{"data": [{"index": 0, "embedding": [0.1, …]}, …], "usage": {…}}`, with base64 in
+place of the numbers if requested. It is passed through; answers of servers that ignore
+`encoding_format`, or omit fields, are completed first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +25,24 @@ from services.inference.providers.vectors import (
     packed,
 )
 
-# JSON values of an answer beside the numbers, of each vector.
+# Maximum JSON values of an answer per vector, besides its numbers.
 _VALUES_A_VECTOR = 64
 
 _ENCODINGS = {
     EmbedRequest.ENCODING_FLOAT: "float",
     EmbedRequest.ENCODING_BASE64: "base64",
 }
-# Fields that a model refuses, by the names of the request's own.
+# Canonical names of fields, by OpenAI's.
 _CANONICAL = {"user": "end_user"}
-# What the gateway does itself where a server does not.
+# Not reported as dropped: the gateway converts the vectors if the server does not.
 _ENCODING = "encoding_format"
 
 
 def build_embeddings(call: EmbeddingCall, server: Server) -> bytes:
-    """Return the body of a request.
+    """Return the body of an embedding request.
 
     Raises:
-        GatewayError: invalid, for a field that names something kept at the provider.
+        GatewayError: invalid, for a field that refers to an object stored at the provider.
     """
     inputs, fields = call.inputs, OpenAIFields(call, server)
     own = fields.own(inputs.extra, "extra")
@@ -64,7 +64,7 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
     """Return the vectors of an answer.
 
     Raises:
-        UpstreamError: the answer does not have a vector for each text, all of one length.
+        UpstreamError: the answer does not have one vector for each text, all of the same length.
     """
     inputs, provider = call.inputs, upstream.name
     count = len(inputs.texts) or len(inputs.token_lists)
@@ -93,9 +93,9 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
 
 
 def _in_order(data: object, count: int) -> tuple[Sequence[Mapping[str, Any]] | None, bool]:
-    """Return the items of an answer by their index, and whether that was their order.
+    """Return the items of an answer by index, and whether they were in that order.
 
-    Servers that keep the order may leave the index out. None unless there is one for each text.
+    Servers that keep the order may omit the index. None unless there is one item for each text.
     """
     items = data if isinstance(data, list) else []
     by_index: dict[int, Mapping[str, Any]] = {}
@@ -112,7 +112,7 @@ def _in_order(data: object, count: int) -> tuple[Sequence[Mapping[str, Any]] | N
 
 
 def _usage(value: object) -> int | None:
-    """Return the tokens of the texts, or None unless the answer says them as OpenAI does."""
+    """Return the input tokens, or None unless usage is in OpenAI's format."""
     match value:
         case {"prompt_tokens": prompt, "total_tokens": total}:
             try:
@@ -137,7 +137,7 @@ def _mended(
     input_tokens: int,
     call: EmbeddingCall,
 ) -> bytes:
-    """Return an answer in the form that the SDKs expect, with all other fields as they were."""
+    """Return the answer in the format that the SDKs expect, with all other fields unchanged."""
     data = [
         {**item, "object": "embedding", "index": index, "embedding": vector}
         for index, (item, vector) in enumerate(zip(items, vectors, strict=True))

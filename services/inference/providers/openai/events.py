@@ -1,7 +1,7 @@
-"""Chat completions, whole or in chunks, as canonical events. Pure.
+"""Parse chat completions, whole or in chunks, into canonical events. Pure.
 
-A whole answer goes through the same reader as a stream: its messages are read as
-deltas that hold everything.
+A whole answer is parsed by the same reader as a stream: its messages are treated as complete
+deltas.
 """
 
 from functools import partial
@@ -33,24 +33,24 @@ REASONS = {
     "content_filter": conversation_pb2.FINISH_REASON_REFUSAL,
     "model_length": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,  # Mistral
 }
-# Ends that are none: OpenRouter, DeepSeek and vLLM tell a failure so.
+# Finish reasons with which OpenRouter, DeepSeek and vLLM report a failure.
 _FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
-# What reading a value raises that has another type than it has to have, at whatever depth.
+# Exceptions that values of wrong types cause in the parsing code, at any depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NOTHING = object()
 
 
 class StreamReader:
-    """Reads one answer.
+    """Parses one answer.
 
     Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        new_id: makes ids where the provider gives none.
+        call: the call.
+        upstream: creates errors from the provider's error objects.
+        new_id: generates ids that the provider omits.
 
     Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
+        ended: whether the provider has sent its end marker.
+        has_content: whether any content has been received.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
@@ -65,22 +65,22 @@ class StreamReader:
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
-        self._told: Json = {}  # of the answer's fields without a name, as told last
-        self._early: Json = {}  # those that came before its beginning
+        self._told: Json = {}  # the answer's unknown fields, as last reported
+        self._early: Json = {}  # unknown fields received before the first choice
         self._frames = DeltaTemplates(_said, "obfuscation")
-        self._speaker: Choice | None = None  # whose delta the frames know again
+        self._speaker: Choice | None = None  # the choice of the deltas that `_frames` recognises
 
     @property
     def is_complete(self) -> bool:
-        """Whether every choice has ended, so that nothing but usage can be missing."""
+        """Whether every choice has ended, so that only usage can follow."""
         return self._running <= 0
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
+        """Parse server-sent events; append the resulting events to `out`.
 
         Raises:
-            UpstreamError: one tells an error, or is nothing that can be read; what came
-                before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
         frames, at, already = self._frames, 0, len(out)
         while at < len(text) and not self.ended:
@@ -100,7 +100,7 @@ class StreamReader:
         self.has_content = self.has_content or any(map(is_content, out[already:]))
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
-        """Read one server-sent event."""
+        """Parse one server-sent event."""
         name, data = sent
         if name == "error":
             raise self._upstream.in_band(data)
@@ -119,17 +119,17 @@ class StreamReader:
             raise self._broken("streamed a malformed chunk", data) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
-        """Learn to recognise server-sent events that differ from one in what it said alone."""
+        """Learn to recognise server-sent events that differ from this one only in their text."""
         text = event.text or event.thinking or event.input
         if text and not event.logprobs:
             self._speaker = self._choices[event.choice]
             self._frames.learn(sent, text)
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
-        """Add to `out` the events of a whole answer.
+        """Append to `out` the events of a whole answer.
 
         Raises:
-            UpstreamError: it holds no choice, or is malformed.
+            UpstreamError: it has no choice, or is malformed.
         """
         try:
             if not answer.get("choices"):
@@ -140,22 +140,22 @@ class StreamReader:
             raise self._broken("answered something malformed") from error
 
     def end(self, out: list[Event]) -> None:
-        """Take the end of the stream.
+        """Handle the end of the stream.
 
         Raises:
-            UpstreamError: it came too early.
+            UpstreamError: the end is premature.
         """
         if not self.is_complete:
             raise failures.cut_off(self._upstream.name)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
-        """Read one chunk, or a whole answer; `key` is where its choices hold what is said."""
+        """Parse a chunk or a whole answer; `key` is the name of the choices' content."""
         choices = chunk.get("choices")
         usage = chunk.get("usage")
         fields = self._changed(chunk)
         if not self._started:
             if not (choices or usage):
-                # Azure sends chunks of its filter before, which have neither id nor model.
+                # Azure first sends chunks about its content filter, without id or model.
                 self._early |= fields
                 return
             self._start(chunk, fields, out)
@@ -173,7 +173,7 @@ class StreamReader:
             out.append(read_usage(usage))
 
     def _changed(self, chunk: Json) -> Json:
-        """Return the answer's fields without a name that say something new."""
+        """Return the answer's unknown fields that are new or changed."""
         if chunk.keys() <= unnamed.OF_ANSWERS:
             return {}
         told, changed = self._told, dict[str, Any]()
@@ -192,7 +192,7 @@ class StreamReader:
         out.append(event)
 
     def _begin(self, number: object) -> Choice:
-        """Return a new choice; raise ValueError where it was not asked for."""
+        """Return a new choice; raise ValueError if its index was not requested."""
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a choice that was not asked for")
         choice = self._choices[number] = Choice(
@@ -215,7 +215,7 @@ class StreamReader:
             start.extra.json = dump(extra)
         out.append(event)
         if self._early:
-            # Told once, and not with each chunk as what stands in the first one.
+            # Reported once, unlike the fields of `start`, which are repeated in each chunk.
             self._tell(self._early, out)
 
     def _finish(self, choice: Choice, reason: str, extra: Json, out: list[Event]) -> None:
@@ -229,7 +229,7 @@ class StreamReader:
             finish.extra.json = dump(extra)
         matched = extra.get("stop_reason")
         if isinstance(matched, str) and matched in self._call.request.stop_sequences:
-            # vLLM tells which one it was.
+            # vLLM reports which stop sequence matched.
             finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
             finish.stop_sequence = matched
         if not choice.end(out):
@@ -240,9 +240,10 @@ class StreamReader:
         self._running -= 1
 
     def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
-        """Return why a turn ended, in finer words than `stop` where the answer is translated.
+        """Return why a turn ended, more precisely than `stop` if the answer is translated.
 
-        OpenAI says `stop` after a refusal and after a call that was demanded by name.
+        OpenAI sends `stop` after a refusal, and after a tool call that the request demanded by
+        name.
         """
         if self._translates:
             if "tool" in choice.blocks.kinds:
@@ -252,12 +253,12 @@ class StreamReader:
         return conversation_pb2.FINISH_REASON_END_TURN
 
     def end_all(self, out: list[Event]) -> None:
-        """Take the provider's word that all is said, also of choices it gave no reason for.
+        """Finish all choices at the provider's end marker, also those without a finish reason.
 
         Raises:
-            UpstreamError: there was no choice, or one was left out.
+            UpstreamError: there is no choice, or an index was skipped.
         """
-        # None is beyond those that were asked for.
+        # `_begin` has checked the upper bound of each index.
         if not self._choices or max(self._choices) >= len(self._choices):
             raise failures.cut_off(self._upstream.name)
         for choice in self._choices.values():
@@ -273,13 +274,13 @@ def events_from_whole(
     upstream: Failures,
     new_id: IdGenerator,
 ) -> list[Event]:
-    """Return a whole answer as one batch of events.
+    """Return the events of a whole answer.
 
     Args:
-        answer: what the provider said.
-        call: what was asked.
-        upstream: makes failures of what it said.
-        new_id: makes ids where it gave none.
+        answer: the provider's JSON.
+        call: the call.
+        upstream: creates errors from the provider's error objects.
+        new_id: generates ids that the provider omits.
 
     Raises:
         UpstreamError: as `StreamReader.read_whole`.
@@ -290,10 +291,10 @@ def events_from_whole(
 
 
 def _said(chunk: Any) -> str | None:
-    """Return the string that a chunk says, if it says one alone; see `frames.Said`.
+    """Return the string that a chunk adds, if it adds nothing else; see `delta_templates.Said`.
 
-    What else a chunk can do gives an event after the one of what it says, or is as it was in
-    the chunk before, but for what a list or a message has without a name.
+    Other effects of a chunk yield an event after the string's, or repeat the chunk before. The
+    exceptions are unknown lists and unknown fields of a message, which are excluded here.
     """
     match chunk:
         case {"choices": [{"delta": dict(delta)} as choice]}:
@@ -306,7 +307,7 @@ def _said(chunk: Any) -> str | None:
         return None
     match said:
         case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:
-            # Arguments in another place are rare, and read each for itself.
+            # Arguments at other places are rare, and such chunks are parsed one by one.
             is_plain = call.get("type") != "custom" and call.get("custom") is None
             is_known = call.keys() <= unnamed.OF_CALLS and function.keys() <= {"name"}
             return piece if is_plain and is_known else None

@@ -1,4 +1,4 @@
-"""Fields without a canonical name in requests to servers of OpenAI's dialect. Pure."""
+"""Fields unknown to the canonical request, for servers of OpenAI's dialect. Pure."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ Part = Json | orjson.Fragment  # of a message's content
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What one server of OpenAI's dialect takes.
+    """Features of a server of OpenAI's dialect.
 
     Attributes:
         name: the provider's name in the settings, for messages.
-        newest: whether it knows OpenAI's newest shapes of messages. Others know older and
-            shorter ones.
-        fetches_urls: whether it fetches images by address.
-        pass_stateful: whether callers may name things kept there.
+        newest: whether it supports OpenAI's newest message formats; other servers support fewer,
+            older ones.
+        fetches_urls: whether it fetches images by URL.
+        pass_stateful: whether callers may refer to objects stored at the provider.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Server:
 
 
 class OpenAIFields(RequestFields):
-    """What of one call's request a server may be sent; see `RequestFields`."""
+    """Decides which parts of a call's request a server is sent; see `RequestFields`."""
 
     dialect = DIALECT_OPENAI
 
@@ -41,7 +41,7 @@ class OpenAIFields(RequestFields):
         self.server = server
 
     def tool_name(self, given: str) -> str:
-        """Return the name that the server is to know a tool by, and note it where it differs."""
+        """Return the tool's name for the server; record it if it differs."""
         if self.is_native:
             return given
         name = shaping.tool_name(given)
@@ -56,10 +56,10 @@ class OpenAIFields(RequestFields):
         return super().own(opaque, path, dropped_as)
 
     def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
-        """Return an opaque object as it is, if it is OpenAI's.
+        """Return an opaque object unchanged, if it is of OpenAI's dialect.
 
         Raises:
-            GatewayError: unsupported, when it is not.
+            GatewayError: unsupported, if it is of another one.
         """
         if not self.is_own(opaque):
             raise self.unsupported(path, what)
@@ -67,20 +67,20 @@ class OpenAIFields(RequestFields):
         return fragment(opaque.json, path)
 
     def check_json(self, json: bytes, path: str) -> None:
-        """Refuse JSON that names a file kept at the provider, unless that is allowed."""
+        """Raise an error for JSON that refers to a file stored at the provider, unless allowed."""
         if b'"file_id"' in json and not self.pass_stateful:
             raise self.kept_at_provider(path)
 
     def check_file(self, path: str) -> None:
-        """Refuse the id of a file kept at the provider, unless that is allowed.
+        """Raise an error for the id of a file stored at the provider, unless allowed.
 
-        The gateway's own files have been put in their places before.
+        The gateway's own files have already been replaced by their content.
         """
         if not self.pass_stateful:
             raise self.kept_at_provider(path)
 
     def kept_at_provider(self, path: str) -> GatewayError:
-        """Return the refusal of a name of something kept at the provider."""
+        """Return the error for a reference to an object stored at the provider."""
         return invalid(
             path,
             f"{path}: names something kept at the provider {self.server.name}, which callers of "
@@ -88,7 +88,7 @@ class OpenAIFields(RequestFields):
         )
 
     def unsupported(self, path: str, what: str) -> GatewayError:
-        """Return the refusal of a part of the request that the provider cannot be sent."""
+        """Return the error for a part of the request that the provider does not support."""
         return unsupported(path, f"{path}: the provider {self.server.name} cannot take {what}")
 
 
@@ -96,7 +96,7 @@ def fragment(json: bytes, path: str) -> orjson.Fragment:
     """Return the JSON object at `path`, to be written byte for byte.
 
     Raises:
-        GatewayError: invalid, when it is something else.
+        GatewayError: invalid, if the JSON is not an object.
     """
     read_object(json, path)
     return orjson.Fragment(json)

@@ -1,4 +1,4 @@
-"""Messages of the canonical conversation as those of chat completions."""
+"""Canonical messages as messages of chat completions."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ from services.inference.refusals import (
 )
 
 _PDF = "application/pdf"
-# What the model is made to say where it must speak between a tool and the user.
+# Assistant message inserted for servers that reject a user message right after a tool result.
 _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
 _OF_MESSAGES = "messages[].extra"
@@ -50,27 +50,27 @@ _AUDIO_FORMATS = {
 
 
 class Conversation(ConversationWriter):
-    """The messages of one request, translated as they are added, in order.
+    """Translates the messages of one request, in order.
 
-    Results of tools become messages of the role `tool`. These must follow the calls
-    that they answer, so what else the user's side says at that point comes after them.
+    Tool results become messages of the role `tool`. These must directly follow the calls that they
+    answer, so other content of the same user message is placed after them.
 
     Attributes:
-        messages: what to send.
+        messages: the translated messages.
     """
 
     _fields: OpenAIFields
 
     def __init__(self, fields: OpenAIFields, messages: Sequence[Message]) -> None:
-        """Translate all of them.
+        """Translate all messages.
 
         Raises:
-            GatewayError: invalid, unsupported or not implemented, naming the part.
+            GatewayError: invalid, unsupported or not implemented, with the path of the part.
         """
         self.messages: list[Json] = []
         super().__init__()
         self._fields = fields
-        self._waiting: list[Json] = []  # what users said beside results of tools
+        self._waiting: list[Json] = []  # user messages to place after the tool results
         for self._message, message in enumerate(messages):
             self._add(message)
         self._add_waiting()
@@ -96,10 +96,10 @@ class Conversation(ConversationWriter):
         self._waiting.clear()
 
     def _put(self, into: list[Json], role: str, message: Message) -> None:
-        """Translate a message whose blocks are all content parts."""
+        """Translate a message that has only content parts."""
         blocks = message.blocks
         if len(blocks) == 1 and self._is_plain(blocks[0]) and not message.HasField("extra"):
-            # Nearly all messages are like this, and there may be 100,000 of them.
+            # The fast path of nearly all messages; there may be 100,000 of them.
             written: Json = {"role": role, "content": blocks[0].text}
             if message.name:
                 self._add_name(written, message)
@@ -111,7 +111,7 @@ class Conversation(ConversationWriter):
         self._close(into, {"role": role, "content": self._shortest(parts)}, message)
 
     def _close(self, into: list[Json], written: Json, message: Message) -> None:
-        """Add a message, unless nothing of it is left."""
+        """Append a message, unless it is empty."""
         if message.name:
             self._add_name(written, message)
         own = self._own_fields(message)
@@ -129,7 +129,7 @@ class Conversation(ConversationWriter):
     def _own_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
             return {}
-        # An `audio` among them names what the model said, which nobody else was told of.
+        # `audio` is passed on: only this caller was sent the id of the model's earlier speech.
         path = f"messages[{self._message}].extra"
         own = self._fields.own(message.extra, path, _OF_MESSAGES)
         return self._fields.taken(own, OF_MESSAGES, _OF_MESSAGES)
@@ -155,7 +155,7 @@ class Conversation(ConversationWriter):
                 last.setdefault(name, value)
 
     def _tool_result(self, block: Block, moved: list[Part]) -> Json:
-        """Return the message of the role `tool`; put media, which it cannot hold, into `moved`."""
+        """Return the message of the role `tool`; append its media, not allowed there, to `moved`."""
         result: ToolResult = block.tool_result
         if result.is_error:
             self._fields.drop("messages[].blocks[].tool_result.is_error")
@@ -179,7 +179,7 @@ class Conversation(ConversationWriter):
 
     def _add_assistant(self, message: Message) -> None:
         if all(self._is_plain(block) for block in message.blocks):
-            # Pieces of what a model said run on; between a user's own there is a break.
+            # Texts of a model are concatenated, those of a user are joined with line breaks.
             text = "".join(block.text for block in message.blocks)
             self._close(self.messages, {"role": "assistant", "content": text}, message)
             return
@@ -187,7 +187,7 @@ class Conversation(ConversationWriter):
         calls: list[Json] = []
         refusals: list[str] = []
         thoughts: list[Thinking] = []
-        signature = ""  # of the call to come, as a thinking block before it carries it
+        signature = ""  # of the next call, from the thinking block before it
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
@@ -208,7 +208,7 @@ class Conversation(ConversationWriter):
         if refusals:
             written["refusal"] = "".join(refusals)
         if calls:
-            # Of calls side by side the first one is signed.
+            # Only the first of parallel calls is signed.
             self._sign(calls[0], signatures.NOT_SIGNED)
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
@@ -218,9 +218,9 @@ class Conversation(ConversationWriter):
         self._close(self.messages, written, message)
 
     def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:
-        """Send what the model thought back to servers that may want it.
+        """Add the model's thinking, for servers that may require it.
 
-        DeepSeek and others refuse a tool loop without.
+        DeepSeek and others reject a tool loop without it.
         """
         text = "".join(thinking.text for thinking in thoughts)
         refused_fields = self._fields.refused_fields
@@ -229,17 +229,17 @@ class Conversation(ConversationWriter):
             if name in refused_fields or OF_MESSAGES + name in refused_fields:
                 field = "thinking" if is_usual else "thinking.field"
                 self._fields.drop(f"messages[].blocks[].{field}")
-            elif not self._fields.server.newest:  # OpenAI's own API has neither
+            elif not self._fields.server.newest:  # OpenAI's own API has neither field
                 message[name] = text
 
     def _sign(self, call: Json, signature: str) -> None:
-        """Add Gemini's signature to a call that has none, where the server wants one."""
+        """Add Gemini's signature to an unsigned call, if the server requires one."""
         if UNSIGNED_CALLS in self._fields.refused_fields:
             for name, value in signatures.chat_fields(signature).items():
                 call.setdefault(name, value)
 
     def _tool_call(self, call: ToolUse, own: Json, signature: str) -> Json:
-        """Return a call, with what its caller told of it beside its names here."""
+        """Return a tool call, including the caller's unknown fields."""
         kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
         inner = own.get(kind)
         called: Json = {}
@@ -257,7 +257,7 @@ class Conversation(ConversationWriter):
         return shaping.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
-        """Return the content part of a block, or none where nothing is left of it."""
+        """Return the content parts of a block; none if it is empty."""
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
             text = block.text or block.refusal
@@ -273,7 +273,7 @@ class Conversation(ConversationWriter):
         raise self._fields.unsupported(path, f"{kind or 'an empty block'} at this place")
 
     def _kept(self, block: Block) -> Json:
-        """Return the block's fields without a name in the canonical model, as far as they go on."""
+        """Return the block's unknown fields that are passed through."""
         if block.cache_control and not self._fields.is_native:
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
@@ -285,9 +285,9 @@ class Conversation(ConversationWriter):
         return bool(block.text) and not block.cache_control and not block.HasField("extra")
 
     def _shortest(self, parts: list[Part]) -> str | list[Part]:
-        """Return content as a string where that says the same.
+        """Return content as a string if that is equivalent.
 
-        Servers other than OpenAI's often take nothing else for text.
+        Servers other than OpenAI's often accept text in no other form.
         """
         texts = _texts(parts)
         if texts is None or (len(texts) > 1 and self._fields.server.newest):
@@ -371,7 +371,7 @@ def _text(text: str) -> Json:
 
 
 def _texts(parts: Sequence[Part]) -> list[str] | None:
-    """Return the texts of parts that are nothing but text, else None."""
+    """Return the texts of parts if all of them are plain text, else None."""
     texts: list[str] = []
     for part in parts:
         if not isinstance(part, dict) or part["type"] != "text" or len(part) != 2:

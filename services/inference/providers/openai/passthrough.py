@@ -1,9 +1,9 @@
-"""Whole chat completions that are passed through unchanged, or read at once. Pure.
+"""Whole chat completions that are passed through unchanged, or read in one step. Pure.
 
-Only answers whose translation would change nothing significant: text only, with the values that
-`events` and the facade would produce. Everything that either of them renames, drops or adds is
-translated, and so is everything unknown. Three differences are ignored: nulls, an empty list of
-annotations, and usage details that are zero or missing.
+Only answers that translation would not change significantly: text only, with the values that
+`events` and the facade would produce. An answer is translated if it contains anything unknown, or
+anything that either of them renames, drops or adds. Three differences are ignored: nulls, an empty
+list of annotations, and usage details that are zero or missing.
 """
 
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ _ID = "chatcmpl-"
 class _PromptDetails(Struct, gc=False):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
-    # They have prices of their own.
+    # Billed at prices of their own.
     audio_tokens: int | None = None
     image_tokens: int | None = None
 
@@ -50,7 +50,7 @@ class _Message(Struct, forbid_unknown_fields=True, gc=False):
     content: str
     refusal: None
     annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
-    # What servers have beside: nulls say nothing.
+    # Fields of various servers; null means absent.
     tool_calls: None = None
     function_call: None = None
     audio: None = None
@@ -62,7 +62,7 @@ class _Choice(Struct, forbid_unknown_fields=True, gc=False):
     index: int
     message: _Message
     logprobs: None
-    # Others have another word for callers, or none.
+    # Other reasons are renamed in translation, or have no counterpart.
     finish_reason: Literal["stop", "length", "content_filter"]
     stop_reason: None = None
     content_filter_results: None = None
@@ -84,7 +84,7 @@ _ANSWER = Decoder(_Answer)
 
 
 def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, None if it must be translated.
+    """Return a whole answer to pass through, None if it must be translated.
 
     Args:
         body: the response.
@@ -95,9 +95,9 @@ def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
 
 
 def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
-    """Return an answer that could be passed through for a caller of another dialect.
+    """Return a plain answer for a caller of another dialect.
 
-    None if it must be translated; arguments are those of `passed_answer`.
+    None if it must be translated; arguments as for `passed_answer`.
     """
     read = _read(body, n)
     if read is None:
@@ -115,12 +115,12 @@ def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
 
 
 def whole_of_texts(body: bytes, answer: Json, n: int) -> Event | None:
-    """Return a plain answer as its translation in one event, None if it must be translated.
+    """Return the translation of a plain answer as one event, None if it is not plain.
 
     Args:
-        body: as `passed_answer` takes it.
+        body: the response.
         answer: the parsed body.
-        n: as `passed_answer` takes it.
+        n: number of requested choices.
     """
     plain = plain_answer(body, n)
     if plain is None:
@@ -149,7 +149,7 @@ def _read(body: bytes, n: int) -> tuple[_Answer, TokenCounts | Usage] | None:
     """Return an answer that translation would not change, and its usage; else None."""
     try:
         answer = _ANSWER.decode(body)
-        # Strings that are not built are not checked to be UTF-8.
+        # The decoder does not check that skipped strings are UTF-8.
         if not body.isascii():
             body.decode()
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -169,7 +169,7 @@ def _read(body: bytes, n: int) -> tuple[_Answer, TokenCounts | Usage] | None:
 def _usage(told: _Usage, body: bytes) -> TokenCounts | Usage | None:
     """Return the usage of an answer, None if translation would change its token counts.
 
-    It is a message where something in it is billed apart.
+    A `Usage` message if some tokens have prices of their own.
     """
     prompt, completion = told.prompt_tokens, told.completion_tokens
     read = written = reasoning = 0

@@ -1,6 +1,6 @@
-"""Plain requests of another dialect as fields of a chat completion. Pure.
+"""Plain requests of another dialect as the body of a chat completion. Pure.
 
-They equal what `messages` and `request` write of the canonical request.
+The results equal those of `messages` and `request` for the canonical request.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.request_fields import Json
 
-# Settings of one name in the canonical request and here.
+# Settings with the same name in the canonical request and in chat completions.
 _SETTINGS = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
 
 
 def plain_body(call: Call, fields: OpenAIFields) -> Json | None:
-    """Return the body of a lazy request, or None if its settings have to be translated."""
+    """Return the body of a lazy request, or None if its settings require translation."""
     plain = None if call.lazy is None else call.lazy.plain
     if plain is None or plain.settings is None or not plain.settings.keys() <= _SETTINGS:
         return None
@@ -66,7 +66,7 @@ def _message(message: PlainMessage, fields: OpenAIFields) -> Json | None:
 
 
 def _content(texts: Sequence[str], fields: OpenAIFields) -> Any:
-    """Return texts as a string where that says the same; other servers take nothing else."""
+    """Return texts as a string if that is equivalent; many servers accept nothing else."""
     if len(texts) > 1 and fields.server.newest:
         return [{"type": "text", "text": text} for text in texts]
     return "\n".join(texts)

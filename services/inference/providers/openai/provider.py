@@ -1,4 +1,4 @@
-"""Sends chat completions, texts for vectors, and recordings."""
+"""Provider adapter for chat completions, embeddings and transcriptions of OpenAI's API."""
 
 from functools import partial
 
@@ -31,20 +31,20 @@ from services.inference.stream.batches import Batches
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
 _TRANSCRIPTIONS = "/audio/transcriptions"
-# Bytes of an answer with vectors that takes some milliseconds to read.
+# Size in bytes of an embedding answer that takes some milliseconds to parse.
 _LARGE_ANSWER = 1 << 20
 
 
 class OpenAIProvider:
-    """A `services.inference.providers.base.Provider` that speaks OpenAI's dialect.
+    """A provider with OpenAI's API; see `services.inference.providers.base.Provider`.
 
     Args:
-        name: its name in the settings.
-        upstream: its server.
-        pass_stateful: whether callers may name things kept there.
-        newest: whether it knows OpenAI's newest shapes of messages.
-        fetches_urls: whether it fetches images by address.
-        new_id: makes ids where the server gives none.
+        name: the provider's name in the settings.
+        upstream: the provider's server.
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        newest: whether it supports OpenAI's newest message formats.
+        fetches_urls: whether it fetches images by URL.
+        new_id: generates ids that the server omits.
     """
 
     dialect = conversation_pb2.DIALECT_OPENAI
@@ -67,11 +67,11 @@ class OpenAIProvider:
         self.pass_stateful = pass_stateful
         self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
-        # Of files it knows ids and bytes alone.
+        # Files are sent by id or as bytes only.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return whether a conversation may go as its caller wrote it."""
+        """Return whether a conversation can be sent without its canonical messages."""
         is_own = lazy.request.dialect == self.dialect
         if is_own and lazy.only_maker and not self._server.newest:
             return False
@@ -80,7 +80,7 @@ class OpenAIProvider:
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
         if call.lazy is not None:
-            body = build_request(call, self._server)  # of a small request
+            body = build_request(call, self._server)  # lazy requests are small
         else:
             body = await offload(build_request, call, self._server)
         headers = call.request_headers(self.dialect)
@@ -107,7 +107,7 @@ class OpenAIProvider:
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     def stream(self, call: Call) -> Batches:
-        """Return an answer as it comes; see `Provider.stream`."""
+        """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
             _PATH,
             partial(build_request, call, self._server),
@@ -117,7 +117,7 @@ class OpenAIProvider:
         )
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Return None: the dialect has no count."""
+        """Return None: the API has no token counting."""
         return None
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
@@ -132,7 +132,7 @@ class OpenAIProvider:
         return await offload(read_embeddings, answer, call, self._upstream)
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
-        """Return what is said in a recording; see `Provider.transcribe`."""
+        """Return the transcript of a recording; see `Provider.transcribe`."""
         boundary = self._new_id("form-")
         body = form(target.upstream, sound, language, boundary)
         answer = await self._upstream.post(
@@ -141,4 +141,4 @@ class OpenAIProvider:
         return read_transcript(self._upstream.json_object(answer), self.name)
 
     async def close(self) -> None:
-        """Do nothing: connections belong to the session that providers share."""
+        """Do nothing: the connections belong to the client that the providers share."""

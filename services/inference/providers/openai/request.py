@@ -22,18 +22,18 @@ from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
-# The smallest effort whose budget holds the one that was asked for; above all: high.
+# Thinking budgets by effort, in tokens: the lowest sufficient effort is used, else `high`.
 _EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))
 _MOST_EFFORT = "high"
 _ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# What models know of which nothing else is known; Ollama and others refuse `minimal`.
+# Efforts of models about which nothing is known; Ollama and others reject `minimal`.
 _USUAL_EFFORTS = ("low", "medium", "high")
 _CHOICES = {
     ToolChoice.MODE_AUTO: "auto",
     ToolChoice.MODE_ANY: "required",
     ToolChoice.MODE_NONE: "none",
 }
-# Fields of one name and one meaning on both sides.
+# Fields with the same name and meaning on both sides.
 _SAME = (
     "temperature",
     "top_p",
@@ -43,8 +43,8 @@ _SAME = (
     "logprobs",
     "top_logprobs",
 )
-# Fields that extend the gateway's API, and those that this adapter alone decides on. No facade
-# leaves them among the fields without a canonical name, but a gRPC caller may.
+# Extensions of the gateway's API, and fields that only this adapter sets. A facade never leaves
+# them among the unknown fields, but a gRPC caller may.
 _NEVER_FROM_EXTRA = frozenset(
     (
         *("multimodal", "fallback", "fallback_config", "memory_id", "memory_config"),
@@ -52,9 +52,9 @@ _NEVER_FROM_EXTRA = frozenset(
     )
 )
 _SEARCH_OPTIONS = "web_search_options"
-# OpenAI's fields that name what is kept there. `store` does when it is true.
+# OpenAI's fields that refer to stored objects. `store` does so if true.
 _STATEFUL = ("previous_response_id", "conversation")
-# What the canonical request calls fields of a body, where names differ.
+# Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
     "user": "end_user",
     "reasoning_effort": "thinking.effort",
@@ -64,11 +64,11 @@ _CANONICAL = {
 
 
 def build_request(call: Call, server: Server) -> bytes:
-    """Return the JSON body for one attempt; `call.dropped` names what is left out of it.
+    """Return the JSON body for one attempt; fields left out are added to `call.dropped`.
 
     Raises:
-        GatewayError: unsupported, when the request has a part that cannot be carried;
-            invalid, when one is malformed or names what is kept at the provider.
+        GatewayError: unsupported, if the body cannot express a part of the request; invalid, if a
+            part is malformed or refers to an object stored at the provider.
     """
     lazy = call.lazy
     is_whole = lazy is not None and lazy.is_whole
@@ -91,18 +91,18 @@ def build_request(call: Call, server: Server) -> bytes:
     given = {field.name: value for field, value in request.ListFields()}
     _add_sampling(body, given, fields)
     if "tools" in body:
-        # Without tools a choice is refused there, and says nothing.
+        # Without tools a choice has no meaning, and OpenAI rejects it.
         _add_tool_choice(body, request.tool_choice, fields)
     if "thinking" in given:
         body |= _thinking(request.thinking, fields, call.target)
-    # One with fields that have no name here is among the caller's own, as a whole.
+    # A format with unknown fields is among the caller's own fields, as a whole.
     if "output_format" in given and "response_format" not in own:
         body["response_format"] = _response_format(request.output_format)
     return _finished({**own, **body}, call, fields, own)
 
 
 def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
-    """Return a body in JSON, without what the model refuses."""
+    """Serialize a body, without the fields that the model rejects."""
     if call.refused_fields:
         for name in call.leave_out_refused(body):
             unnamed = name in own and name not in _CANONICAL
@@ -111,7 +111,7 @@ def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
 
 
 def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
-    """Return the body of a request that goes on as its caller wrote it."""
+    """Return the body of a request that is passed through as the caller wrote it."""
     body = {"model": call.target.upstream, **given}
     if call.stream:
         body["stream"] = True
@@ -121,7 +121,7 @@ def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
 
 
 def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
-    """Return the conversation and its tools; `own` are the other fields without a name."""
+    """Return the messages and tools; `own` are the request's unknown fields."""
     lazy = call.lazy
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
@@ -137,7 +137,7 @@ def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
 
 
 def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
-    """Return the request's fields without a name in the canonical model, as far as they go on."""
+    """Return the request's unknown fields that are passed through."""
     given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
     if not fields.pass_stateful:
         for name in ("store", *_STATEFUL):
@@ -149,9 +149,9 @@ def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
 
 
 def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
-    """Return whether the caller uses the server's own way to continue a message.
+    """Return whether the request uses the server's own extension to continue a message.
 
-    vLLM has a field of the request for that, DeepSeek and Mistral one of the message.
+    vLLM has a field of the request for that, DeepSeek and Mistral a field of the message.
     """
     if own.get("continue_final_message"):
         return True
@@ -162,14 +162,14 @@ def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
 
 
 def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) -> None:
-    """Add what the canonical request has, by its names there, of the fields that go on."""
+    """Add the canonical request's fields that are present, `given` by canonical name."""
     for name in _SAME:
         if name in given:
             body[name] = given[name]
     if given.get("n", 1) > 1:
         body["n"] = given["n"]
     if "max_tokens" in given:
-        # Most servers other than OpenAI's know the old name alone.
+        # Most servers other than OpenAI's support only the old name.
         newer = given.get("names_max_completion_tokens")
         body["max_completion_tokens" if newer else "max_tokens"] = given["max_tokens"]
     if "top_k" in given:
@@ -180,7 +180,7 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
         is_shaped = not fields.is_native or fields.server.newest
         body["user"] = shaping.end_user(end_user) if is_shaped else end_user
     if "service_tier" in given:
-        # Dialects have tiers of other names.
+        # The dialects' tiers have different names.
         if fields.is_native or not given.get("dialect"):
             body["service_tier"] = given["service_tier"]
         else:
@@ -222,7 +222,7 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
     function["name"] = fields.tool_name(tool.name)
     if tool.description:
         function["description"] = tool.description
-    # Left out means no arguments to OpenAI, and an error to some other servers.
+    # Omitted parameters mean no arguments to OpenAI, and an error to some other servers.
     function["parameters"] = (
         fragment(tool.input_schema, f"{path}.input_schema")
         if tool.input_schema
@@ -234,16 +234,16 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
 
 
 def _known(effort: str, efforts: Sequence[str]) -> str:
-    """Return the strongest effort that a model knows and that is no stronger than another."""
+    """Return the model's strongest effort that does not exceed `effort`, else its weakest."""
     known = [name for name in _ORDER if name in (efforts or _USUAL_EFFORTS)]
     weaker = [name for name in known if _ORDER.index(name) <= _ORDER.index(effort)]
     return weaker[-1] if weaker else known[0]
 
 
 def _thinking(thinking: ThinkingConfig, fields: OpenAIFields, target: Target) -> Json:
-    """Return the fields that say how much the model is to think; none leave it to the model."""
+    """Return the fields that control thinking; none if the model decides."""
     if thinking.mode == ThinkingConfig.MODE_OPAQUE:
-        # How much a model thinks is its own to say where the mode has no word here.
+        # The mode has no counterpart: let the model decide.
         fields.drop("thinking")
         return {}
     fields.own(thinking.extra, "thinking.extra")

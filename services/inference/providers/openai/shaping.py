@@ -1,7 +1,6 @@
-"""Forms that OpenAI's dialect takes of names, ids and schemas that it would refuse as written.
+"""Valid replacements for names and ids that OpenAI's dialect would reject. Pure.
 
-Pure. Everything made here is a function of what was given alone, so that the turns of a
-conversation agree with each other.
+Each result depends only on its input, so that the turns of a conversation agree with each other.
 """
 
 import re
@@ -13,12 +12,12 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
 _MAX_TOOL_NAME = 64
 _DIGEST_LENGTH = 16
 
-# Characters of the id of an end user that OpenAI takes.
+# Maximum characters of an end user's id that OpenAI accepts.
 MAX_USER = 64
 
 
 def tool_name(given: str) -> str:
-    """Return a tool's name, or one that reads alike and ends with a hash of it."""
+    """Return a tool's name, or a similar valid one that ends with a hash of it."""
     if _TOOL_NAME.fullmatch(given):
         return given
     kept = _UNSAFE.sub("_", given)[: _MAX_TOOL_NAME - _DIGEST_LENGTH - 1]
@@ -26,7 +25,7 @@ def tool_name(given: str) -> str:
 
 
 def tool_call_id(given: str, length: int) -> str:
-    """Return the id of a tool call, or so many letters and digits that stand for it.
+    """Return the id of a tool call, or a hash of `length` letters and digits.
 
     A call and its result have the same id, and so the same hash.
     """
@@ -36,5 +35,5 @@ def tool_call_id(given: str, length: int) -> str:
 
 
 def end_user(given: str) -> str:
-    """Return the id of an end user, or a hash of one that is too long."""
+    """Return the id of an end user, or a hash if it is too long."""
     return given if len(given) <= MAX_USER else f"user_{digest_of(given, _DIGEST_LENGTH)}"

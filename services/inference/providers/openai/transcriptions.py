@@ -1,4 +1,4 @@
-"""OpenAI's transcriptions: a recording as a form, `{"text": "…", "usage": {…}}` back."""
+"""OpenAI's transcriptions: the request is a form, the answer `{"text": "…", "usage": {…}}`."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -10,7 +10,7 @@ from services.inference.providers.base import Transcript
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 
-# What servers tell the format of a recording by.
+# File suffixes, by which servers detect the format of a recording.
 _SUFFIXES = {
     "audio/wav": ".wav",
     "audio/x-wav": ".wav",
@@ -33,14 +33,14 @@ _KNOWN = frozenset(_SUFFIXES.values()) | {".mp4", ".mpga", ".oga"}
 def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
     """Return the body of a request, `multipart/form-data` (RFC 7578).
 
-    Raises:
-        GatewayError: unsupported, for a name of a model that a form cannot hold.
-
     Args:
-        model: as the provider calls it.
+        model: the provider's name for the model.
         sound: the recording.
-        language: a BCP 47 tag, of which servers take the first part; or "".
-        boundary: what no part holds.
+        language: a BCP 47 tag, of which the primary subtag is sent; or "".
+        boundary: a string that no part contains.
+
+    Raises:
+        GatewayError: unsupported, for a model name that a form cannot contain.
     """
     if not model.isprintable():
         raise unsupported("model", "the model's name has characters that a form cannot hold")

@@ -1,7 +1,7 @@
-"""Fields of chat completions that the canonical model has no names for. Pure.
+"""Fields of chat completions that are unknown to the canonical answer. Pure.
 
-Callers of the same dialect get all of it. To others it means nothing, so that what stands for
-content (a recording, images, parts of new types) becomes text, or is named in one.
+Callers of the same dialect receive all of them. For other callers, unknown content (a recording,
+images, parts of new types) is replaced by text, or mentioned in a note.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import Citation
 from services.inference.providers.request_fields import Json
 
-# Of an answer, named, or of one chunk alone.
+# Fields that have a canonical counterpart, or describe a single chunk.
 OF_ANSWERS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 OF_CHOICES = frozenset({"index", "message", "delta", "logprobs", "finish_reason"})
 OF_MESSAGES = frozenset({"role", "content", "refusal", "tool_calls", "reasoning_content"})
@@ -18,12 +18,12 @@ OF_CALLS = frozenset({"id", "type", "index", "function", "custom"})
 _OF_FUNCTIONS = frozenset({"name", "arguments", "input"})
 _HTTP = ("http://", "https://")
 _MAX_INDEX = 2**32 - 1
-# Of a message, beside what it says.
+# Unknown fields of a message that accompany its content.
 _BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 
 
 def of_message(delta: Json) -> Json:
-    """Return a message's fields without a name that say anything."""
+    """Return a message's unknown fields that are not empty."""
     if delta.keys() <= OF_MESSAGES:
         return {}
     return {
@@ -36,7 +36,7 @@ def of_message(delta: Json) -> Json:
 
 
 def of_call(given: Json, function: Json) -> Json:
-    """Return the fields without a name of a tool call, and of the function in it."""
+    """Return the unknown fields of a tool call, and of the function in it."""
     if given.keys() <= OF_CALLS and function.keys() <= _OF_FUNCTIONS:
         return {}
     fields = {
@@ -49,7 +49,7 @@ def of_call(given: Json, function: Json) -> Json:
 
 
 def thoughts_in(details: object) -> str:
-    """Return the readable thoughts of OpenRouter's `reasoning_details`."""
+    """Return the readable thinking in OpenRouter's `reasoning_details`."""
     items: Sequence[Any] = details if isinstance(details, list) else ()
     found = (
         item.get("text") or item.get("summary") or "" for item in items if isinstance(item, dict)
@@ -58,7 +58,7 @@ def thoughts_in(details: object) -> str:
 
 
 def citations_in(annotations: object) -> Iterator[Citation]:
-    """Yield the canonical form of a message's `annotations` that name pages of the web."""
+    """Yield canonical citations for a message's `annotations` that refer to web pages."""
     for one in annotations if isinstance(annotations, list) else ():
         match one.get("url_citation") if isinstance(one, dict) else None:
             case {"url": str(url), "start_index": int(start), "end_index": int(end), **rest}:
@@ -69,7 +69,7 @@ def citations_in(annotations: object) -> Iterator[Citation]:
 
 
 def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Return what fields of a message say to callers of another dialect."""
+    """Yield texts that replace a message's unknown fields for callers of another dialect."""
     audio = fields.get("audio")
     if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
         yield audio["transcript"]
@@ -80,9 +80,9 @@ def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def image_as_text(part: object) -> str:
-    """Return what stands for an image, "" for what is none.
+    """Return the text that replaces an image; "" if the part is not an image.
 
-    One by value would be megabytes of letters, which the next turn had to send back.
+    Image bytes are omitted: as text they would be megabytes, which the next turn would send back.
     """
     match part:
         case {"image_url": {"url": str(url)}} | {"image_url": str(url)}:
@@ -96,7 +96,7 @@ def image_as_text(part: object) -> str:
 
 
 def note_of(names: set[str]) -> str:
-    """Return what an answer says that holds nothing but things without a name, "" for none."""
+    """Return a note that replaces an answer of unknown parts only; "" if `names` has no content."""
     told = sorted(name[:64] for name in names - _BESIDE)[:8]
     if not told:
         return ""

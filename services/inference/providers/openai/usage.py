@@ -6,9 +6,9 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import dump, tokens
 from services.inference.providers.request_fields import Json
 
-# Bytes of JSON that usage without a name may have; each event tells all of it again.
+# Maximum bytes of JSON of unknown usage fields; each usage event repeats all of it.
 _MAX_USAGE = 16 << 10
-# What the canonical usage says, under OpenAI's names.
+# Fields with a canonical counterpart, under OpenAI's names.
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 _DETAILS = {
     _PROMPT: frozenset({"cached_tokens", "cache_write_tokens"}),
@@ -18,15 +18,15 @@ _NAMED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETA
 
 
 def read_usage(given: Json) -> Event:
-    """Return token counts. OpenAI's `prompt_tokens` include those that came from its cache.
+    """Return the usage event; OpenAI's `prompt_tokens` include those of its cache.
 
     Raises:
-        ValueError: a count is none, or what has no name is too much.
+        ValueError: a count is invalid, or the unknown fields are too large.
     """
     prompt: Json = given.get(_PROMPT) or {}
     completion: Json = given.get(_COMPLETION) or {}
     total = tokens(given.get("prompt_tokens") or 0)
-    # DeepSeek has names of its own.
+    # DeepSeek uses its own name.
     cached = prompt.get("cached_tokens") or given.get("prompt_cache_hit_tokens")
     read, written = tokens(cached or 0), tokens(prompt.get("cache_write_tokens") or 0)
     event = Event()
@@ -41,10 +41,10 @@ def read_usage(given: Json) -> Event:
 
 
 def set_unnamed(usage: Usage, given: Json) -> None:
-    """Add what token counts say without a canonical name.
+    """Add the unknown usage fields.
 
     Raises:
-        ValueError: it is too much.
+        ValueError: they are too large.
     """
     further = {
         name: value for name, value in given.items() if name not in _NAMED and value is not None
