@@ -1,7 +1,7 @@
 """Names of Anthropic's beta features in the header `anthropic-beta`.
 
-The official SDK lists those of the public reference; coding agents and older SDKs send
-others, which Anthropic takes as well. It refuses any other name.
+The official SDK lists those of the public reference. Coding agents and older SDKs send others,
+which Anthropic accepts as well. Any other name is rejected.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ from services.sandbox.model.models import SandboxError
 
 _HEADER = "anthropic-beta"
 
-# Sent by Claude Code, by agents built on it, and by clients of years before.
+# Sent by Claude Code, by agents based on it, and by older clients.
 _OF_CLIENTS = frozenset(
     (
         *("adaptive-thinking-2026-01-28", "advanced-tool-use-2025-11-20", "afk-mode-2026-01-31"),
@@ -28,10 +28,10 @@ _OF_CLIENTS = frozenset(
 
 
 def check_betas(headers: Mapping[str, str], listed: Collection[str]) -> None:
-    """Refuse names that are neither in the SDK's list nor sent by known clients.
+    """Reject names that are neither in the SDK's list nor sent by known clients.
 
     Raises:
-        SandboxError: there is one.
+        SandboxError: there is such a name.
     """
     unknown = [name for name in betas_of(headers) if name not in _OF_CLIENTS | set(listed)]
     if unknown:
@@ -45,5 +45,5 @@ def check_betas(headers: Mapping[str, str], listed: Collection[str]) -> None:
 
 
 def betas_of(headers: Mapping[str, str]) -> list[str]:
-    """Return the names that a request's header gives."""
+    """Return the beta names in a request's header."""
     return [name for part in headers.get(_HEADER, "").split(",") if (name := part.strip())]

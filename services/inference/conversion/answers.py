@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 _MAX_TRACE = 16_000
 _MEMORY = "limits.conversion_memory_bytes"
 
-# The extra of this package that installs a library; `media` for libraries not listed.
+# The extra of this package that installs a library; `media` if not listed.
 _EXTRAS = {
     "av": "video",
     "moonshine_voice": "speech",

@@ -28,7 +28,7 @@ VERSIONS: Mapping[str, int] = {
 class Converter(Protocol):
     """Converts media in worker processes.
 
-    Every method raises GatewayError, whose message names no path of the request (the caller adds
+    Every method raises GatewayError, whose message contains no path of the request (the caller adds
     it): invalid_request if the medium is damaged, encrypted, of an unsupported format, or exceeds a
     limit (pages, pixels, unpacked bytes, time, memory); unsupported if the library is not
     installed; unavailable if too many conversions are waiting or the process was killed from

@@ -1,4 +1,4 @@
-"""Extract evenly spread frames and the sound of films, by PyAV (FFmpeg)."""
+"""Extract evenly spaced frames and the sound of films with PyAV (FFmpeg)."""
 
 import io
 import wave

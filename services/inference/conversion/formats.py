@@ -13,13 +13,13 @@ _ZIP = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-# Range in which readers look for a PDF header, and for the end of a ZIP archive.
+# Range in which PDF readers look for the header, and ZIP readers for the end of an archive.
 _HEADER_WITHIN = 1024
 _END_WITHIN = _ZIP_END_SIZE + 0xFFFF
 _MAX_MEMBERS = 20_000
 _ENCRYPTED = 0x1
 
-# Signatures of formats that are not supported documents.
+# Signatures of other formats, which are not supported as documents.
 _OTHERS = (
     (b"\x89PNG\r\n\x1a\n", "an image"),
     (b"\xff\xd8\xff", "an image"),

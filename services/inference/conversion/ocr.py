@@ -23,9 +23,7 @@ _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_A-Z])")
 
 
 def read(image: Image.Image) -> str:
-    """Return the text of an RGB image in reading order, one line of it per line; empty if there is
-    none.
-    """
+    """Return the text of an RGB image in reading order, line by line; empty if there is none."""
     if max(image.size) > MAX_SIDE:
         image = image.copy()
         image.thumbnail((MAX_SIDE, MAX_SIDE))

@@ -84,7 +84,7 @@ class Film:
 
     Attributes:
         duration_s: seconds.
-        frames: in order of time, evenly spread.
+        frames: in order of time, evenly spaced.
         sound: a WAV of 16 kHz, one channel, 16 bit; None for a silent film.
     """
 
@@ -111,7 +111,7 @@ class TextVectors:
     """The vectors of several texts.
 
     Attributes:
-        dimensions: numbers of each vector.
+        dimensions: the length of each vector.
         packed: all vectors in order, as 32-bit floats, little-endian.
         tokens: of all texts, as the model counts them.
     """

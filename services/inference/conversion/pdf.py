@@ -1,4 +1,4 @@
-"""Convert PDF pages to text and pictures, by pdfium."""
+"""Convert PDF pages to text and pictures with pdfium."""
 
 import io
 import math
@@ -103,7 +103,7 @@ def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
     """Return whether a page needs OCR.
 
     Scans may have a line of text added by a program. If most characters are unmapped, the fonts do
-    not say what their glyphs mean.
+    not define the meaning of their glyphs.
     """
     letters = [char for char in text if not char.isspace()]
     if len(letters) >= _LITTLE_TEXT:

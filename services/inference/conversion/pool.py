@@ -77,7 +77,7 @@ class ConversionPool:
         )
 
     def workers(self) -> list[int]:
-        """The process ids of the workers, idle ones first."""
+        """Return the process ids of the workers, idle ones first."""
         found = [worker.pid for worker in (*self._idle, *self._busy)]
         return [pid for pid in found if pid is not None]
 
@@ -220,7 +220,7 @@ class PooledConverter:
 
         Args:
             texts: the texts.
-            is_query: whether they are to search with, and not to be found.
+            is_query: whether the texts are search queries, not documents.
 
         Raises:
             GatewayError: as `Converter`.

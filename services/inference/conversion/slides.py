@@ -52,7 +52,7 @@ def _downwards(shapes: Any) -> list[Any]:
 
 
 def _shape(shape: Any, reader: PictureReader, depth: int) -> Iterator[str]:
-    """Return the blocks of a shape and of its nested shapes."""
+    """Yield the blocks of a shape and of its nested shapes."""
     if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
         if depth:
             for inner in _downwards(shape.shapes):

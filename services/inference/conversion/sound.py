@@ -1,4 +1,4 @@
-"""Decode the sound of films and recordings by PyAV (FFmpeg)."""
+"""Decode the sound of films and recordings with PyAV (FFmpeg)."""
 
 import io
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ class Turns:
     """A semaphore that is fair between owners."""
 
     def __init__(self, most: int, max_waiting: int) -> None:
-        """Return a semaphore of which `most` holders run at once, and `max_waiting` wait."""
+        """Create a semaphore with `most` slots; at most `max_waiting` tasks may wait."""
         self._free = most
         self._max_waiting = max_waiting
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -25,7 +25,7 @@ class Turns:
         """Wait for a slot and hold it within the block.
 
         Raises:
-            GatewayError: unavailable, when too many wait already.
+            GatewayError: unavailable, if too many are already waiting.
         """
         await self._take(owner)
         try:

@@ -1,4 +1,4 @@
-"""Render a DOCX as PDF with Typst, by way of its HTML.
+"""Render a DOCX as PDF with Typst, via its HTML.
 
 Text is passed to Typst only as string literals, so that none of it is interpreted as markup or
 code.

@@ -15,7 +15,8 @@ _NO_TEXT = frozenset(
 )
 # Classes by which libraries mark text for screen readers.
 _UNSEEN_CLASSES = frozenset({"screen-reader-text", "sr-only", "visually-hidden"})
-# `opacity` and `transform` do not count as hidden: many pages are served so and their scripts fade
+# `opacity` and `transform` do not count as hidden: many pages are served with them, and scripts
+# fade
 # the text in.
 _DECLARATION = re.compile(r"([\w-]+)\s*:\s*([^;]*)")
 _HIDING = {

@@ -49,7 +49,7 @@ class Worker:
     """
 
     def __init__(self, bounds: Bounds) -> None:
-        """Return a worker whose process does not run yet."""
+        """Create a worker; its process is not started yet."""
         self.uses = 0
         self._bounds = bounds
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class Worker:
         """Kill the process at once, or keep it from being started."""
         with self._lock:
             self._killed = True
-            # A process that exited by itself keeps its exit status, which says why.
+            # A process that exited by itself keeps its exit status, which tells the cause.
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()
 

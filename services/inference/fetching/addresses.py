@@ -1,7 +1,7 @@
-"""Which IP addresses are public. Pure.
+"""Classification of IP addresses as public or not. Pure.
 
-The tables are IANA's registries of special-purpose addresses (RFC 6890) as of 2026; those of
-Python's `ipaddress` differ between patch releases.
+The tables are IANA's registries of special-purpose addresses (RFC 6890) as of 2026. They are not
+taken from Python's `ipaddress`, where they differ between patch releases.
 """
 
 import ipaddress

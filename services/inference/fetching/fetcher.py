@@ -19,7 +19,7 @@ from services.inference.http.connection import Connection, read_size
 
 MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# 4xx statuses that do not concern the URL.
+# 4xx statuses that are temporary.
 _PASSING = frozenset({408, 425, 429})
 # Allowance beyond the body, in bytes: the head, and the framing of chunks of 16 bytes and more.
 _MAX_HEAD = 64 << 10
@@ -47,11 +47,11 @@ class Fetcher:
     Args:
         limits: `fetch_timeout_s`, `max_parallel_fetches`.
         resolve: returns the IP addresses of a host.
-        is_allowed: whether connecting to an IP address is allowed.
+        is_allowed: returns whether connecting to an IP address is allowed.
         connect: opens a socket to one of several addresses.
         ports: ports to which connecting is allowed.
         tls: verification of certificates; by the system's authorities if None.
-        timeout: limits the time of a fetch.
+        timeout: creates the timeout of a fetch.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Determine the type and name of a fetched medium by its header fields and URL. Pure."""
+"""Determine the type and name of a fetched medium from its header fields and URL. Pure."""
 
 import re
 import unicodedata

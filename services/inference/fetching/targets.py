@@ -1,4 +1,4 @@
-"""Check which URLs may be fetched. Pure."""
+"""Check whether URLs may be fetched. Pure."""
 
 import re
 from collections.abc import Container
@@ -25,7 +25,7 @@ class Target(NamedTuple):
 
     Attributes:
         url: the URL without its fragment.
-        origin: the server; its host without a dot at its end.
+        origin: the server, without a dot at the end of the host.
         path: path and query, as sent.
     """
 

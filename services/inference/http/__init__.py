@@ -1,8 +1,8 @@
 """HTTP/1.1 client for requests to providers.
 
-It supports what these need: requests with a complete body, streamed responses, a connection
-pool, TLS, and proxies from the environment. The clients of libraries take more time for each
-request than the rest of this process.
+It supports what these require: requests with a complete body, streamed responses, a connection
+pool, TLS, and proxies from the environment. Per request, the clients of libraries take more time
+than the rest of this process.
 
 ::
 

@@ -18,9 +18,9 @@ from services.inference.http.response import Response
 
 # Minimum idle time before a connection is reused for the first time. A server that sends two
 # responses to a request does so within moments, and the second one would be taken for the response
-# to the next request. One that did not after the first response is trusted from then on, but for
-# what has arrived by the next request: reused at once, a connection is still in the caches of the
-# processor, and fewer are open.
+# to the next request. If none follows the first response, the connection is trusted from then on,
+# except for data that has arrived before the next request. Reusing a connection at once keeps it in
+# the processor's caches, and needs fewer connections.
 _SETTLE_S = 0.05
 # Delay before the next address of a host is tried in parallel (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25
@@ -63,7 +63,7 @@ class Client:
         self._proxies = proxies or Proxies()
         self._tls = tls
         self._monotonic = monotonic
-        # Idle connections of each server, those that were used last at the end.
+        # Idle connections by server, the most recently used ones last.
         self._idle: dict[Origin, dict[Connection, None]] = {}
         self._idle_count = 0
         self._sweep: asyncio.TimerHandle | None = None
@@ -77,7 +77,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close every connection."""
+        """Close all connections."""
         await self.close()
 
     async def send(
@@ -120,7 +120,7 @@ class Client:
         return f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}\r\n{more}"
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -138,7 +138,8 @@ class Client:
         while idle:
             connection = next(reversed(idle))
             if not connection.has_settled:
-                # Behind it are others of which the first has been idle for longest.
+                # The others have not settled either; the first one has been idle for the longest
+                # time.
                 connection = next(iter(idle))
                 if connection.idle_since > now - self._settle_s:
                     return None

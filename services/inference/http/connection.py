@@ -28,8 +28,8 @@ _MAX_HEAD = 64 << 10
 # Bodies up to this size are sent in one write with the head.
 _SENT_AT_ONCE = 64 << 10
 # Bytes of a response that are read and parsed before other responses get their turn. Unread data
-# and its events, about ten times its size, stay in memory until the caller reads them: with more
-# responses each one gets smaller reads, and with few responses large reads are faster.
+# and its events, about ten times its size, stay in memory until the caller reads them. The size
+# therefore decreases with the number of responses; with few responses large reads are faster.
 _READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
 # Receive buffer, shared by all connections.
 _BUFFER = memoryview(bytearray(_READ_MOST))
@@ -53,7 +53,8 @@ class Connection(asyncio.BufferedProtocol):
     Attributes:
         is_usable: whether a request may be sent.
         idle_since: time of release, set by the pool.
-        has_settled: whether nothing came after a response while it was idle, set by the pool.
+        has_settled: whether no data followed a response while the connection was idle, set by the
+            pool.
     """
 
     def __init__(
@@ -76,12 +77,13 @@ class Connection(asyncio.BufferedProtocol):
         self._pieces: deque[bytes] = deque()
         # Called by the parser for each piece of a body; a response may have thousands.
         self.on_body = self._pieces.append
-        # While the connection is open: it refers to this object, which is freed at once without it.
+        # None after the connection has closed: it refers to this object, and would delay its
+        # release.
         self._parser: httptools.HttpResponseParser | None = None
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
-        # A copy is raised: the traceback of an exception refers to this connection.
+        # Raised as a copy: the traceback of the original would keep a reference to this connection.
         self._failure: HttpError | None = None
         self._lines: list[tuple[str, str]] = []  # of the head
         self._status = 0
@@ -91,9 +93,9 @@ class Connection(asyncio.BufferedProtocol):
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
         self._size = 0
         self._is_paused = False
-        # Whether the body is read in one piece, at its end.
+        # Whether the body is read in one piece, after its end.
         self._is_collected = False
-        # Takes what is received, while it is delivered, and what it raised.
+        # Receives pieces while the body is delivered; and the exception that it raised.
         self._take: Take | None = None
         self._raised: Exception | None = None
 
@@ -167,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         while self._pieces:
             if take(await self.read()):
                 return True
-        # The loop calls back in another context.
+        # The event loop runs callbacks in another context.
         run: Callable[..., bool] = copy_context().run
         self._take = partial(run, take)
         try:
@@ -183,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
             self._take = self._raised = None
 
     def _taken(self) -> bytes:
-        """Return the pieces that have been received, which are at least one."""
+        """Return and remove the received pieces, at least one."""
         self._size = 0
         if len(self._pieces) == 1:
             return self._pieces.popleft()
@@ -226,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._poll.poll(0)
 
     def leave(self) -> None:
-        """Finish the request: return the connection to the pool, or close it."""
+        """Finish the request: release the connection, or close it if it cannot be reused."""
         if not self._busy:
             return
         self._busy = False
@@ -302,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
             self._hold(nbytes)
 
     def _hold(self, nbytes: int) -> None:
-        """Keep what has been received until it is read; stop reading where that is too much."""
+        """Buffer received data until it is read; pause reading if the buffer is full."""
         # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
         if self._is_collected:
@@ -315,13 +317,13 @@ class Connection(asyncio.BufferedProtocol):
         self._wake()
 
     def _hand_over(self, take: Take) -> None:
-        """Pass on what has been received; its task goes on at the end, or when `take` says so."""
+        """Pass received data to `take`; wake the task at the end, or if `take` asks to stop."""
         if self._pieces:
             try:
                 if take(self._taken()):
                     self._take = None
             except Exception as error:
-                # The task raises it.
+                # Raised in the waiting task.
                 self._raised = error
                 self._take = None
         if self._take is None or self._is_complete:

@@ -1,4 +1,4 @@
-"""The response to one request: its status, its headers, and its body as it comes."""
+"""The response to one request: its status, its headers, and its body, read incrementally."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -9,7 +9,7 @@ from multidict import CIMultiDictProxy
 from services.inference.http.bodies import Unpacker
 from services.inference.http.errors import CutOffError, TooLargeError
 
-# Takes a piece of a body; returns whether the next ones should wait.
+# Receives a piece of a body; returns whether to stop the delivery.
 Take = Callable[[bytes], bool]
 
 
@@ -103,9 +103,9 @@ class Response:
         return await self._body.whole() if self._unpacker is None else None
 
     async def deliver(self, take: Take) -> bool:
-        """Pass the pieces of the body to `take` as they are received, in the event loop's callback.
+        """Pass pieces of the body to `take` as they are received, from the event loop's callback.
 
-        That saves a switch of tasks for each piece.
+        This saves a task switch per piece.
 
         Returns:
             Whether `take` asked to stop; False at the end of the body.

@@ -172,7 +172,7 @@ class AnswerReader:
 
 
 def _usage(metadata: Json) -> Usage:
-    """Return the usage; Google's prompt count includes cached tokens, its answer excludes thoughts."""
+    """Return the usage; Google counts cached tokens in the prompt, and thoughts separately."""
     cached = tokens(metadata.get("cachedContentTokenCount") or 0)
     read = tokens(metadata.get("promptTokenCount") or 0)
     read += tokens(metadata.get("toolUsePromptTokenCount") or 0)

@@ -1,6 +1,6 @@
 """Translate canonical requests to bodies of `generateContent` and `countTokens`. Pure.
 
-Unsupported fields are rejected if they change the answer, and dropped and reported otherwise. The
+Unsupported fields are refused if the answer depends on them, else dropped and reported. The
 fields are those of Google's reference (ai.google.dev/api/generate-content).
 """
 
@@ -49,15 +49,15 @@ _MODALITIES = ("text", "image")
 
 
 def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
-    """Return the body of a request to generate.
+    """Return the body of a generation request.
 
     Args:
-        call: only `call.dropped` is modified.
+        call: the call; only `call.dropped` is modified.
         pass_stateful: whether callers may refer to state stored at the provider.
         fetches_urls: whether the provider fetches media by URL.
 
     Raises:
-        GatewayError: invalid or unsupported, naming the field.
+        GatewayError: invalid or unsupported, with the path of the field.
     """
     request = call.request
     fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
@@ -159,7 +159,8 @@ def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     function: Json = {"name": shaping.function_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
-    # Functions without parameters have no schema: Google has rejected that of an empty object.
+    # Functions without parameters have no schema: Google has rejected the schema of an empty
+    # object.
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
     if schema.get("properties") or schema.keys() - _NO_ARGUMENTS:
         function["parametersJsonSchema"] = schema

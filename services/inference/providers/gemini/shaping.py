@@ -46,5 +46,5 @@ def function_name(given: str) -> str:
 
 
 def given_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the names that `function_name` changes, by their changed name."""
+    """Return the original names of functions that `function_name` renames, by the new name."""
     return {shaped: name for name in names if (shaped := function_name(name)) != name}

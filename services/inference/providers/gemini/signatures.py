@@ -1,11 +1,11 @@
-"""Gemini's thought signatures, as the canonical model carries them from one turn to the next.
+"""Gemini's thought signatures, and how canonical answers carry them from one turn to the next.
 
-A signature belongs to one part of an answer and goes back on that part, else Gemini 3 and
-later refuse the next step of a tool loop (ai.google.dev/gemini-api/docs/thought-signatures).
-Callers of flat answers get it where Google's own OpenAI-compatible API puts it,
-`extra_content.google.thought_signature`. Other callers get it in a thinking block, or in a
-redacted one, where the gateway's signature carries it (`services.inference.thinking`)
-together with the kind of part that it belongs to.
+A signature belongs to one part of an answer and must be sent back on that part, else Gemini 3 and
+later reject the next step of a tool loop (ai.google.dev/gemini-api/docs/thought-signatures).
+Callers of flat answers receive it where Google's own OpenAI-compatible API puts it,
+`extra_content.google.thought_signature`. Other callers receive it in a thinking block or a redacted
+one, inside the gateway's own signature (`services.inference.thinking`), together with the kind of
+part that it belongs to.
 """
 
 import re
@@ -43,23 +43,23 @@ def of_part(part: dict[str, Any]) -> str:
 
 
 def of_call(carried: str) -> str:
-    """Return the signature of the next call that a thinking block carries, or ""."""
+    """Return the signature in a thinking block that belongs to the next call, or ""."""
     kind, signature = unpacked(carried)
     return signature if kind == CALL else ""
 
 
 def chat_fields(signature: str) -> dict[str, Any]:
-    """Return the fields with a signature in OpenAI's dialect."""
+    """Return a signature as fields of OpenAI's dialect."""
     return {"extra_content": {"google": {"thought_signature": signature}}}
 
 
 def for_chat(signature: str) -> Opaque:
-    """Return these fields as a canonical Opaque."""
+    """Return the `chat_fields` of a signature as a canonical `Opaque`."""
     return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(chat_fields(signature)))
 
 
 def from_chat(fields: dict[str, Any]) -> str:
-    """Return the signature in OpenAI-dialect fields of a caller, or ""."""
+    """Return the signature in a caller's fields of OpenAI's dialect, or ""."""
     match fields.get("extra_content"):
         case {"google": {"thought_signature": str(signature)}} if _SIGNATURE.fullmatch(signature):
             return signature

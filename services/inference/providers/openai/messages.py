@@ -155,7 +155,7 @@ class Conversation(ConversationWriter):
                 last.setdefault(name, value)
 
     def _tool_result(self, block: Block, moved: list[Part]) -> Json:
-        """Return the message of the role `tool`; append its media, not allowed there, to `moved`."""
+        """Return the message of the role `tool`; append media, invalid there, to `moved`."""
         result: ToolResult = block.tool_result
         if result.is_error:
             self._fields.drop("messages[].blocks[].tool_result.is_error")

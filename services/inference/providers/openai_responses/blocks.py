@@ -1,8 +1,8 @@
-"""The blocks of one streamed response, in order: one open at a time.
+"""Sequential blocks of one streamed response from interleaved events.
 
-Output items and their parts are numbered, so that events of several may come interleaved. The
-canonical events want each block whole before the next one begins, and the parts of a message
-beside each other. Events of a later block wait until those before it have ended.
+Output items and their parts are numbered, and events of several may be interleaved. Canonical
+events contain one block after the other, and the parts of a message in sequence. Events of a later
+block are queued until the blocks before it have ended.
 """
 
 from collections import deque
@@ -19,16 +19,16 @@ _STOP = BlockStop()
 
 
 class OpenBlock:
-    """A block as far as it has come.
+    """A block, as far as it has been received.
 
     Attributes:
-        block: how it begins; None while that is not known.
-        kind: of the block; "" while that is not known.
-        has_said: whether anything of its content has come.
-        annotations: how many annotations of it have come.
-        parts: texts of a reasoning item that have begun.
-        is_over: whether its end has come.
-        waiting: events that have not gone out, with the pieces of their texts.
+        block: the start of the block; None until it is known.
+        kind: the block's kind; "" until it is known.
+        has_said: whether any of its content has been received.
+        annotations: number of annotations received.
+        parts: keys of the texts of a reasoning item that have begun.
+        is_over: whether its end has been received.
+        waiting: queued events, with the pieces of their texts.
     """
 
     __slots__ = ("annotations", "block", "has_said", "is_over", "kind", "parts", "waiting")
@@ -44,12 +44,12 @@ class OpenBlock:
 
 
 class Group:
-    """The blocks of one item, which stand beside each other.
+    """The consecutive blocks of one item.
 
     Attributes:
-        blocks: those that have not gone out; the first one is open if the group is the first.
-        is_over: whether no block follows.
-        is_new: whether no block has begun, which is counted with the group then.
+        blocks: the blocks that have not ended; in the first group, the first one is open.
+        is_over: whether no further block follows.
+        is_new: whether no block has begun; the first block is counted with the group.
     """
 
     __slots__ = ("blocks", "is_new", "is_over")
@@ -61,10 +61,10 @@ class Group:
 
 
 class Blocks:
-    """Adds the block events of one answer to lists that it is handed.
+    """Appends the block events of one answer to the `out` list of each call.
 
     Args:
-        bounds: what may still come of the answer.
+        bounds: the bounds of the answer.
 
     Attributes:
         kinds: kinds of the blocks so far.
@@ -73,25 +73,25 @@ class Blocks:
     def __init__(self, bounds: Bounds) -> None:
         self.kinds: set[str] = set()
         self._bounds = bounds
-        self._number = 0  # of the block that is open, or comes next
+        self._number = 0  # of the open block, or of the next one
         self._groups: deque[Group] = deque()
 
     def begin_group(self) -> Group:
-        """Add a group behind all others."""
+        """Append a group."""
         self._bounds.part()
         group = Group()
         self._groups.append(group)
         return group
 
     def end_group(self, group: Group, out: list[Event]) -> None:
-        """Take the end of a group and of its blocks."""
+        """End a group and its blocks."""
         for block in group.blocks:
             block.is_over = True
         group.is_over = True
         self._go_on(out)
 
     def begin(self, group: Group, block: Block | None, out: list[Event]) -> OpenBlock:
-        """Add a block to a group; without a block `fill` tells later how it begins."""
+        """Append a block to a group; without `block`, `fill` sets its start later."""
         if not group.is_new:
             self._bounds.part()
         group.is_new = False
@@ -102,7 +102,7 @@ class Blocks:
         return begun
 
     def fill(self, begun: OpenBlock, block: Block, out: list[Event]) -> None:
-        """Set how a block begins."""
+        """Set the start of a block."""
         begun.block, begun.kind = block, block.WhichOneof("kind") or ""
         self.kinds.add(begun.kind)
         if self._is_open(begun):
@@ -111,7 +111,7 @@ class Blocks:
     def say(
         self, block: OpenBlock, kind: DeltaKind, text: str, out: list[Event], logprobs: bytes = b""
     ) -> None:
-        """Add more of a block; what comes after its end is ignored."""
+        """Add a delta to a block; deltas after its end are ignored."""
         if block.is_over:
             return
         block.has_said = True
@@ -122,19 +122,19 @@ class Blocks:
         self._put(block, event, text, out)
 
     def keep(self, block: OpenBlock, fields: Json, out: list[Event]) -> None:
-        """Add fields of a block that have no canonical name."""
+        """Add unknown fields of a block."""
         if block.is_over or not fields:
             return
         opaque = Opaque(dialect=DIALECT_RESPONSES, json=self._bounds.keep_delta(fields))
         self._put(block, Event(block=self._number, opaque=opaque), "", out)
 
     def end(self, block: OpenBlock, out: list[Event]) -> None:
-        """Take the end of a block; one without a beginning is dropped."""
+        """End a block; a block whose start is unknown is dropped."""
         block.is_over = True
         self._go_on(out)
 
     def end_all(self, out: list[Event]) -> None:
-        """Take the end of all blocks."""
+        """End all blocks."""
         for group in list(self._groups):
             self.end_group(group, out)
 
@@ -143,7 +143,7 @@ class Blocks:
         return bool(blocks) and blocks[0] is block
 
     def _go_on(self, out: list[Event]) -> None:
-        """Close what is over, and open what comes next."""
+        """Close ended blocks, and open the next one."""
         groups = self._groups
         while groups:
             blocks = groups[0].blocks

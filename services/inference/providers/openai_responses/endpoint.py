@@ -1,4 +1,4 @@
-"""Which servers have OpenAI's `/responses`, as far as they have said."""
+"""Detection of servers without OpenAI's `/responses`, by their error responses."""
 
 import logging
 import re
@@ -11,7 +11,7 @@ from services.inference.providers.base import MissingEndpointError
 
 log = logging.getLogger(__name__)
 
-# What a 404 is about that is not about the path.
+# Words of a 404 that is about an object, such as a model, and not about the path.
 _NAMES_SOMETHING = re.compile(
     rb"\bmodels?\b|deployment|Item with id|(?:[Rr]esponse|[Ff]ile|[Cc]onversation) with id"
     rb"|\bresp_|vector.?store|container",
@@ -19,12 +19,12 @@ _NAMES_SOMETHING = re.compile(
 
 
 class Endpoint:
-    """The endpoint of one server.
+    """The `/responses` endpoint of one server.
 
     Args:
-        url: the server's address.
-        missing: addresses of servers that have said that they have no such endpoint, of the
-            whole process; it is added to.
+        url: the server's base URL.
+        missing: base URLs of servers that turned out to lack the endpoint, shared within the
+            process; updated here.
     """
 
     def __init__(self, url: str, missing: set[str]) -> None:
@@ -33,7 +33,7 @@ class Endpoint:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the server has said that it has no such endpoint."""
+        """Whether the server has answered that it lacks the endpoint."""
         return self._url in self._missing
 
     def classify(
@@ -48,7 +48,7 @@ class Endpoint:
     ) -> UpstreamError:
         """Return the error for a response other than 2xx; see `failures.classify`.
 
-        It is a `MissingEndpointError` where the server does not know the path.
+        A `MissingEndpointError` if the server does not know the path.
         """
         if not is_about_path(status, body):
             return failures.classify(provider, status, headers, body, secrets=secrets, now=now)
@@ -62,7 +62,7 @@ class Endpoint:
 
 
 def is_about_path(status: int, body: bytes) -> bool:
-    """Return whether an error response says that there is nothing at a path."""
+    """Return whether an error response is about the path, which the server does not know."""
     if status in (405, 501):
         return True
     return status == 404 and _NAMES_SOMETHING.search(body) is None

@@ -1,4 +1,4 @@
-"""Types of the events of OpenAI's responses, and what says that an answer failed. Pure."""
+"""Event types of OpenAI's responses, and detection of failed answers. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,13 +12,13 @@ from services.inference.providers.request_fields import Json
 TextKind = Literal["text", "refusal", "thinking", "input"]
 
 DONE = b"[DONE]"
-# How a response can be that is an answer.
+# Statuses of a complete response.
 OVER = ("completed", "incomplete")
 ENDS = frozenset(f"response.{status}" for status in OVER)
-# Events that say nothing but that the answer is coming.
+# Events without content or information.
 SILENT = frozenset({"response.created", "response.in_progress", "response.queued"})
-# Events that add a text to a block, and the kind of it. Of two with one index, the text is all
-# that makes a difference.
+# Events that add text to a block, with the kind of the text. Two events of a type with the same
+# index differ only in the text.
 DELTAS: Mapping[str, TextKind] = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "refusal",
@@ -27,7 +27,7 @@ DELTAS: Mapping[str, TextKind] = {
     "response.function_call_arguments.delta": "input",
     "response.custom_tool_call_input.delta": "input",
 }
-# What reading a value raises that has another type than it has to have, at whatever depth.
+# Exceptions that values of wrong types cause in the parsing code, at any depth.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _FAILED = "response.failed"
 
@@ -44,16 +44,16 @@ def said_by(event: Any) -> str | None:
 
 
 def failure_of(kind: str, event: Json, data: bytes, upstream: Failures) -> UpstreamError | None:
-    """Return the failure that an event stands for, None for any other event.
+    """Return the error that an event reports, None for any other event.
 
     Args:
-        kind: its type.
-        event: its data, parsed.
-        data: its data.
-        upstream: makes failures.
+        kind: the event's type.
+        event: the parsed data.
+        data: the data.
+        upstream: creates errors from the provider's error objects.
 
     Raises:
-        LookupError, AttributeError: it is malformed.
+        LookupError, AttributeError: the event is malformed.
     """
     if kind == "error" or (event.get("error") and "response" not in event):
         return upstream.in_band(data)

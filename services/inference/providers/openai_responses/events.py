@@ -1,7 +1,7 @@
-"""OpenAI's responses, streamed or whole, as canonical events. Pure.
+"""Parse OpenAI's responses, streamed or whole, into canonical events. Pure.
 
-A whole answer goes through the same reader as a stream: its items are read as items that have
-just ended. Streams for callers of the same dialect are read by `native_events`.
+A whole answer is parsed by the same reader as a stream: its items are treated as items that have
+just ended. Streams for callers of the same dialect are parsed by `native_events`.
 """
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
@@ -27,8 +27,8 @@ from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
 
-# Fields of a response object that have canonical names, or that repeat the request, whose fields
-# the gateway repeats itself.
+# Fields of a response object that have a canonical counterpart, or that repeat the request; the
+# gateway repeats those itself.
 _NAMED = frozenset(
     {
         *("id", "object", "created_at", "completed_at", "model", "output", "usage", "status"),
@@ -40,19 +40,20 @@ _NAMED = frozenset(
 
 
 class StreamReader(EventReader):
-    """Reads one answer."""
+    """Parses one answer."""
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         super().__init__(call, upstream, new_id)
         self._items = OutputItems(self._bounds)
         self._said = 0, "text"  # block and kind of the last delta
-        self._told: Json = {}  # of the response's fields without a canonical name
+        self._told: Json = {}  # the response's unknown fields, as last reported
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
+        """Parse server-sent events; append the resulting events to `out`.
 
         Raises:
-            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
         frames, at = self._frames, 0
         while at < len(text) and not self.ended:
@@ -70,10 +71,10 @@ class StreamReader(EventReader):
                     self._learn(text[began:at], out[-1])
 
     def read_whole(self, response: Json, out: list[Event]) -> None:
-        """Read a whole answer.
+        """Append to `out` the events of a whole answer.
 
         Raises:
-            UpstreamError: it is no response, or one that is not over.
+            UpstreamError: the JSON is not a response, or an incomplete one.
         """
         try:
             if not isinstance(response.get("output"), list):
@@ -86,7 +87,7 @@ class StreamReader(EventReader):
             raise self._broken("answered something malformed") from error
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> str:
-        """Read one server-sent event; return its type."""
+        """Parse one server-sent event; return its type."""
         name, data = sent
         already = len(out)
         try:
@@ -100,14 +101,14 @@ class StreamReader(EventReader):
         return kind
 
     def _learn(self, text: bytes, event: Event) -> None:
-        """Learn to recognise events that differ from one in their text and number alone."""
+        """Learn to recognise events that differ from this one only in their text and number."""
         said = event.text or event.input or event.thinking or event.refusal
         if said and not event.logprobs:
             self._said = event.block, event.WhichOneof("kind") or "text"
             self._frames.learn(text, said)
 
     def _more(self, pieces: list[bytes]) -> Event:
-        """Return the event of server-sent events that go on with what the last one said."""
+        """Return the event for recognised deltas, which continue the last one."""
         block, kind = self._said
         if kind == "refusal":
             pieces = [b"".join(pieces)]
@@ -129,7 +130,7 @@ class StreamReader(EventReader):
         elif kind not in SILENT:
             unknown = dump({**event, "type": kind})
             if not self.has_content:
-                self._bounds.part()  # it waits for content
+                self._bounds.part()  # held until the first content
             out.append(Event(unknown=Opaque(dialect=DIALECT_RESPONSES, json=unknown)))
 
     def _start(self, response: Json) -> Event:
@@ -139,7 +140,7 @@ class StreamReader(EventReader):
         return event
 
     def _changed(self, response: Json) -> Json:
-        """Return the response's fields without a canonical name that say something new."""
+        """Return the response's unknown fields that are new or changed."""
         told = self._told
         changed = {
             name: value
@@ -173,7 +174,7 @@ class StreamReader(EventReader):
 def events_from_whole(
     response: Json, call: Call, upstream: Failures, new_id: IdGenerator
 ) -> list[Event]:
-    """Return a whole answer as one batch of events; see `StreamReader.read_whole`."""
+    """Return the events of a whole answer; see `StreamReader.read_whole`."""
     reader = StreamReader(call, upstream, new_id)
     out: list[Event] = []
     reader.read_whole(response, out)

@@ -1,4 +1,4 @@
-"""Messages of the canonical conversation as input items of OpenAI's responses. Pure."""
+"""Canonical messages as input items of OpenAI's responses. Pure."""
 
 from collections.abc import Sequence
 
@@ -38,20 +38,20 @@ _REFERENCE = "item_reference"
 
 
 class Input(ConversationWriter):
-    """The input items of one request, and its instructions.
+    """The input items and instructions of one request.
 
     Attributes:
         instructions: the system prompt; "" if there is none.
-        items: what to send, in order.
+        items: the items to send, in order.
     """
 
     _fields: ResponsesFields
 
     def __init__(self, fields: ResponsesFields, messages: Sequence[Message]) -> None:
-        """Translate all of them.
+        """Translate all messages.
 
         Raises:
-            GatewayError: invalid or unsupported, naming the part.
+            GatewayError: invalid or unsupported, with the path of the part.
         """
         self.instructions = ""
         self.items: list[Item] = []
@@ -61,7 +61,7 @@ class Input(ConversationWriter):
         for self._message, message in enumerate(messages):
             self._add(message)
         if self.instructions and not self.items:
-            # Who has nobody speak but the system is asked by it.
+            # System messages alone: they are the question.
             self.items.append(_said("system", self.instructions))
             self.instructions = ""
 
@@ -85,7 +85,7 @@ class Input(ConversationWriter):
                 parts, own = self._think(block, parts, own, message)
                 continue
             if block.HasField("redacted_thinking"):
-                continue  # of another provider, for nobody else
+                continue  # encrypted for the provider that created it
             item = self._item(block)
             if item is None:
                 parts += self._parts(block, message.role)
@@ -96,19 +96,19 @@ class Input(ConversationWriter):
         self._close(parts, own, message)
 
     def _add_without_blocks(self, own: Json) -> None:
-        """Add an item whose fields have no canonical name, such as a search of the web."""
+        """Add an item of which all fields are unknown, such as a web search."""
         if own.get("type", _REFERENCE) not in ("message", _REFERENCE):
             self.items.append(own)
 
     def _close(self, parts: list[Item], own: Json, message: Message) -> Json:
-        """Add the message of content parts, if there are any.
+        """Append the message of the content parts, if there are any.
 
         Returns:
-            The fields of the message that are left for one behind it.
+            The message's unknown fields that are left for the next item.
         """
         if not parts:
             return own
-        # With fields of its own an item is one of an answer, which has parts.
+        # An item with fields of its own is from an answer, whose content is a list of parts.
         content = parts if own else _shortest(parts)
         self.items.append({**own, **_said(_ROLES[message.role], content)})
         return {}
@@ -116,10 +116,10 @@ class Input(ConversationWriter):
     def _think(
         self, block: Block, parts: list[Item], own: Json, message: Message
     ) -> tuple[list[Item], Json]:
-        """Add what a model thought; return the content parts and the fields that are left."""
+        """Append a reasoning item; return the remaining content parts and unknown fields."""
         item = _reasoning(self._kept(block), block.thinking)
         if self._fields.server.newest and not item.get("encrypted_content"):
-            # Without it the item is looked for among those kept at the provider.
+            # Without the encrypted content, OpenAI would look the item up among its stored ones.
             self._fields.drop("messages[].blocks[].thinking")
             return parts, own
         own = self._close(parts, own, message)
@@ -127,7 +127,7 @@ class Input(ConversationWriter):
         return [], own
 
     def _item(self, block: Block) -> Item | None:
-        """Return the item that a block is by itself, or None for a content part."""
+        """Return the item for a block that is an item of its own, or None for a content part."""
         match block.WhichOneof("kind"):
             case "tool_use":
                 return self._call(block)
@@ -138,7 +138,7 @@ class Input(ConversationWriter):
         return None
 
     def _opaque(self, opaque: Opaque) -> Item | None:
-        """Return an item of another type; what the model said may name containers and files."""
+        """Return an item of another type; the model's items may refer to containers and files."""
         kind = read_object(opaque.json, self._path()).get("type")
         if isinstance(kind, str) and kind.startswith(_PARTS):
             return None
@@ -169,7 +169,7 @@ class Input(ConversationWriter):
         return {**own, "type": kind, "call_id": result.tool_use_id, "output": output}
 
     def _parts(self, block: Block, role: int) -> list[Item]:
-        """Return the content part of a block, or none where nothing is left of it."""
+        """Return the content parts of a block; none if it is empty."""
         is_model = role == conversation_pb2.ROLE_ASSISTANT
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
@@ -192,12 +192,12 @@ class Input(ConversationWriter):
         return [{**own, "type": "input_text", "text": text}]
 
     def _kept(self, block: Block) -> Json:
-        """Return the block's fields without a canonical name, as far as they go on."""
+        """Return the block's unknown fields that are passed through."""
         if block.cache_control:
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}
-        # What the model said may cite files, which nobody reads by that.
+        # Annotations of the model may cite files by id: a citation gives no access to them.
         path = f"{self._path()}.extra"
         if not self._fields.is_own(block.extra):
             return self._fields.own(block.extra, path, _OF_BLOCKS)
@@ -233,7 +233,7 @@ class Input(ConversationWriter):
         return {"type": "input_file", "file_data": address, "filename": name}
 
     def _address(self, media: Media, what: str) -> str:
-        """Return the URL of a medium, one with its bytes where it has them."""
+        """Return the URL of a medium: its own, or a data URL."""
         if not media.HasField("url"):
             return f"data:{media.mime_type};base64,{base64_of(media.data)}"
         if not self._fields.fetches_urls:
@@ -255,7 +255,7 @@ class Input(ConversationWriter):
 
 
 def _instructions(message: Message) -> str:
-    """Return the text of a system prompt without fields of its own, "" for any other message."""
+    """Return the text of a system prompt without unknown fields, "" for any other message."""
     blocks = message.blocks
     is_plain = (
         message.role == conversation_pb2.ROLE_SYSTEM
@@ -271,7 +271,7 @@ def _said(role: str, content: str | list[Item]) -> Json:
 
 
 def _reasoning(own: Json, thinking: Thinking) -> Json:
-    """Return what a model thought: the item that came, or one made of its text."""
+    """Return thinking as a reasoning item: the provider's own, or one made of its text."""
     if own:
         return {"summary": [], **own, "type": "reasoning"}
     summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
@@ -280,7 +280,7 @@ def _reasoning(own: Json, thinking: Thinking) -> Json:
 
 
 def _shortest(parts: list[Item]) -> str | list[Item]:
-    """Return content as a string where that says the same."""
+    """Return content as a string if that is equivalent."""
     match parts:
         case [{"type": "input_text", "text": str(text), **rest}] if not rest:
             return text

@@ -1,7 +1,7 @@
-"""Answers of OpenAI's responses for callers of the same dialect, who get them as they are. Pure.
+"""Streams of OpenAI's responses for callers of the same dialect, passed on unchanged. Pure.
 
-Of what they say is read what others have to know: how they begin and end, their texts and usage,
-and failures. Response objects alone may be written anew; see `response_objects`.
+Only what the rest of the gateway needs is parsed: start and end, texts, usage and errors. Only
+response objects may be rewritten; see `response_objects`.
 """
 
 import re
@@ -40,50 +40,52 @@ from services.inference.providers.sse import BLANK, read_event
 
 _WITH_RESPONSE = SILENT | ENDS
 _ITEM_ADDED, _ITEM_DONE = "response.output_item.added", "response.output_item.done"
-# Events that announce texts, before any has come.
+# Events that announce texts, before any text.
 _ANNOUNCEMENTS = frozenset({"response.content_part.added", "response.reasoning_summary_part.added"})
 _SPOKEN = ("message", "reasoning")
-# How a server-sent event begins as OpenAI writes it: its type, where its data is, and its number.
-# Its end is looked for apart: to match the rest would take several steps for each byte.
+# The start of a server-sent event as OpenAI serializes it: its type, the offset of its data, and
+# its number. The end is searched separately: to match the rest would take several steps per byte.
 _USUAL = re.compile(
     rb"event: (response\.[a-z_.]+)\ndata: "
     rb'()\{"type":"\1","sequence_number":(0|[1-9]\d{0,14}),'
 )
-# Types of the events that may come together, those that hold parts of an answer.
+# Types of events that may be combined: those that are parts of an answer.
 _TOGETHER = {kind.encode(): kind for kind in HANDLERS}
-# How an event begins whose last member is a response object, as OpenAI writes it.
+# The start of an event that ends with a response object, as OpenAI serializes it.
 _WITH_OBJECT = re.compile(
     rb'\{"type":"(response\.[a-z_]+)","sequence_number":(0|[1-9]\d{0,14}),"response":'
 )
-# How the creation of a response begins, and the event that repeats its response object.
+# The start of the `created` event, and of the event that repeats its response object.
 _CREATED = b'{"type":"response.created","sequence_number":%d,'
 _IN_PROGRESS = b'{"type":"response.in_progress","sequence_number":%d,'
 _SSE = b"event: response.in_progress\ndata: %b\n\n"
 _LF = b"\n"
-# What the provider's own event says is no text.
+# Placeholder in an event whose content is only in `native`.
 _OWN = Opaque(dialect=DIALECT_RESPONSES, json=b"{}")
 
 
 class NativeReader(EventReader):
-    """Reads one stream as the provider's own events.
+    """Parses one stream and keeps the provider's own events.
 
-    Events with a response object come one by one. Others of a read that are written as OpenAI
-    writes them come together up to a whole item, with the texts of their deltas.
+    An event with a response object becomes one canonical event. Other events of a read, if
+    serialized as by OpenAI, are combined into one canonical event with the text of their deltas;
+    such a run ends with an output item.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         super().__init__(call, upstream, new_id)
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
-        self._text = b""  # of the read
-        # The text of the event that may follow the creation, and that event as it is handed on.
+        self._text = b""  # of the current read
+        # The expected server-sent event after the creation, and its data to pass on.
         self._repeated = self._repeats = b""
 
     def feed(self, text: bytes, out: list[Event]) -> None:
-        """Add to `out` the events that the text of server-sent events stands for, if any.
+        """Parse server-sent events; append the resulting events to `out`.
 
         Raises:
-            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+            UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
+                `out`.
         """
         frames, at, size = self._frames, 0, len(text)
         self._text = text
@@ -124,11 +126,11 @@ class NativeReader(EventReader):
             self._text = b""
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
-        """Add to `out` the events of a whole answer, which are none of the provider's own."""
+        """Append to `out` the events of a whole answer, without native events."""
         out += events_from_whole(answer, self._call, self._upstream, self._new_id)
 
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
-        """Return the end of an event that says what the creation said, 0 if none is at a place."""
+        """Return the end of an event at `at` that repeats the creation, 0 if there is none."""
         repeated, self._repeated = self._repeated, b""
         if not text.startswith(repeated, at):
             return 0
@@ -138,14 +140,14 @@ class NativeReader(EventReader):
     def _take(
         self, kind: str, data: bytes, usual: re.Match[bytes], end: int, out: list[Event]
     ) -> None:
-        """Read an event that is written as OpenAI writes it, and may come together with others.
+        """Parse an event that OpenAI serialized and that may be combined with others.
 
         Args:
-            kind: its type.
-            data: its data.
-            usual: how it begins.
-            end: where it ends in the text of the read.
-            out: the run that has ended is added.
+            kind: the event's type.
+            data: the event's data.
+            usual: the match of the event's start.
+            end: the event's end in the text of the read.
+            out: a run that has ended is appended.
         """
         said = ""
         try:
@@ -171,11 +173,11 @@ class NativeReader(EventReader):
         if has_content:
             self._run.has_content = True
             if kind == _ITEM_DONE:
-                self._bounds.part()  # the writer keeps it
+                self._bounds.part()  # the stream's writer keeps the item
                 self._end_run(out)
 
     def _take_alone(self, name: str, data: bytes, out: list[Event]) -> None:
-        """Read an event that comes alone, from its type and its data."""
+        """Parse an event that is not combined with others, from its type and its data."""
         try:
             head = _WITH_OBJECT.match(data)
             if head is not None and self._take_object(head, data, out):
@@ -202,7 +204,7 @@ class NativeReader(EventReader):
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
             elif kind == _ITEM_DONE:
-                self._bounds.part()  # the writer keeps it
+                self._bounds.part()  # the stream's writer keeps the item
             if has_content or len(out) == known:
                 out.append(_event_of(DELTAS.get(kind, ""), said, has_content=has_content))
             out[known].native = native
@@ -210,9 +212,9 @@ class NativeReader(EventReader):
             raise self._broken("streamed a malformed event", data) from error
 
     def _take_object(self, head: re.Match[bytes], data: bytes, out: list[Event]) -> bool:
-        """Read an event of which a response object is all that follows a head, if it is one.
+        """Parse an event that ends with a response object, if the object is passed on unchanged.
 
-        Return False, and read nothing, unless the object is handed on as it is.
+        Return False otherwise, with no effect.
         """
         kind, json = head[1].decode(), data[head.end() : -1]
         if kind not in _WITH_RESPONSE or not data.endswith(b"}}"):
@@ -245,13 +247,13 @@ class NativeReader(EventReader):
         out[known].native = data
         number = int(head[2])
         if data.startswith(begun := _CREATED % number):
-            # An answer in progress is as it was when it was created.
+            # A response in progress is the same as when it was created.
             self._repeats = _IN_PROGRESS % (number + 1) + data[len(begun) :]
             self._repeated = _SSE % self._repeats
         return True
 
     def _note(self, *, has_content: bool) -> None:
-        """Note whether an event holds some of the answer; before the first one others wait."""
+        """Record whether an event has content; events before the first content are counted."""
         if has_content:
             self.has_content = True
         elif not self.has_content:
@@ -266,15 +268,15 @@ class NativeReader(EventReader):
         kind: TextKind | Literal[""],
         out: list[Event],
     ) -> None:
-        """Add events that follow the run to it, or to a new one.
+        """Add events to the current run, or to a new one if they do not continue it.
 
         Args:
-            begin: where they begin in the text of the read.
-            end: where they end.
-            number: of the first one.
-            count: how many they are.
-            kind: of their texts; "" without any.
-            out: the run that has ended is added.
+            begin: their start in the text of the read.
+            end: their end.
+            number: the number of the first event.
+            count: the number of events.
+            kind: the kind of their texts; "" without texts.
+            out: a run that has ended is appended.
         """
         run = self._run
         if run.count and not (
@@ -290,7 +292,7 @@ class NativeReader(EventReader):
             run.kind = kind
 
     def _end_run(self, out: list[Event]) -> None:
-        """Add the event that the run stands for, if there is one."""
+        """Append the canonical event of the current run, if there is one."""
         run = self._run
         if run.count:
             event = _event_of(run.kind, "".join(run.texts), has_content=run.has_content)
@@ -312,16 +314,16 @@ class NativeReader(EventReader):
 
 
 class _Run:
-    """Events of one read that stand beside each other, whose numbers follow each other.
+    """Consecutive events of one read.
 
     Attributes:
-        begin: where they begin in the text of the read.
-        end: where they end.
-        number: of the first one.
-        count: how many they are.
-        kind: of their texts; "" without any.
+        begin: their start in the text of the read.
+        end: their end.
+        number: the number of the first event.
+        count: the number of events.
+        kind: the kind of their texts; "" without texts.
         texts: the texts.
-        has_content: whether they hold some of the answer.
+        has_content: whether any of them has content.
     """
 
     __slots__ = ("begin", "count", "end", "has_content", "kind", "number", "texts")
@@ -334,10 +336,10 @@ class _Run:
 
 
 def _has_content(kind: str, event: Json, said: str) -> bool:
-    """Return whether an event of a known type holds some of the answer.
+    """Return whether an event of a known type has content.
 
     Raises:
-        LookupError, TypeError: it has no item.
+        LookupError, TypeError: the item is missing or malformed.
     """
     if kind in DELTAS:
         return said != ""
@@ -350,10 +352,10 @@ def _has_content(kind: str, event: Json, said: str) -> bool:
 
 
 def _end_of(response: Json, items: Iterable[tuple[object, Any]]) -> Event:
-    """Return the event that ends an answer.
+    """Return the final event of an answer.
 
     Args:
-        response: the response object, of which its `output` is not read.
+        response: the response object; its `output` is not used.
         items: types and contents of the output items.
     """
     kinds = set[str]()
@@ -368,7 +370,7 @@ def _end_of(response: Json, items: Iterable[tuple[object, Any]]) -> Event:
 
 
 def _event_of(kind: TextKind | Literal[""], text: str, *, has_content: bool) -> Event:
-    """Return an event of a text, or one whose content is in the provider's own."""
+    """Return an event with a text, or one whose content is only in the provider's event."""
     event = Event()
     if kind and text:
         setattr(event, kind, text)

@@ -1,8 +1,8 @@
 """Output items of OpenAI's responses as canonical blocks. Pure.
 
-A reasoning item is thinking, whose signature is the encrypted content; calls of functions and of
-custom tools are tool calls; each text and refusal of a message is a block. Any other item is an
-opaque block.
+A reasoning item becomes thinking, with its encrypted content as the signature. Calls of functions
+and custom tools become tool calls. Each text and refusal of a message becomes a block. Any other
+item becomes an opaque block.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from gateway.conversation.v1.conversation_pb2 import (
 from services.inference.providers.bounds import dump
 from services.inference.providers.request_fields import Json
 
-# Kinds of the blocks of content parts.
+# Block kinds by the type of content part.
 KINDS = {"output_text": "text", "refusal": "refusal"}
-# Where calls have their arguments.
+# Names of the arguments by the type of call.
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-# Between the texts of a reasoning item.
+# Separator between the texts of a reasoning item.
 BREAK = "\n\n"
-# Fields with a canonical name, by the type of the item or part.
+# Fields with a canonical counterpart, by the type of the item or part.
 _OF_MESSAGES = frozenset({"id", "type", "status", "role", "content"})
 _OF_CALLS = frozenset({"type", "status", "call_id", "name", "arguments", "input"})
 _OF_PARTS = frozenset({"type", "text", "refusal", "logprobs"})
@@ -35,16 +35,16 @@ _REASONS = {
 
 
 def opaque(fields: Json) -> Opaque:
-    """Return JSON of the dialect.
+    """Return JSON as an `Opaque` of the dialect.
 
     Raises:
-        ValueError: it is nested too deeply.
+        ValueError: the JSON is nested too deeply.
     """
     return Opaque(dialect=DIALECT_RESPONSES, json=dump(fields))
 
 
 def fields_of_part(part: Json) -> Json:
-    """Return the fields of a text or refusal without a canonical name that say anything."""
+    """Return the unknown fields of a text or refusal that are not empty."""
     return {
         name: value
         for name, value in part.items()
@@ -53,7 +53,7 @@ def fields_of_part(part: Json) -> Json:
 
 
 def fields_of_call(item: Json) -> Json:
-    """Return the fields of a call without a canonical name; its status where it is cut."""
+    """Return the unknown fields of a call, and its status if it is incomplete."""
     fields = {
         name: value for name, value in item.items() if name not in _OF_CALLS and value is not None
     }
@@ -63,7 +63,7 @@ def fields_of_call(item: Json) -> Json:
 
 
 def fields_of_message(item: Json) -> Json:
-    """Return the fields of a message without a canonical name."""
+    """Return the unknown fields of a message."""
     return {
         name: value
         for name, value in item.items()
@@ -72,21 +72,21 @@ def fields_of_message(item: Json) -> Json:
 
 
 def fields_of_reasoning(item: Json) -> Json:
-    """Return a reasoning item as it has to be sent back."""
+    """Return the fields of a reasoning item to send back in later requests."""
     return {name: value for name, value in item.items() if name != "type" and value is not None}
 
 
 def texts_of_reasoning(item: Json) -> Iterator[str]:
-    """Return the texts of a reasoning item."""
+    """Yield the texts of a reasoning item."""
     for part in (*(item.get("summary") or ()), *(item.get("content") or ())):
         yield text_of(part, "text")
 
 
 def text_of(fields: Json, name: str) -> str:
-    """Return a text, "" where it is not there.
+    """Return a string field, "" if it is absent or null.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value is not a string.
     """
     value = fields.get(name)
     if value is None:
@@ -97,7 +97,7 @@ def text_of(fields: Json, name: str) -> str:
 
 
 def start_of_part(part: Json) -> Block:
-    """Return the block of a content part, with none of its text yet."""
+    """Return the block of a content part, without its text."""
     match part.get("type"):
         case "output_text":
             return Block(text="")
@@ -107,10 +107,10 @@ def start_of_part(part: Json) -> Block:
 
 
 def start_of_call(item: Json) -> Block:
-    """Return the block of a call, with none of its arguments yet.
+    """Return the block of a call, without its arguments.
 
     Raises:
-        ValueError: it has no id or no name.
+        ValueError: the call has no id or no name.
     """
     block = Block()
     call = block.tool_use
@@ -124,7 +124,7 @@ def start_of_call(item: Json) -> Block:
 
 
 def finish_of(response: Json, kinds: set[str]) -> tuple[FinishReason.ValueType, Json]:
-    """Return why an answer ended, and the fields of its end without a canonical name.
+    """Return why an answer ended, and the unknown fields of its end.
 
     Args:
         response: the response object, completed or incomplete.

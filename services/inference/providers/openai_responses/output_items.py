@@ -1,6 +1,6 @@
-"""The output items of one response, read from its events. Pure.
+"""Parse the events of one response's output items. Pure.
 
-A server may leave out events: what the end of an item tells and no event has told is added then.
+A server may omit events: content that only the end of an item contains is added then.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from services.inference.providers.request_fields import Json
 
 
 class _Item:
-    """An item as far as it has come.
+    """An item, as far as it has been received.
 
     Attributes:
-        given: how it began.
+        given: the item's JSON at its start.
         group: its blocks.
         block: its block; None for a message.
-        parts: of a message, the blocks of its parts by their index.
+        parts: of a message, the blocks of its parts by index.
         is_over: whether it has ended.
     """
 
@@ -37,13 +37,13 @@ class _Item:
 
 
 class OutputItems:
-    """Reads the events of output items, and whole items.
+    """Parses events of output items, and whole items.
 
     Args:
-        bounds: what may still come of the answer.
+        bounds: the bounds of the answer.
 
     Attributes:
-        message: fields of the latest message that have no canonical name.
+        message: unknown fields of the latest message.
         kinds: kinds of the blocks so far.
     """
 
@@ -56,11 +56,11 @@ class OutputItems:
         self.kinds = self._blocks.kinds
 
     def end(self, items: object, out: list[Event]) -> None:
-        """Take the end of the response.
+        """Handle the end of the response.
 
         Args:
-            items: its output; what is not told by then is read from it.
-            out: events are added.
+            items: the response's output; content that the events omitted is added from it.
+            out: events are appended.
         """
         for index, item in enumerate(items if isinstance(items, list) else ()):
             self.read(index, item, out)
@@ -70,7 +70,7 @@ class OutputItems:
         self._blocks.end_all(out)
 
     def read(self, index: int, given: Json, out: list[Event]) -> None:
-        """Read a whole item, as far as it has not come."""
+        """Parse a whole item; add the content that its events have omitted."""
         item = self._items.get(index) or self._begin(index, given, out)
         if item.is_over:
             return
@@ -122,7 +122,7 @@ class OutputItems:
     def _end_call(self, block: OpenBlock, given: Json, out: list[Event]) -> None:
         if not block.has_said:
             text = text_of(given, CALLS[given["type"]])
-            # A function without arguments; elsewhere nothing is no JSON.
+            # A function without arguments: other dialects need valid JSON.
             text = text or ("{}" if given["type"] == "function_call" else "")
             self._say(block, "input", text, out)
         known = block.block.extra.json if block.block is not None else b""
@@ -193,7 +193,7 @@ class OutputItems:
 
     def _think(self, event: Json, text: str, out: list[Event], *, is_all: bool = False) -> None:
         block = self._block(event, "thinking", out)
-        # `response.reasoning_text.delta` counts its parts apart from those of the summary.
+        # `response.reasoning_text.delta` numbers its parts separately from those of the summary.
         where = str(event["type"]).rpartition(".")[0], event.get("summary_index", -1)
         part = *where, event.get("content_index", -1)
         if not text or (is_all and part in block.parts):
@@ -226,7 +226,7 @@ class OutputItems:
         self._blocks.say(block, kind, text, out, dump({"content": logprobs}) if logprobs else b"")
 
     def _part(self, event: Json, kind: str, out: list[Event]) -> OpenBlock:
-        """Return the block of a content part, a new one where its start was left out."""
+        """Return the block of a content part; create it if its start was omitted."""
         item = self._item(event)
         if item is None:
             item = self._begin(self._index(event), {"type": "message"}, out)
@@ -243,10 +243,10 @@ class OutputItems:
         return block
 
     def _block(self, event: Json, kind: str, out: list[Event]) -> OpenBlock:
-        """Return the block of an item that is one.
+        """Return the block of an item that has only one.
 
         Raises:
-            ValueError: it is another one, or a call that has not begun.
+            ValueError: the item is of another kind, or a call that has not begun.
         """
         item = self._item(event)
         if item is None and kind == "thinking":
@@ -260,10 +260,10 @@ class OutputItems:
         return self._items.get(self._index(event))
 
     def _index(self, event: Json) -> int:
-        """Return the index of the item that an event is about; without one it is the last item.
+        """Return the index of an event's item; by default the item of the event before.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the index is invalid.
         """
         index: Any = event.get("output_index", self._last)
         if type(index) is not int or index < 0:
@@ -273,7 +273,7 @@ class OutputItems:
 
 
 def _untold(part: Json, annotations: int) -> Json:
-    """Return the fields of a part without a canonical name, but for annotations told before."""
+    """Return the unknown fields of a part, without the first `annotations` annotations."""
     fields = output.fields_of_part(part)
     if listed := fields.pop("annotations", None):
         if rest := listed[annotations:]:
@@ -282,11 +282,11 @@ def _untold(part: Json, annotations: int) -> Json:
 
 
 def _nothing(items: OutputItems, event: Json, out: list[Event]) -> None:
-    """Do nothing: the texts say it all."""
+    """Do nothing: the deltas contain the texts."""
 
 
-# By the type of the event. Functions, and not methods of each `OutputItems`: those would refer to
-# it, and it to them.
+# By event type. Unbound functions: bound methods in each `OutputItems` would form a reference
+# cycle.
 HANDLERS: Mapping[str, Callable[[OutputItems, Json, list[Event]], None]] = {
     "response.output_item.added": OutputItems._added,
     "response.output_item.done": OutputItems._done,

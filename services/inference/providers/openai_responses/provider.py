@@ -1,4 +1,4 @@
-"""Sends requests to OpenAI's responses."""
+"""Provider adapter for OpenAI's API of responses."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
-# What a model may refuse by another name than that of the field that holds it.
+# Names in `refused_fields` that differ from the field with the value, and that field.
 _HOLDERS = (
     (ENCRYPTED_REASONING, "include"),
     (REASONING_EFFORT, "reasoning"),
@@ -34,16 +34,16 @@ _HOLDERS = (
 
 
 class ResponsesProvider(OpenAIProvider):
-    """A server of OpenAI's that is asked by requests of the dialect of responses.
+    """A server with OpenAI's API, called for requests of the dialect of responses.
 
     Args:
-        name: its name in the settings.
-        upstream: its server.
-        endpoint: what the server has said of its endpoint.
-        pass_stateful: whether callers may name things kept there.
-        newest: whether it is OpenAI's own, which takes back no thoughts that it cannot decrypt.
-        fetches_urls: whether it fetches images and documents by address.
-        new_id: makes ids where the server gives none.
+        name: the provider's name in the settings.
+        upstream: the provider's server.
+        endpoint: the server's endpoint, and whether it is missing.
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        newest: whether it is OpenAI's own server, which accepts no thinking that it cannot decrypt.
+        fetches_urls: whether it fetches images and documents by URL.
+        new_id: generates ids that the server omits.
     """
 
     dialect = conversation_pb2.DIALECT_RESPONSES
@@ -74,11 +74,11 @@ class ResponsesProvider(OpenAIProvider):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the server has said that it has no such endpoint."""
+        """Whether the server has answered that it lacks the endpoint."""
         return self._endpoint.is_missing
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return whether a conversation may go as its caller wrote it."""
+        """Return whether a conversation can be sent without its canonical messages."""
         if lazy.request.dialect != self.dialect:
             return False
         if refused_fields and (
@@ -109,7 +109,7 @@ class ResponsesProvider(OpenAIProvider):
         return self._upstream.events_of(answer, reader)
 
     def stream(self, call: Call) -> Batches:
-        """Return an answer as it comes; see `Provider.stream`."""
+        """Stream an answer; see `Provider.stream`."""
         reader = NativeReader if call.takes_passthrough else StreamReader
         return self._upstream.stream(
             _PATH,

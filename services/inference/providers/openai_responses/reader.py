@@ -1,4 +1,4 @@
-"""What readers of OpenAI's responses have in common."""
+"""Base class of the readers of OpenAI's responses."""
 
 from functools import partial
 
@@ -14,16 +14,16 @@ from services.inference.providers.request_fields import Json
 
 
 class EventReader:
-    """A reader of one stream.
+    """Base of the parsers of one stream.
 
     Args:
-        call: what was asked.
-        upstream: makes failures of what the provider says.
-        new_id: makes the id of an answer that the provider gave none.
+        call: the call.
+        upstream: creates errors from the provider's error objects.
+        new_id: generates the id of an answer if the provider omits it.
 
     Attributes:
-        ended: whether the provider has said that nothing follows.
-        has_content: whether some of the answer has come.
+        ended: whether the end event has been received.
+        has_content: whether any content has been received.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
@@ -38,23 +38,23 @@ class EventReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer is complete; its last event says that."""
+        """Whether the answer is complete, which the end event reports."""
         return self.ended
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
 
         Raises:
-            UpstreamError: it came too early.
+            UpstreamError: the end is premature.
         """
         if not self.ended:
             raise failures.cut_off(self._upstream.name)
 
     def _parsed(self, data: bytes) -> Json:
-        """Return the data of an event.
+        """Parse the data of an event.
 
         Raises:
-            UpstreamError: it ends the stream too early, or is no JSON object.
+            UpstreamError: the stream ends prematurely, or the data is not a JSON object.
         """
         if data == DONE:
             raise failures.cut_off(self._upstream.name)
@@ -64,12 +64,12 @@ class EventReader:
         return event
 
     def _start(self, response: Json) -> Event:
-        """Return the beginning of an answer, from the first response object."""
+        """Return the start event of an answer, from the first response object."""
         given_id = response.get("id") or self._new_id("resp_")
         return self._started_as(given_id, response.get("model") or self._call.target.upstream)
 
     def _started_as(self, given_id: object, model: object) -> Event:
-        """Return the beginning of an answer with this id, of this model."""
+        """Return the start event of an answer with an id and a model name."""
         self._started = True
         event = Event()
         event.start.id, event.start.model = name_of(given_id), name_of(model)

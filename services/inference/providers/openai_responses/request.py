@@ -1,4 +1,4 @@
-"""The canonical request as the body of OpenAI's responses. Pure."""
+"""Translate canonical requests to bodies of OpenAI's responses. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ _CHOICES = {
     ToolChoice.MODE_ANY: "required",
     ToolChoice.MODE_NONE: "none",
 }
-# Fields of one meaning on both sides, by their canonical names.
+# Fields with the same meaning on both sides, by their canonical names.
 _SAME = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -38,32 +38,32 @@ _SAME = {
     "end_user": "user",
     "service_tier": "service_tier",
 }
-# Canonical fields that responses have nothing for.
+# Canonical fields that responses do not support.
 _NOT_THERE = ("top_k", "seed", "presence_penalty", "frequency_penalty", "betas", "cache_control")
-# Fields that the gateway decides on itself.
+# Fields that only the gateway sets.
 _NEVER_FROM_EXTRA = frozenset(
     {
         *("multimodal", "fallback", "fallback_config", "memory_id", "memory_config"),
         *("use_built_in_tools", "thinking_block_strategy", "stream", "background"),
     }
 )
-# What the canonical request calls fields of a body, where names differ.
+# Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
     "user": "end_user",
     "reasoning": "thinking.effort",
     "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
 }
-# Names of refusals; the fields are in `text` and `reasoning`.
+# Names in `refused_fields`; the request's fields are in `text` and `reasoning`.
 VERBOSITY = "verbosity"
 REASONING_EFFORT = "reasoning_effort"
 
 
 def build_request(call: Call, server: Server) -> bytes:
-    """Return the JSON body for one attempt; `call.dropped` names what is left out of it.
+    """Return the JSON body for one attempt; fields left out are added to `call.dropped`.
 
     Raises:
-        GatewayError: unsupported, when the request has a part that cannot be carried;
-            invalid, when one is malformed or names what is kept at the provider.
+        GatewayError: unsupported, if the body cannot express a part of the request; invalid, if a
+            part is malformed or refers to an object stored at the provider.
     """
     lazy = call.lazy
     if lazy is not None and lazy.is_whole:
@@ -99,10 +99,10 @@ def build_request(call: Call, server: Server) -> bytes:
 
 
 def _finished(body: Json, call: Call, server: Server) -> Json:
-    """Return a body with what the gateway decides on.
+    """Add the fields that the gateway decides, and return the body.
 
-    Nothing is kept at the provider, so that what a model thought has to come with its answer, to
-    be sent back in the next turn.
+    Nothing is stored at the provider. Encrypted reasoning therefore has to be part of the answer,
+    to be sent back in the next turn.
     """
     if call.stream:
         body["stream"] = True
@@ -110,7 +110,7 @@ def _finished(body: Json, call: Call, server: Server) -> Json:
         return body
     body["store"] = False
     include = body.get("include")
-    # An empty list is the caller's word that nothing is wanted.
+    # An empty list means that the caller wants nothing included.
     if (
         include != []
         and call.target.thinks is not False
@@ -138,7 +138,7 @@ def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFie
 
 
 def _own_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
-    """Return the request's fields without a canonical name, as far as they go on."""
+    """Return the request's unknown fields that are passed through."""
     given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
         given.pop("stream_options", None)
@@ -150,7 +150,7 @@ def _own_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streame
 
 
 def _reasoning(thinking: ThinkingConfig, own: Json, fields: ResponsesFields) -> Json:
-    """Return the options of reasoning, those without a canonical name among them."""
+    """Return the `reasoning` options, including unknown ones."""
     given = own.pop("reasoning", None)
     options: Json = {**given} if isinstance(given, dict) else {}
     options |= fields.own(thinking.extra, "thinking.extra")
@@ -164,10 +164,10 @@ def _reasoning(thinking: ThinkingConfig, own: Json, fields: ResponsesFields) -> 
 
 
 def _text(request: GenerateRequest, own: Json) -> Json:
-    """Return how the answer is to be written."""
+    """Return the `text` options: the output format and unknown ones."""
     given = own.pop("text", None)
     text: Json = {**given} if isinstance(given, dict) else {}
-    # A format with fields that have no canonical name is among the caller's own, as a whole.
+    # A format with unknown fields is among the caller's own fields, as a whole.
     if request.HasField("output_format") and "format" not in text:
         text["format"] = _format(request.output_format)
     return text
@@ -196,7 +196,7 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) ->
     elif choice.mode == ToolChoice.MODE_TOOL:
         own = fields.own(choice.extra, "tool_choice.extra")
         is_function = own.get("type", _FUNCTION) == _FUNCTION
-        # One that runs at the provider has a type, and no name.
+        # A tool that runs at the provider has a type, and no name.
         body["tool_choice"] = (
             {"type": _FUNCTION, **own, "name": choice.name} if is_function else own
         )
@@ -230,7 +230,7 @@ def _leave_out_refused(
     if not refused_fields:
         return
     if REASONING_EFFORT in refused_fields and "reasoning" in body:
-        # Chat completions call it so; a model refuses it in both.
+        # The name is that of chat completions; models reject the option in both APIs.
         del body["reasoning"]
         fields.drop("thinking.effort")
     text = body.get("text")

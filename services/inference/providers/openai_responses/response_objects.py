@@ -1,8 +1,9 @@
-"""Response objects as they are handed on to callers of the same dialect. Pure.
+"""Response objects, as they are passed on to callers of the same dialect. Pure.
 
-One begins with an id, and says that nothing is kept of it, as is so of those that the gateway asks
-for: `background` and `store` are false, `previous_response_id` is null, and there is no
-`conversation`. Who hands one on writes the gateway's id, and what the gateway keeps of it.
+A passed-on object begins with its id and has no state stored at the provider: `background` and
+`store` are false, `previous_response_id` is null, and there is no `conversation`. Answers to the
+gateway's own requests usually are like this. The facade then sets the gateway's id and the state
+that the gateway stores.
 """
 
 import re
@@ -19,7 +20,7 @@ from services.inference.providers.openai_responses.event_types import MALFORMED,
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
 from services.inference.providers.request_fields import Json
 
-# How an object begins, up to its id; as it comes in events, and in any other way.
+# The start of an object, up to its id: as serialized in events, and in general.
 _USUALLY = b'{"id":"'
 _BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
 _REPLACED = ("id", "conversation")
@@ -27,16 +28,16 @@ _UNKEPT = {"background": False, "previous_response_id": None, "store": False}
 
 
 class OutputItem(Struct, gc=False):
-    """What is read of an output item."""
+    """The parsed fields of an output item."""
 
     type: str
     content: Any = None
 
 
 class ResponseObject(Struct, kw_only=True, gc=False):
-    """What is read of a response object.
+    """The parsed fields of a response object.
 
-    Its fields are in the order in which OpenAI writes them, and so are found at once.
+    They are in OpenAI's order, in which the decoder finds them without a search.
     """
 
     id: str
@@ -53,7 +54,7 @@ class ResponseObject(Struct, kw_only=True, gc=False):
     usage: Raw = NULL
 
     def is_unkept(self, data: bytes) -> bool:
-        """Return whether the object, of this JSON, is handed on as it is."""
+        """Return whether the object with this JSON can be passed on unchanged."""
         begin = len(_USUALLY) if data.startswith(_USUALLY) else _begin_of_id(data)
         return (
             begin > 0
@@ -66,7 +67,7 @@ class ResponseObject(Struct, kw_only=True, gc=False):
 
 
 def _begin_of_id(data: bytes) -> int:
-    """Return where the id is in an object that begins with it; 0 in any other."""
+    """Return the offset of the id in an object that begins with it, else 0."""
     beginning = _BEGINNING.match(data)
     return 0 if beginning is None else beginning.end()
 
@@ -75,20 +76,20 @@ _OBJECT = Decoder(ResponseObject)
 
 
 def read_object(data: bytes) -> ResponseObject | None:
-    """Return what is read of a response object; None if it is not as OpenAI writes it."""
+    """Parse a response object; return None if it does not have OpenAI's structure."""
     try:
         if not data.isascii():
-            data.decode()  # texts that are not built are not checked to be UTF-8
+            data.decode()  # the decoder does not check that skipped strings are UTF-8
         return _OBJECT.decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
 def passthrough(answer: bytes) -> PassedAnswer | None:
-    """Return a whole answer that is passed through, or None if it is not as OpenAI writes it.
+    """Return a whole answer to pass through, or None if it does not have OpenAI's structure.
 
     Args:
-        answer: JSON.
+        answer: the response's JSON.
     """
     response = read_object(answer)
     if response is None or response.status not in OVER or response.usage == NULL:
@@ -107,6 +108,6 @@ def passthrough(answer: bytes) -> PassedAnswer | None:
 
 
 def unkept(response: Json) -> Json:
-    """Return a response object as it is handed on."""
+    """Return a response object as it is passed on: without an id or stored state."""
     rest = {name: value for name, value in response.items() if name not in _REPLACED}
     return {"id": "", **rest, **_UNKEPT}

@@ -10,7 +10,7 @@ from services.common.passed_answer import TokenCounts
 from services.inference.providers.bounds import MAX_TOKENS, dump, tokens
 from services.inference.providers.request_fields import Json
 
-# Bytes of JSON that usage without a name may have.
+# Maximum bytes of JSON of unknown usage fields.
 _MAX_USAGE = 16 << 10
 _NAMED = frozenset(
     {
@@ -46,9 +46,9 @@ _REPORT = Decoder(_Report)
 
 
 def usual_counts(report: bytes) -> TokenCounts | None:
-    """Return the token counts of a report in JSON, None if it is unusual: see `read_usage`.
+    """Return the token counts of a usage report, None if it has unusual fields; see `read_usage`.
 
-    Most have the same few counts, which are read in a third of the time so.
+    Most reports have the same few fields. For those it takes a third of the time.
     """
     try:
         told = _REPORT.decode(report)
@@ -68,10 +68,12 @@ def usual_counts(report: bytes) -> TokenCounts | None:
 
 
 def read_usage(report: Json, usage: Usage) -> None:
-    """Set token counts in `usage`, which has none; those of the input include the cached ones.
+    """Set the token counts of a report in an empty `usage`.
+
+    The report's input tokens include cached ones.
 
     Raises:
-        ValueError: a count is none, or what has no name is too much.
+        ValueError: a count is invalid, or the unknown fields are too large.
     """
     read: Json = report.get("input_tokens_details") or {}
     written: Json = report.get("output_tokens_details") or {}
