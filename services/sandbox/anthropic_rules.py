@@ -1,6 +1,6 @@
-"""Rules of Anthropic's servers for requests that the SDK's types do not express.
+"""Rules of Anthropic's servers that the SDK's types do not express.
 
-Source: the reference of the messages API and the messages of its errors.
+Source: the reference of the messages API, and its error messages.
 """
 
 import re
@@ -22,9 +22,9 @@ Placed = tuple[Where, Body]
 
 
 def find_problem(body: Body, betas: Collection[str] = ()) -> Problem | None:
-    """Return the first problem of a body of the right types, or None.
+    """Return the first problem of a body with valid types, or None.
 
-    `betas` are the names of the header `anthropic-beta`.
+    `betas` are the names in the header `anthropic-beta`.
     """
     return next(_problems(body, betas), None)
 
@@ -65,7 +65,7 @@ def _tools(body: Body) -> Iterator[Problem]:
 
 
 def _blocks(body: Body) -> Iterator[Problem]:
-    """Check what a block must be by itself, wherever it stands."""
+    """Check the blocks one by one, regardless of their position."""
     marks = sum(bool(tool.get("cache_control")) for tool in body.get("tools") or ())
     for where, block in _all_blocks(body):
         marks += bool(block.get("cache_control"))
@@ -86,7 +86,7 @@ def _all_blocks(body: Body) -> Iterator[Placed]:
         content = message["content"]
         where = ("messages", index, "content")
         if isinstance(content, str):
-            # An assistant's empty string at the end is refused like an empty block.
+            # A final empty assistant string is rejected like an empty block.
             yield where, {"type": "text", "text": content}
             continue
         for path, block in _numbered(where, content):
@@ -101,7 +101,7 @@ def _numbered(where: Where, blocks: Iterable[Body]) -> Iterator[Placed]:
 
 
 def _turns(messages: Sequence[Body]) -> Iterator[Problem]:
-    """Check that calls and results of tools stand beside each other."""
+    """Check that tool results directly follow their calls."""
     turns = list(_merged(messages))
     calls: list[str] = []
     place: Where = ("messages",)
@@ -117,14 +117,14 @@ def _turns(messages: Sequence[Body]) -> Iterator[Problem]:
 
 
 def _merged(messages: Sequence[Body]) -> Iterator[tuple[str, list[Placed]]]:
-    """Return the turns: neighbours of one role are one, and system messages are none."""
+    """Yield the turns: adjacent messages of one role are merged, system messages are left out."""
     spoken = [(index, item) for index, item in enumerate(messages) if item["role"] != "system"]
     for role, group in groupby(spoken, key=lambda placed: str(placed[1]["role"])):
         yield role, [placed for index, item in group for placed in _blocks_of(index, item)]
 
 
 def _results(calls: Sequence[str], place: Where, blocks: Sequence[Placed]) -> Iterator[Problem]:
-    """Check that a user's turn begins with a result for each call of the turn before it."""
+    """Check that a user's turn begins with a result for each call of the previous turn."""
     waiting = list(calls)
     for _, block in blocks:
         if block["type"] != "tool_result":
@@ -177,7 +177,7 @@ def _thinking(body: Body, betas: Collection[str]) -> Iterator[Problem]:
     budget = thinking["budget_tokens"]
     if budget < _MIN_THINKING_BUDGET:
         yield Problem(("thinking", "budget_tokens"), f"at least {_MIN_THINKING_BUDGET}")
-    # Thinking between calls of tools has one budget for all of it.
+    # With interleaved thinking, the budget is the total of all thinking in a turn.
     if budget >= body.get("max_tokens", budget + 1) and not interleaves_thinking(betas):
         yield Problem(("max_tokens",), "must be greater than `thinking.budget_tokens`")
     if body.get("temperature", 1) != 1:

@@ -1,7 +1,7 @@
-"""Anthropic's messages: a checked body into a canonical request, an answer into JSON and events.
+"""Anthropic's messages: parse a checked body, and write an answer as JSON or events.
 
-Source: the types of the official SDK, `anthropic.types`, and the order of events
-it accumulates. Thoughts are signed, and `is_signed` knows the sandbox's own signatures.
+Source: the types of the official SDK, `anthropic.types`, and the order of events that it
+accumulates. Thinking is signed, and `is_signed` recognises the sandbox's own signatures.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ def is_signed(block: Mapping[str, Any]) -> bool:
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Read the body of a request that `checks` and `rules` let through."""
+    """Parse a request body that `checks` and `anthropic_rules` have accepted."""
     request = GenerateRequest(
         tools=[_tool(tool) for tool in body.get("tools") or () if _is_callers(tool)],
         tool_choice=_tool_choice(body.get("tool_choice") or {"type": "auto"}),
@@ -152,7 +152,7 @@ def _canonical_blocks(content: str | list[Mapping[str, Any]]) -> Sequence[Block]
 
 
 def _canonical_block(block: Mapping[str, Any]) -> Block | None:
-    """Return a block; None for blocks of other types that are not marked for the cache."""
+    """Return a block; None for an unsupported block without a cache mark."""
     mark = _mark(block)
     match block["type"]:
         case "text":
@@ -193,7 +193,7 @@ def _media(block: Mapping[str, Any]) -> Media:
 
 
 def message(answer: Answer, head: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a whole answer; `head` holds `id` and `model`."""
+    """Write a whole answer; `head` has `id` and `model`."""
     return _message(answer.choices[0], answer.usage, head)
 
 
@@ -252,14 +252,14 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 class EventWriter:
-    """Writes the events of one streamed answer, in the order of its steps."""
+    """Writes the events of one streamed answer, step by step."""
 
     def __init__(self, answer: Answer, head: Mapping[str, Any]) -> None:
         self._answer = answer
         self._head = head
 
     def write(self, step: Step) -> list[dict[str, Any]]:
-        """Return the events of one step; each one's `type` is its name too."""
+        """Return the events of one step; the `type` of each is also its name."""
         match step:
             case Opened():
                 return [{"type": "message_start", "message": self._opening()}, {"type": "ping"}]
@@ -316,7 +316,7 @@ def _delta_event(index: int, delta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_body(error: SandboxError, request_id: str) -> dict[str, Any]:
-    """Write a failure; its message begins with the field, as in `messages.0.content: …`."""
+    """Write an error; its message begins with the field, as in `messages.0.content: …`."""
     where = ".".join(map(str, error.path))
     message = f"{where}: {error.message}" if where else error.message
     if isinstance(error, TooLongError):

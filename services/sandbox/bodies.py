@@ -1,4 +1,4 @@
-"""Values in bodies, which the dialects read and write alike."""
+"""Values in request and response bodies, common to the dialects."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ import orjson
 
 from services.sandbox.model.models import SandboxError
 
-# A mark for the cache; the sandbox does not look at what it says.
+# A cache mark; the sandbox ignores its content.
 MARK = b"{}"
 
 _MAX_UINT32 = (1 << 32) - 1
@@ -19,7 +19,7 @@ def decode(data: str) -> bytes:
     """Decode base64.
 
     Raises:
-        SandboxError: it is not base64.
+        SandboxError: the data is not base64.
     """
     try:
         return base64.b64decode(data, validate=True)
@@ -30,15 +30,15 @@ def decode(data: str) -> bytes:
 
 
 def to_json(value: Any) -> bytes:
-    """Return a value of a body as the JSON that it was."""
+    """Serialize a value of a parsed body."""
     return orjson.dumps(value)
 
 
 def bounded(tokens: int | None) -> int | None:
-    """Return a number of tokens as the canonical request can hold it."""
+    """Return a token count, limited to the canonical request's range."""
     return None if tokens is None else min(tokens, _MAX_UINT32)
 
 
 def server_sent(event: Mapping[str, Any]) -> bytes:
-    """Return a server-sent event with the name that its `type` says."""
+    """Serialize a server-sent event; its `type` is its name."""
     return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(event))

@@ -1,13 +1,12 @@
 """Checks of requests against the request types of the official SDKs.
 
-The SDKs describe their requests as TypedDicts for those who write one; here they
-are read as rules for a server that receives one. That takes three changes, made once
-and on every level: unknown keys are refused, an `Iterable` is a list (pydantic
-would look at its items too late to report them), and a union of objects is told
-apart by `type` or `role`, so that a report names one field instead of every
-alternative.
+The SDKs describe requests as TypedDicts, for clients that write them. Here the TypedDicts become
+rules for a server that receives requests. That takes three changes on every level, which are made
+once: unknown keys are rejected, an `Iterable` becomes a list (pydantic would validate its items too
+late to report them), and a union of objects is discriminated by `type` or `role`, so that an error
+names one field instead of every alternative.
 
-This is the one place that imports the SDKs, and only when it is first needed.
+Only this module imports the SDKs, on first use.
 """
 
 import types
@@ -39,12 +38,12 @@ from typing_extensions import TypedDict, is_typeddict
 
 
 class MissingSdkError(Exception):
-    """The official SDKs are not installed."""
+    """Error raised if the official SDKs are not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A field that breaks a rule: where it is in the body, and what it takes."""
+    """An invalid field: its path in the body, and what is expected."""
 
     path: tuple[str | int, ...]
     message: str
@@ -56,9 +55,9 @@ Check = Callable[[Body], Problem | None]
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """A check for each kind of request: the first problem of a body, or None.
+    """A check for each kind of request, which returns the first problem of a body, or None.
 
-    Those called `beta_…` are for requests that name beta features, whose bodies may hold more;
+    The `beta_…` checks are for requests that name beta features, whose bodies may have more fields.
     `betas` are the names that the SDK lists.
     """
 
@@ -73,7 +72,7 @@ class Checks:
 
 
 def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterator[Problem]:
-    """Return the problem of a number that is there and not within its bounds, if it has one."""
+    """Yield a problem if a number is present and out of range."""
     value = body.get(key)
     if value is not None and (value < low or (high is not None and value > high)):
         takes = f"from {low} to {high}" if high is not None else f"at least {low}"
@@ -82,7 +81,7 @@ def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterat
 
 @cache
 def load_checks() -> Checks:
-    """Build the checks from the installed SDKs; the first time takes about a second.
+    """Build the checks from the installed SDKs; this takes about a second, once.
 
     Raises:
         MissingSdkError: an SDK is not installed.
@@ -129,10 +128,10 @@ def load_checks() -> Checks:
     )
 
 
-# Fields of the SDK's types that go into a header.
+# Fields of the SDK's types that are sent as headers.
 _HEADERS = frozenset({"betas"})
 
-# The messages API samples by these; the SDK's types have left them out since 2.0.
+# Sampling parameters of the messages API, which the SDK's types have omitted since 2.0.
 _SAMPLING = {
     "temperature": NotRequired[float],
     "top_p": NotRequired[float],
@@ -140,7 +139,7 @@ _SAMPLING = {
 }
 
 
-# Fields that the SDK's types of responses need and the server does not.
+# Fields that are required in the SDK's types of responses, but not by the server.
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
     "FunctionToolParam": frozenset({"parameters", "strict"}),
     "ResponseFunctionWebSearchParam": frozenset({"id"}),
@@ -150,7 +149,7 @@ _LEFT_OUT: Mapping[str, frozenset[str]] = {
 }
 
 
-# Fields that the server takes and the SDK's types do not have; Codex sends them.
+# Fields that the server accepts and the SDK's types lack; Codex sends them.
 _TAKEN: Mapping[str, Mapping[str, Any]] = {
     "EasyInputMessageParam": {"id": NotRequired[str]},
     "Message": {"id": NotRequired[str]},
@@ -166,7 +165,7 @@ def _by_stream(whole: Check, streamed: Check) -> Check:
 
 
 def _when_needed(build: Callable[[], Check]) -> Check:
-    """Return a check that is built when it is first used."""
+    """Return a check that is built on first use."""
     built = cache(build)
     return lambda body: built()(body)
 
@@ -179,7 +178,8 @@ def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
             adapter.validate_python(body, strict=True)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
-            # Every alternative of a union reports; the one meant is the one that went deepest.
+            # Every alternative of a union reports a problem; the deepest one is of the intended
+            # alternative.
             return max(
                 (Problem(_path(item["loc"]), item["msg"]) for item in problems),
                 key=lambda problem: len(problem.path),
@@ -190,18 +190,18 @@ def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
 
 
 def _path(location: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Leave out of a location what names an alternative of a union."""
+    """Return a location without the steps that name an alternative of a union."""
     return tuple(step for step in location if not str(step).startswith("<"))
 
 
 class _Converter:
-    """Turns the SDKs' types into ones that check what was received."""
+    """Converts the SDKs' types into types that validate received requests."""
 
     def __init__(self) -> None:
         self._done: dict[Any, Any] = {}
 
     def typed_dict(self, typed: Any, more: Mapping[str, Any]) -> Any:
-        """Return a closed TypedDict of converted fields, `more` among them."""
+        """Return a closed TypedDict of the converted fields and `more`."""
         if typed in self._done:
             return self._done[typed]
         left_out = _LEFT_OUT.get(typed.__name__, frozenset())
@@ -255,9 +255,9 @@ class _Converter:
         return reduce(or_, alternatives) if len(alternatives) > 1 else alternatives[0]
 
     def _told_apart(self, objects: list[Any]) -> Any:
-        """Return a union that a literal `type` or `role` decides, or None where none does.
+        """Return a union discriminated by a literal `type` or `role`, or None if there is none.
 
-        A value may stand for several objects, one of which has to fit.
+        If several objects have the same value, one of them must match.
         """
         for key in ("type", "role"):
             tags: dict[Any, list[Any]] = {}
@@ -294,20 +294,20 @@ class _Converter:
 
 
 def _is_json(member: Any) -> bool:
-    """Return whether a member of a union can come as JSON: models and files cannot."""
+    """Return whether a member of a union can be JSON, unlike models and files."""
     if is_typeddict(member) or not isinstance(member, type):
         return get_origin(member) is not Annotated and "IO" not in str(member)
     return member in (str, int, float, bool, dict, list, object, type(None))
 
 
 def _tags(item: Any, key: str) -> list[Any]:
-    """Return the values of an object's literal field, None among them where it may be left out."""
+    """Return the values of an object's literal field, including None if it may be omitted."""
     literals = _literals(get_type_hints(item, include_extras=True).get(key))
     return [None, *literals] if key in _LEFT_OUT.get(item.__name__, ()) else literals
 
 
 def _literals(hint: Any) -> list[Any]:
-    """Return the values of a literal field, None among them where it may be left out."""
+    """Return the values of a literal field, including None if it may be omitted."""
     if hint is None:
         return []
     if get_origin(hint) is Required:

@@ -1,4 +1,4 @@
-"""The APIs of OpenAI and Anthropic: requests that are accepted, and answers."""
+"""The APIs of OpenAI and Anthropic: requests are checked, and answers are written."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -37,25 +37,25 @@ class StreamWriter(Protocol):
     """Writes one streamed answer as server-sent events."""
 
     def write(self, step: Step) -> bytes:
-        """Return what one step puts on the wire, possibly nothing."""
+        """Return the bytes of one step; may be empty."""
         ...
 
     def end(self) -> bytes:
-        """Return what ends a stream that went well."""
+        """Return the end of a successful stream."""
         ...
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        """Return what reports a failure within the stream."""
+        """Return an error event within the stream."""
         ...
 
 
 class Dialect(Protocol):
-    """A provider as it is seen over HTTP.
+    """The HTTP API of a provider.
 
     Attributes:
-        name: for the log.
-        request_id_header: the header that carries a request's id.
-        waits_in_header: whether the time to wait is in a header.
+        name: the name in the log.
+        request_id_header: the response header with the request's id.
+        waits_in_header: whether the retry delay is sent in a header.
     """
 
     name: str
@@ -63,43 +63,43 @@ class Dialect(Protocol):
     waits_in_header: bool
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request without the headers that every request needs.
+        """Check the headers that every request needs.
 
         Raises:
-            SandboxError: one is missing.
+            SandboxError: a header is missing or invalid.
         """
         ...
 
     def read(self, body: Body) -> Body:
-        """Return a body as the dialect's maker would be sent it.
+        """Convert a body from the emulated provider's format to that of the dialect's maker.
 
         Raises:
-            SandboxError: the provider that is played refuses it.
+            SandboxError: the emulated provider rejects it.
         """
         ...
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Return the first thing that is wrong with a body, or None."""
+        """Return the first problem of a body, or None."""
         ...
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Return the canonical request of a body without a problem."""
+        """Parse a body that has no problem into a canonical request."""
         ...
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
-        """Write a whole answer to a body."""
+        """Write a whole answer to the request in `body`."""
         ...
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
-        """Begin to write a streamed answer."""
+        """Return a writer for a streamed answer."""
         ...
 
     def failure(self, error: SandboxError, request_id: str) -> Any:
-        """Write a failure."""
+        """Write an error."""
         ...
 
     def counted(self, read: int) -> Json:
-        """Write the count of the tokens that a request would read."""
+        """Write the result of counting input tokens."""
         ...
 
     def listed(self) -> Json:
@@ -133,22 +133,22 @@ class OpenAI:
         self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Require a bearer key."""
+        """Check for a bearer token."""
         if not headers.get("Authorization", "").startswith("Bearer "):
             raise SandboxError(
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
             )
 
     def read(self, body: Body) -> Body:
-        """Return a body as OpenAI would be sent it."""
+        """Convert a body to OpenAI's format."""
         return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check types, then the other rules."""
+        """Check the types, then the other rules."""
         return self._check(body) or self._find_problem(body)
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Return the canonical request of a body without a problem."""
+        """Parse a body that has no problem into a canonical request."""
         return openai_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -156,7 +156,7 @@ class OpenAI:
         return self._personality.tell(openai_wire.completion(answer, self._head(model)))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
-        """Begin a stream of `chat.completion.chunk`."""
+        """Return a writer of `chat.completion.chunk` events."""
         options = body.get("stream_options") or {}
         include_usage = options.get("include_usage") is True
         return _OpenAIStream(
@@ -165,11 +165,11 @@ class OpenAI:
         )
 
     def failure(self, error: SandboxError, request_id: str) -> Any:
-        """Write a failure."""
+        """Write an error."""
         return self._personality.failed(error, openai_shapes.error_body(error))
 
     def counted(self, read: int) -> Json:
-        """Write nothing: the API has no count."""
+        """Raise an error: the API has no token counting."""
         raise SandboxError("not_found", 404, "There is no count of tokens")
 
     def listed(self) -> Json:
@@ -237,7 +237,7 @@ class Anthropic:
         self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Require a key in either header, a version, and known beta features."""
+        """Check for a key in either header, a version, and known beta features."""
         bearer = headers.get("Authorization", "").startswith("Bearer ")
         if not headers.get("x-api-key") and not bearer:
             raise SandboxError("authentication", 401, "x-api-key header is required")
@@ -246,17 +246,17 @@ class Anthropic:
         check_betas(headers, self._betas)
 
     def read(self, body: Body) -> Body:
-        """Return a body as Anthropic would be sent it."""
+        """Convert a body to Anthropic's format."""
         return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check types, then the other rules."""
+        """Check the types, then the other rules."""
         betas = betas_of(headers)
         check = self._beta_check if betas else self._check
         return check(body) or anthropic_rules.find_problem(body, betas)
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Return the canonical request of a body without a problem."""
+        """Parse a body that has no problem into a canonical request."""
         return anthropic_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -264,15 +264,15 @@ class Anthropic:
         return anthropic_wire.message(answer, self._head(model))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
-        """Begin a stream of events."""
+        """Return a writer of events."""
         return _AnthropicStream(anthropic_wire.EventWriter(answer, self._head(model)))
 
     def failure(self, error: SandboxError, request_id: str) -> Json:
-        """Write a failure."""
+        """Write an error."""
         return anthropic_wire.error_body(error, request_id)
 
     def counted(self, read: int) -> Json:
-        """Write the count of the tokens that a request would read."""
+        """Write the result of counting input tokens."""
         return {"input_tokens": read}
 
     def listed(self) -> Json:

@@ -40,20 +40,20 @@ class Gemini:
         self._find_problem = find_problem
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Require a key."""
+        """Check for a key."""
         if not headers.get("x-goog-api-key"):
             raise SandboxError("permission", 403, _NO_KEY)
 
     def read(self, body: Body) -> Body:
-        """Return a body as it is."""
+        """Return a body unchanged."""
         return body
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check types, then the other rules."""
+        """Check the types, then the other rules."""
         return self._find_problem(body)
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Return the canonical request of a body without a problem."""
+        """Parse a body that has no problem into a canonical request."""
         return gemini_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -61,15 +61,15 @@ class Gemini:
         return gemini_wire.whole(answer, self._head(model))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> "_GeminiStream":
-        """Begin a stream of `GenerateContentResponse`."""
+        """Return a writer of `GenerateContentResponse` events."""
         return _GeminiStream(gemini_wire.ChunkWriter(answer, self._head(model)))
 
     def failure(self, error: SandboxError, request_id: str) -> Json:
-        """Write a failure."""
+        """Write an error."""
         return gemini_wire.error_body(error)
 
     def counted(self, read: int) -> Json:
-        """Write the count of the tokens that a request would read."""
+        """Write the result of counting input tokens."""
         return {"totalTokens": read}
 
     def listed(self) -> Json:

@@ -1,7 +1,7 @@
-"""Rules of Google's servers for requests that the discovery document does not express.
+"""Rules of Google's servers that the discovery document does not express.
 
-Source: the reference of `generateContent`, the pages on function calling, thinking and
-thought signatures, and the messages of its errors as users report them.
+Source: the reference of `generateContent`, the pages on function calling, thinking and thought
+signatures, and error messages as reported by users.
 """
 
 import re
@@ -116,8 +116,8 @@ def _contents(body: Body) -> Iterator[Problem]:
 
 
 def _turns(contents: Sequence[Body]) -> Iterator[Problem]:
-    """Check that calls and responses of functions stand beside each other."""
-    calls = 0  # in the content before
+    """Check that function responses directly follow their calls."""
+    calls = 0  # of the previous content
     for index, content in enumerate(contents):
         where = ("contents", index)
         called = sum("functionCall" in part for part in content["parts"])

@@ -1,8 +1,8 @@
-"""The shape of Gemini's requests: fields and types, with the words of Google's refusals.
+"""Structure of Gemini's requests: fields and types, with Google's error messages.
 
-Source: Google's discovery document of the Generative Language API, `v1beta`, as far as the
-gateway and its callers have to do with it. Google's servers take snake_case as well; here
-the names are those of the document.
+Source: Google's discovery document of the Generative Language API, `v1beta`, as far as the gateway
+and its callers use it. Google's servers accept snake_case names as well; these are the document's
+names.
 """
 
 import base64
@@ -14,7 +14,7 @@ from typing import Any
 from services.sandbox.checks import Problem
 
 Where = tuple[str | int, ...]
-# A type by name, an object's fields, or a list of one shape.
+# A type name, an object's fields, or an array of one shape.
 Shape = str | Mapping[str, Any] | Sequence[Any]
 
 _STRUCT, _ANY = "TYPE_STRUCT", "TYPE_ANY"
@@ -115,12 +115,12 @@ _CAPITAL = re.compile(r"(?<!^)([A-Z])")
 
 
 def find_problem(body: Mapping[str, Any], shape: Shape) -> Problem | None:
-    """Return the first field of a body that is unknown or of another type, or None."""
+    """Return the first field of a body that is unknown or of a wrong type, or None."""
     return next(_problems(body, shape, ()), None)
 
 
 def place(where: Where) -> str:
-    """Return a path as Google writes it: `contents[0].parts[1].inline_data`."""
+    """Return a path in Google's notation: `contents[0].parts[1].inline_data`."""
     text = ""
     for step in where:
         name = step if isinstance(step, int) else _CAPITAL.sub(r"_\1", step).lower()

@@ -1,7 +1,7 @@
-"""Gemini's API: a checked body into a canonical request, an answer into JSON.
+"""Gemini's API: parse a checked body into a canonical request, and write an answer as JSON.
 
-Source: Google's reference of `generateContent`. Function calls and the ends of texts are
-signed, as Gemini 3 signs them, and `is_signed` knows the sandbox's own signatures.
+Source: Google's reference of `generateContent`. Function calls and the ends of texts are signed as
+by Gemini 3, and `is_signed` recognises the sandbox's own signatures.
 """
 
 import base64
@@ -56,9 +56,9 @@ _ERRORS: dict[Kind, str] = {
     "server": "INTERNAL",
     "overloaded": "UNAVAILABLE",
 }
-# How the same models sign a call in OpenAI's dialect, where its arguments come later.
+# The models' signature of calls in OpenAI's dialect, where the arguments follow the signature.
 OF_CHATS = "c2FuZGJveCBzaWduYXR1cmU="
-# What Google documents for function calls that another model made.
+# Google's documented placeholders for function calls of other models.
 _SKIPPED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _KINDS = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
@@ -70,24 +70,24 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 def sign(part: object) -> str:
-    """Return the signature of what a part holds, the same each time."""
+    """Return the deterministic signature of a part's content."""
     data = b"sandbox thought\0" + orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
     return base64.b64encode(sha256(data).digest()).decode()
 
 
 def is_signed(part: Mapping[str, Any]) -> bool:
-    """Return whether the signature of a part is the sandbox's own for it."""
+    """Return whether a part has the sandbox's own signature, or a documented placeholder."""
     signature = part["thoughtSignature"]
     if signature == OF_CHATS or signature in _SKIPPED:
         return True
     if "functionCall" in part:
         return bool(signature == sign(part["functionCall"]))
-    # In a stream the signature of a text comes with an empty part after it.
+    # A stream has the signature of a text in an empty part after it.
     return signature in (sign(part.get("text", "")), sign(""))
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Read the body of a request without a problem."""
+    """Parse a request body that has no problem."""
     body = body.get("generateContentRequest") or body
     config = body.get("generationConfig") or {}
     thinking = config.get("thinkingConfig") or {}
@@ -132,7 +132,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, list[str] | None]:
-    """Return the choice, and the names that it is limited to, if it is."""
+    """Return the choice, and the names of the allowed tools, or None for all."""
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     allowed = config.get("allowedFunctionNames") or None
     match config.get("mode"):
@@ -157,7 +157,7 @@ def _message(content: Mapping[str, Any]) -> Message:
 
 
 def _block(part: Mapping[str, Any]) -> Block | None:
-    """Return the block of a part; None for parts that the sandbox does not read."""
+    """Return the block of a part; None for parts that the sandbox ignores."""
     if given := part.get("functionResponse"):
         return Block(tool_result=_result(given))
     if call := part.get("functionCall"):
@@ -193,7 +193,7 @@ def _kind(mime: str) -> MediaKind.ValueType:
 
 
 def whole(answer: Answer, head: Mapping[str, Any]) -> Json:
-    """Write a whole answer; `head` holds `responseId` and `modelVersion`."""
+    """Write a whole answer; `head` has `responseId` and `modelVersion`."""
     candidates = []
     for index, choice in enumerate(answer.choices):
         parts = [part for block in choice.blocks for part in _parts(block, choice.blocks)]
@@ -224,7 +224,7 @@ def _parts(block: Block, blocks: Iterable[Block]) -> list[Json]:
 
 
 def _called(call: ToolUse, blocks: Iterable[Block]) -> Json:
-    """Write a call; the first one of the answer is signed."""
+    """Write a call; the first one of an answer is signed."""
     function = {"id": call.id, "name": call.name, "args": orjson.loads(call.input)}
     part: Json = {"functionCall": function}
     first = next(block.tool_use for block in blocks if block.HasField("tool_use"))
@@ -251,7 +251,7 @@ def _logprobs(text: str, top: int) -> Json:
 
 
 class ChunkWriter:
-    """Writes the events of one streamed answer, in the order of its steps."""
+    """Writes the events of one streamed answer, step by step."""
 
     def __init__(self, answer: Answer, head: Mapping[str, Any]) -> None:
         self._answer = answer
@@ -293,7 +293,7 @@ def _is_text(block: Block) -> bool:
 
 
 def error_body(error: SandboxError) -> Json:
-    """Write a failure as a `google.rpc.Status`."""
+    """Write an error as a `google.rpc.Status`."""
     details: list[Json] = []
     if error.kind == "authentication":
         reason = {"reason": "API_KEY_INVALID", "domain": "googleapis.com"}
@@ -311,10 +311,10 @@ def error_body(error: SandboxError) -> Json:
 
 
 def size_of_vectors(body: Mapping[str, Any]) -> int | None:
-    """Return `outputDimensionality` of a body of `batchEmbedContents`, which is that of all."""
+    """Return the first `outputDimensionality` of a `batchEmbedContents` body, used for all."""
     return next((one.get("outputDimensionality") for one in body.get("requests") or ()), None)
 
 
 def texts_to_embed(body: Mapping[str, Any]) -> list[str]:
-    """Return the texts of a body of `batchEmbedContents` without a problem."""
+    """Return the texts of a `batchEmbedContents` body that has no problem."""
     return ["".join(_texts(one["content"]["parts"])) for one in body.get("requests") or ()]

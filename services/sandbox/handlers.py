@@ -27,7 +27,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request while it is answered."""
+    """One request in progress."""
 
     request: web.Request
     dialect: Dialect
@@ -35,19 +35,19 @@ class Exchange:
     entry: Entry
 
     def model(self, body: Body) -> str:
-        """Return the name of the model: Gemini's is in the path."""
+        """Return the model's name: from the path for Gemini, else from the body."""
         name: str = self.request.match_info.get("model") or body["model"]
         return name
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that every answer has."""
+        """Headers of every response."""
         return {self.dialect.request_id_header: self.request_id}
 
     def json(
         self, value: Any, status: int = 200, more: Mapping[str, str] | None = None
     ) -> web.Response:
-        """Return an answer of JSON."""
+        """Return a JSON response."""
         return web.Response(
             body=orjson.dumps(value),
             status=status,
@@ -56,7 +56,7 @@ class Exchange:
         )
 
     def failure(self, error: SandboxError) -> web.Response:
-        """Return a failure in the dialect's form."""
+        """Return an error response in the dialect's format."""
         wait = error.retry_after_s
         in_header = wait is not None and self.dialect.waits_in_header
         more = {"retry-after": str(wait)} if in_header else {}
@@ -64,7 +64,7 @@ class Exchange:
 
 
 class Server:
-    """The handlers of the sandbox, with what they share."""
+    """The sandbox's handlers and their shared state."""
 
     def __init__(self, log: RequestLog, sleep: Sleep, new_id: IdGenerator) -> None:
         self._log = log
@@ -76,7 +76,7 @@ class Server:
         dialect: Dialect,
         answer: Callable[[Exchange, Body], Awaitable[web.StreamResponse]],
     ) -> Handler:
-        """Return a handler that notes, counts and checks a request before it is answered."""
+        """Return a handler that logs, counts and checks requests, and then calls `answer`."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             entry = self._log.add(request.path, dialect.name, request.headers.items())
@@ -93,7 +93,7 @@ class Server:
         return handle
 
     def transcriber(self, dialect: Dialect) -> Handler:
-        """Return a handler that transcribes the recording of a form."""
+        """Return a handler that transcribes the recording in a form."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             entry = self._log.add(request.path, dialect.name, request.headers.items())
@@ -152,26 +152,26 @@ class Server:
         return body
 
     async def count_tokens(self, exchange: Exchange, body: Body) -> web.StreamResponse:
-        """Answer how many tokens a request would read."""
+        """Return the number of input tokens."""
         find_model(exchange.model(body))
         read = requests.input_tokens(exchange.dialect.read_request(body))
         return exchange.json(exchange.dialect.counted(read))
 
     async def embed(self, exchange: Exchange, body: Body) -> web.StreamResponse:
-        """Answer with vectors in OpenAI's form."""
+        """Return embeddings in OpenAI's format."""
         texts = openai_embeddings.texts_of(body)
         made = vectors.embed(texts, find_model(body["model"]), body.get("dimensions"))
         return exchange.json(openai_embeddings.answer(made, body))
 
     async def embed_batch(self, exchange: Exchange, body: Body) -> web.StreamResponse:
-        """Answer with vectors in Gemini's form."""
+        """Return embeddings in Gemini's format."""
         texts = gemini_wire.texts_to_embed(body)
         size = gemini_wire.size_of_vectors(body)
         made = vectors.embed(texts, find_model(exchange.model(body)), size)
         return exchange.json({"embeddings": [{"values": vector} for vector in made]})
 
     async def generate(self, exchange: Exchange, body: Body) -> web.StreamResponse:
-        """Answer a conversation, whole or as a stream."""
+        """Answer a generation request, whole or as a stream."""
         model = find_model(exchange.model(body))
         answer = behaviours.answer(exchange.dialect.read_request(body), model)
         is_stream = exchange.request.path.endswith(STREAMED)
@@ -188,7 +188,7 @@ class Server:
         try:
             async with aclosing(play(answer, model, self._sleep)) as steps:
                 async for _ in steps:
-                    pass  # the time it takes is all that matters here
+                    pass  # only the timing matters here
         except CutError:
             return await _half(exchange, response)
         return response
@@ -203,7 +203,7 @@ class Server:
             async with aclosing(play(answer, model, self._sleep)) as steps:
                 async for step in steps:
                     if not response.prepared:
-                        # Not before the first step: a silent model sends no headers either.
+                        # Not before the first step: a silent model does not send headers either.
                         await response.prepare(exchange.request)
                     if data := writer.write(step):
                         await response.write(data)
@@ -215,7 +215,7 @@ class Server:
         return response
 
     def models(self, usual: Dialect, anthropic: Dialect) -> Handler:
-        """Return a handler that tells of models, or that there is nothing at a path."""
+        """Return a handler that lists models, shows one, or answers 404 for an unknown path."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             dialect = anthropic if "anthropic-version" in request.headers else usual
@@ -237,16 +237,16 @@ class Server:
         return handle
 
     async def show_log(self, request: web.Request) -> web.StreamResponse:
-        """Answer which requests came."""
+        """Return the logged requests."""
         return web.Response(body=orjson.dumps(self._log.as_json()), content_type="application/json")
 
     async def clear_log(self, request: web.Request) -> web.StreamResponse:
-        """Forget which requests came."""
+        """Clear the request log."""
         self._log.clear()
         return web.Response(status=204)
 
     async def show_live(self, request: web.Request) -> web.StreamResponse:
-        """Answer how many requests are open."""
+        """Return the number of open and aborted requests."""
         return web.Response(
             body=orjson.dumps(asdict(self._log.live)), content_type="application/json"
         )

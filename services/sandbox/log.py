@@ -1,4 +1,4 @@
-"""The log of the requests that the sandbox received, for tests."""
+"""Log of the requests that the sandbox has received, for tests."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ _CREDENTIALS = frozenset(
 
 @dataclass(slots=True)
 class Entry:
-    """One request.
+    """A logged request.
 
     Attributes:
-        path: where it went.
-        dialect: `openai`, `anthropic` or `gemini`.
-        headers: with lower-case names, credentials blotted out.
-        body: the JSON it carried, or None where that was no JSON or too large to keep.
-        status: the HTTP status it was answered with; None while it has no answer.
+        path: the URL path.
+        dialect: `openai`, `responses`, `anthropic` or `gemini`.
+        headers: names in lower case, credentials redacted.
+        body: the JSON body; None if it is not JSON or too large to keep.
+        status: the HTTP status of the response; None before it.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Live:
-    """Gauges of the upstream: requests open now, and how many their callers left."""
+    """Gauges of the sandbox: open requests, and requests aborted by their clients."""
 
     open: int = 0
     aborted: int = 0
@@ -39,11 +39,11 @@ class Live:
 
 @dataclass(slots=True)
 class RequestLog:
-    """The latest requests; older ones go, and so do bodies above a size.
+    """The latest requests; older ones and large bodies are discarded.
 
     Attributes:
         entries: oldest first.
-        live: gauges, which clearing leaves as they are.
+        live: gauges, which `clear` does not reset.
     """
 
     max_entries: int = 500
@@ -55,7 +55,7 @@ class RequestLog:
         self.entries = deque(maxlen=self.max_entries)
 
     def add(self, path: str, dialect: str, headers: Iterable[tuple[str, str]]) -> Entry:
-        """Begin an entry."""
+        """Append an entry."""
         kept = {name.lower(): _without_credential(name, value) for name, value in headers}
         entry = Entry(path, dialect, kept)
         self.entries.append(entry)
@@ -67,7 +67,7 @@ class RequestLog:
             entry.body = body
 
     def clear(self) -> None:
-        """Forget all requests."""
+        """Discard all entries."""
         self.entries.clear()
 
     def as_json(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""OpenAI's embeddings: the rules of a body, and vectors into JSON.
+"""OpenAI's embeddings: check a body, and write vectors as JSON.
 
-Sources: the types of the official SDK (`openai.types.create_embedding_response`), which
-reads vectors in base64 unless it is told otherwise, and the reference of embeddings.
+Sources: the types of the official SDK (`openai.types.create_embedding_response`), which requests
+vectors in base64 by default, and the reference of embeddings.
 """
 
 import base64
@@ -16,12 +16,12 @@ _MAX_INPUTS = 2048
 
 
 def find_problem(body: Body) -> Problem | None:
-    """Return the first problem of a body of the right types, or None."""
+    """Return the first problem of a body with valid types, or None."""
     return next(_problems(body), None)
 
 
 def texts_of(body: Body) -> list[str]:
-    """Return the texts of a body without a problem; a list of tokens stands for their numbers."""
+    """Return the texts of a valid body; a list of tokens is read as a text of their numbers."""
     texts = body["input"]
     if isinstance(texts, str):
         return [texts]
@@ -31,7 +31,7 @@ def texts_of(body: Body) -> list[str]:
 
 
 def answer(vectors: Sequence[Sequence[float]], body: Body) -> dict[str, Any]:
-    """Write one vector for each text, as the body asks for them."""
+    """Write one vector per text, in the encoding that the body requests."""
     encoded = body.get("encoding_format") == "base64"
     read = count_tokens(texts_of(body))
     return {

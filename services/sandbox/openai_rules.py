@@ -1,6 +1,6 @@
-"""Rules of OpenAI's servers for requests that the SDK's types do not express.
+"""Rules of OpenAI's servers that the SDK's types do not express.
 
-Source: the reference of chat completions and the messages of its errors.
+Source: the reference of chat completions, and its error messages.
 """
 
 import re
@@ -16,11 +16,11 @@ Body = Mapping[str, Any]
 
 
 def find_problem(body: Body, tool_name: re.Pattern[str] = TOOL_NAME) -> Problem | None:
-    """Return the first problem of a body of the right types, or None.
+    """Return the first problem of a body with valid types, or None.
 
     Args:
         body: the request.
-        tool_name: what the names of tools have to be.
+        tool_name: the pattern of valid tool names.
     """
     return next(_problems(body, tool_name), None)
 
@@ -73,7 +73,7 @@ def _tools(body: Body, tool_name: re.Pattern[str]) -> Iterator[Problem]:
 
 
 def _messages(messages: Sequence[Body]) -> Iterator[Problem]:
-    """Check that calls and results of tools stand beside each other."""
+    """Check that tool results directly follow their calls."""
     waiting: list[str] = []
     for index, message in enumerate(messages):
         if message["role"] == "tool":

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions: a checked body into a canonical request, an answer into JSON.
+"""OpenAI's chat completions: parse a checked body, and write an answer as JSON.
 
-Source: the types of the official SDK, `openai.types.chat`. Thoughts go out as
-`reasoning_content`, as the servers do that show them in this dialect.
+Source: the types of the official SDK, `openai.types.chat`. Thinking is sent as `reasoning_content`,
+as by the servers that show it in this dialect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ _FINISH = {
     conversation_pb2.FINISH_REASON_STOP_SEQUENCE: "stop",
     conversation_pb2.FINISH_REASON_MAX_TOKENS: "length",
     conversation_pb2.FINISH_REASON_TOOL_USE: "tool_calls",
-    # The refusal is in `refusal`; the end by a filter would have another reason.
+    # The refusal is in the field `refusal`; an end by a content filter has another reason.
     conversation_pb2.FINISH_REASON_REFUSAL: "stop",
 }
 _CUT = (
@@ -54,7 +54,7 @@ _CUT = (
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Read the body of a request that `checks` and `rules` let through."""
+    """Parse a request body that `checks` and `openai_rules` have accepted."""
     choice, allowed = _tool_choice(body)
     tools = [_tool(tool) for tool in body.get("tools") or ()]
     stop = body.get("stop") or ()
@@ -147,7 +147,7 @@ def _from_url(kind: MediaKind.ValueType, url: str, name: str = "") -> Media:
 
 def _tool(tool: Mapping[str, Any]) -> Tool:
     if tool["type"] == "custom":
-        # Opaque tools take free text.
+        # Opaque tools are called with free text.
         extra = Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=to_json(tool))
         custom = tool["custom"]
         description = custom.get("description") or ""
@@ -161,7 +161,7 @@ def _tool(tool: Mapping[str, Any]) -> Tool:
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, set[str] | None]:
-    """Return the choice, and the names it is limited to, if it is."""
+    """Return the choice, and the names of the allowed tools, or None for all."""
     choice = ToolChoice(disable_parallel_tool_use=body.get("parallel_tool_calls") is False)
     allowed: set[str] | None = None
     match body.get("tool_choice"):
@@ -179,7 +179,7 @@ def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, set[str] | None]:
 
 
 def completion(answer: Answer, head: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a whole answer; `head` holds `id`, `created` and `model`."""
+    """Write a whole answer; `head` has `id`, `created` and `model`."""
     return {
         **head,
         "object": "chat.completion",
@@ -255,7 +255,7 @@ def _logprobs(choice: Choice, top: int | None) -> dict[str, Any] | None:
 
 
 class ChunkWriter:
-    """Writes the chunks of one streamed answer, in the order of its steps."""
+    """Writes the chunks of one streamed answer, step by step."""
 
     def __init__(self, answer: Answer, head: Mapping[str, Any], *, include_usage: bool) -> None:
         self._answer = answer
@@ -282,7 +282,7 @@ class ChunkWriter:
         return []
 
     def end(self) -> Iterator[dict[str, Any]]:
-        """Return the last chunk, if usage was asked for."""
+        """Yield the usage chunk, if requested."""
         if self._include_usage:
             yield {**self._head, "choices": [], "usage": _usage(self._answer.usage)}
 

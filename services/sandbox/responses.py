@@ -19,7 +19,7 @@ from services.sandbox.responses_items import Item, Writer, items_of
 from services.sandbox.responses_request import read_request
 from services.sandbox.responses_stream import EventWriter
 
-# Codes of a failed response, of which OpenAI has few.
+# Codes of a failed response.
 _CODES = {"rate_limit": "rate_limit_exceeded", "invalid": "invalid_prompt"}
 
 
@@ -38,19 +38,19 @@ class Responses(OpenAI):
         super().__init__(check, new_id, now, responses_rules.find_problem, personality)
 
     def read(self, body: Body) -> Body:
-        """Return a body as OpenAI would be sent it.
+        """Convert a body to OpenAI's format.
 
         Raises:
-            SandboxError: the provider that is played has no responses, or refuses this one.
+            SandboxError: the emulated provider has no responses, or rejects the body.
         """
         return self._personality.read_response(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check types, then the other rules."""
+        """Check the types, then the other rules."""
         return self._check(body) or self._find_problem(body)
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Return the canonical request of a body without a problem."""
+        """Parse a body that has no problem into a canonical request."""
         return read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -61,7 +61,7 @@ class Responses(OpenAI):
         return self._personality.tell_response(writer.response(writer.final_status, output))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
-        """Begin a stream of events."""
+        """Return a writer of events."""
         options = body.get("stream_options") or {}
         pads = options.get("include_obfuscation") is not False
         writer, items = self._begin(answer, model, body)

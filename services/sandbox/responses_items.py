@@ -28,10 +28,10 @@ _PREFIXES: Mapping[ItemKind, str] = {
     "custom_tool_call": "ctc_",
     "web_search_call": "ws_",
 }
-# What a search of the web finds.
+# The result of a web search.
 _PAGE = {"title": "The sandbox", "url": "https://sandbox.example/found"}
 _INCOMPLETE = {conversation_pb2.FINISH_REASON_MAX_TOKENS: "max_output_tokens"}
-# Fields of a request that its response repeats, with what stands for one that is not there.
+# Fields of a request that its response repeats, with their defaults.
 _REPEATED: Mapping[str, Any] = {
     "background": False,
     "instructions": None,
@@ -55,12 +55,12 @@ _REPEATED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An output item: blocks that belong together.
+    """An output item.
 
     Attributes:
-        id: its id.
-        kind: its type.
-        blocks: texts and refusals of a message; of any other item one block.
+        id: the item's id.
+        kind: the item's type.
+        blocks: texts and refusals of a message; a single block for any other item.
     """
 
     id: str
@@ -81,7 +81,7 @@ def kind_of(block: Block) -> ItemKind:
 
 
 def items_of(answer: Answer, new_id: IdGenerator) -> Iterator[Item]:
-    """Return the items of an answer, neighbouring texts and refusals in one message."""
+    """Yield the items of an answer; adjacent texts and refusals are one message."""
     said: list[Block] = []
     for block in answer.choices[0].blocks:
         kind = kind_of(block)
@@ -100,7 +100,7 @@ class Writer:
     """Writes the items and the response object of one answer.
 
     Args:
-        answer: what to write.
+        answer: the answer.
         head: `id`, `created_at` and `model`.
         body: the request.
     """
@@ -118,12 +118,12 @@ class Writer:
 
     @property
     def shows_thoughts(self) -> bool:
-        """Whether a summary of the thoughts was asked for."""
+        """Whether the request asks for a summary of the thinking."""
         return bool(self._reasoning.get("summary"))
 
     @property
     def final_status(self) -> str:
-        """The status of the response at its end."""
+        """The final status of the response."""
         return "incomplete" if self._incomplete else "completed"
 
     def response(self, status: str, output: Sequence[Json] = (), error: Json | None = None) -> Json:
@@ -157,7 +157,7 @@ class Writer:
         return self._item(item, item.blocks, status)
 
     def begun(self, item: Item) -> Json:
-        """Return an item that has just begun, with nothing in it."""
+        """Return an item at its start, without content."""
         return self._item(item, (), "in_progress")
 
     def _item(self, item: Item, blocks: Sequence[Block], status: str) -> Json:
@@ -190,14 +190,14 @@ class Writer:
         }
 
     def annotations(self, block: Block) -> list[Json]:
-        """Return what a text cites: a page, where the web was searched for it."""
+        """Return the citations of a text: a page, if the answer includes a web search."""
         if not self._has_searched or not block.text:
             return []
         place = {"start_index": 0, "end_index": len(block.text)}
         return [{"type": "url_citation", **place, **_PAGE}]
 
     def logprobs(self, texts: Sequence[str]) -> list[Json]:
-        """Return the log probabilities of tokens, where they were asked for."""
+        """Return the log probabilities of tokens, if requested."""
         top = self.answer.top_logprobs
         if top is None:
             return []

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's responses as canonical requests.
+"""Parse requests of OpenAI's responses into canonical requests.
 
 Source: the types of the official SDK, `openai.types.responses`.
 """
@@ -43,7 +43,7 @@ _ROLES = {
 
 
 def items_of(body: Mapping[str, Any]) -> list[Json]:
-    """Return the input items of a body; a text is a message of the user."""
+    """Return the input items of a body; a string is a user message."""
     given = body.get("input") or []
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
@@ -51,13 +51,13 @@ def items_of(body: Mapping[str, Any]) -> list[Json]:
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
-    """Return the type of an input item, which messages and references may leave out."""
+    """Return the type of an input item, which messages and references may omit."""
     kind = item.get("type")
     return kind or ("message" if "role" in item else "item_reference")
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Read the body of a request that `checks` and `rules` let through."""
+    """Parse a request body that `checks` and `responses_rules` have accepted."""
     include = body.get("include") or ()
     choice, allowed = _tool_choice(body)
     tools = [tool for given in body.get("tools") or () if (tool := _tool(given)) is not None]
@@ -84,7 +84,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 
 def _message(item: Json) -> Message | None:
-    """Return the message of an item, None for one that the sandbox's models do not read."""
+    """Return the message of an item, None for an item that the sandbox's models ignore."""
     assistant = conversation_pb2.ROLE_ASSISTANT
     match kind_of(item):
         case "message":
@@ -149,7 +149,7 @@ def _from_url(kind: MediaKind.ValueType, url: str, name: str = "") -> Media:
 
 
 def _tool(tool: Json) -> Tool | None:
-    """Return a tool that the sandbox's models know: a function, a custom tool or web search."""
+    """Return a function, custom tool or web search; None for a tool that the models ignore."""
     kind = tool["type"]
     if kind.startswith(WEB_SEARCH):
         return Tool(name=WEB_SEARCH, web=WebTool(kind=WebTool.KIND_SEARCH))
@@ -167,7 +167,7 @@ def _tool(tool: Json) -> Tool | None:
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, set[str] | None]:
-    """Return the choice, and the names it is limited to, if it is."""
+    """Return the choice, and the names of the allowed tools, or None for all."""
     choice = ToolChoice(disable_parallel_tool_use=body.get("parallel_tool_calls") is False)
     allowed: set[str] | None = None
     match body.get("tool_choice"):

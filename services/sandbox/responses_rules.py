@@ -1,7 +1,7 @@
 """Rules of OpenAI's responses that the SDK's types do not express.
 
-Source: the reference of responses, its guides on reasoning and conversation state, and the
-messages of its errors. The sandbox keeps no responses, as OpenAI with `store: false`.
+Source: the reference of responses, its guides on reasoning and conversation state, and its error
+messages. The sandbox stores no responses, as OpenAI with `store: false`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ _CALLS = {
     "custom_tool_call": "custom_tool_call_output",
 }
 _OUTPUTS = frozenset(_CALLS.values())
-# What a model says; a reasoning item stands before one of these.
+# Items of the model; a reasoning item must precede one of them.
 _BY_MODEL = frozenset({*_CALLS, "reasoning", "web_search_call", "compaction"})
 _NOT_KEPT = "Items are not persisted when `store` is set to false."
 
 
 def find_problem(body: Body) -> Problem | None:
-    """Return the first problem of a body of the right types, or None."""
+    """Return the first problem of a body with valid types, or None."""
     return next(_problems(body), None)
 
 
@@ -57,7 +57,7 @@ def _problems(body: Body) -> Iterator[Problem]:
 
 
 def _state(body: Body) -> Iterator[Problem]:
-    """Refuse what names something kept, and what needs it."""
+    """Reject references to stored state, and features that require it."""
     if body.get("background"):
         yield Problem(("background",), "the sandbox keeps no responses")
     if name := body.get("previous_response_id"):
@@ -134,7 +134,7 @@ def _parts(index: int, item: Body) -> Iterator[Problem]:
 
 
 def _calls(items: Sequence[Body]) -> Iterator[Problem]:
-    """Check that each call of a tool has its output behind it."""
+    """Check that each tool call is followed by its output."""
     open_calls: dict[str, str] = {}
     for index, item in enumerate(items):
         kind = kind_of(item)

@@ -18,17 +18,17 @@ from services.sandbox.model.play import (
 )
 from services.sandbox.responses_items import Item, Json, Writer, kind_of
 
-# Deltas are padded to a multiple of so many characters.
+# Deltas are padded to a multiple of this number of characters.
 _PADDED_TO = 16
 
 
 class EventWriter:
-    """Writes the events of one response, in the order of its steps.
+    """Writes the events of one response, step by step.
 
     Args:
-        writer: of the items and the response object.
-        items: those of the answer, in order.
-        pads: whether deltas carry `obfuscation`.
+        writer: writes the items and the response object.
+        items: the items of the answer, in order.
+        pads: whether deltas have `obfuscation`.
     """
 
     def __init__(self, writer: Writer, items: Sequence[Item], *, pads: bool) -> None:
@@ -36,16 +36,16 @@ class EventWriter:
         self._items = items
         self._pads = pads
         self._number = 0  # of the next event
-        self._at = -1  # index of the item at hand
-        self._part = 0  # index of the content part at hand
-        self._output: list[Json] = []  # items that are done
+        self._at = -1  # index of the current item
+        self._part = 0  # index of the current content part
+        self._output: list[Json] = []  # completed items
 
     def write(self, step: Step) -> list[Json]:
         """Return the events of one step."""
         return [self._numbered(event) for event in self._events(step)]
 
     def failed(self, error: Json) -> Json:
-        """Return the event of a failure in the middle of the answer."""
+        """Return the event of a failure in the middle of an answer."""
         response = self._writer.response("failed", self._output, error)
         return self._numbered({"type": "response.failed", "response": response})
 
@@ -148,7 +148,7 @@ class EventWriter:
         self._part += 1
 
     def _close_message(self) -> Iterator[Json]:
-        """End the message at hand, if one is open."""
+        """End the current message, if one is open."""
         if self._at >= 0 and self._is_open():
             yield self._done()
 

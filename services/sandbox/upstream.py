@@ -1,26 +1,25 @@
-"""The sandbox behind HTTP, as OpenAI, as Anthropic and as Google's Gemini API.
+"""The sandbox's HTTP server, with the APIs of OpenAI, Anthropic and Google's Gemini.
 
 ==============================  ================================================
 POST /v1/chat/completions       OpenAI's chat completions
-POST /v1/responses              OpenAI's responses, none of which is kept
-POST /v1/embeddings             OpenAI's vectors of texts
-POST /v1/audio/transcriptions   OpenAI's transcripts of recordings
+POST /v1/responses              OpenAI's responses, without storage
+POST /v1/embeddings             OpenAI's embeddings
+POST /v1/audio/transcriptions   OpenAI's transcriptions
 POST /v1/messages               Anthropic's messages
-POST /v1/messages/count_tokens  Anthropic's count of what it would read
-GET /v1/models[/{id}]           Anthropic's shape where `anthropic-version` came
+POST /v1/messages/count_tokens  Anthropic's count of input tokens
+GET /v1/models[/{id}]           Anthropic's format with a header `anthropic-version`
 POST /v1beta/models/{id}:…      Gemini's generateContent, streamGenerateContent,
                                 countTokens and batchEmbedContents
 GET /v1beta/models[/{id}]       Gemini's models
-GET /sandbox/log                the latest requests, credentials blotted out
-DELETE /sandbox/log             forgets them
-GET /sandbox/live               requests open now, and how many callers left
+GET /sandbox/log                the latest requests, credentials redacted
+DELETE /sandbox/log             clears them
+GET /sandbox/live               numbers of open and of aborted requests
 ==============================  ================================================
 
-OpenAI's and Anthropic's paths are there without `/v1` too, and below the name of a
-personality (`/deepseek/v1/chat/completions`), which answers as that provider does. Every
-request is checked: a credential (any, but there must be one), the types of the SDK or of
-Google's discovery document, and the rules that types don't tell.
-Failures have the shape, status and headers of the provider that is played.
+OpenAI's and Anthropic's paths also exist without `/v1`, and below the name of a personality
+(`/deepseek/v1/chat/completions`), which emulates that provider. Every request is checked: a
+credential (any value), the types of the SDK or of Google's discovery document, and rules that types
+do not express. Errors have the format, status and headers of the emulated provider.
 """
 
 import asyncio
@@ -46,12 +45,12 @@ from services.sandbox.personalities.base import Personality
 from services.sandbox.responses import Responses
 
 _MAX_BODY = 256 << 20
-_SHUTDOWN_S = 1.0  # what is still open when the sandbox stops is not waited for any longer
+_SHUTDOWN_S = 1.0  # maximum wait for open requests when the sandbox stops
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A running sandbox: where it is, and what it was sent."""
+    """A running sandbox: its URL, and the log of its requests."""
 
     url: str
     log: RequestLog
@@ -65,14 +64,14 @@ def create_app(
     now: Callable[[], float] = time.time,
     personalities: Sequence[Personality] = PERSONALITIES,
 ) -> web.Application:
-    """Build the application; run it with handler cancellation, or it misses callers that leave.
+    """Build the application. Run it with handler cancellation, to detect aborted requests.
 
     Args:
-        log: where requests are noted; one of its own where none is given.
-        sleep: waits for seconds, between the pieces of `slow`.
-        new_id: makes the ids of answers and requests from a prefix.
-        now: Unix seconds.
-        personalities: the providers that are played beside the makers of the APIs.
+        log: the request log; a new one if None.
+        sleep: waits for the given seconds between the pieces of `slow`.
+        new_id: generates ids of answers and requests from a prefix.
+        now: returns Unix seconds.
+        personalities: the emulated providers, besides the makers of the APIs.
 
     Raises:
         MissingSdkError: the official SDKs, whose types check requests, are not installed.
@@ -110,7 +109,7 @@ def create_app(
 async def serving(
     host: str = "127.0.0.1", port: int = 0, *, sleep: Sleep = asyncio.sleep
 ) -> AsyncIterator[Upstream]:
-    """Run the sandbox while the context lasts; port 0 takes any free one."""
+    """Run the sandbox within the context; port 0 selects a free port."""
     log = RequestLog()
     runner = web.AppRunner(
         create_app(log, sleep=sleep),
@@ -127,7 +126,7 @@ async def serving(
 
 
 async def serve(host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Run the sandbox until SIGINT or SIGTERM; `ready` is given its address."""
+    """Run the sandbox until SIGINT or SIGTERM; `ready` is called with its URL."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -139,7 +138,7 @@ async def serve(host: str, port: int, ready: Callable[[str], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Makes the dialects of the sandbox."""
+    """Creates the sandbox's dialects."""
 
     checks: Checks
     new_id: ids.IdGenerator

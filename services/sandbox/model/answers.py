@@ -10,16 +10,15 @@ from services.sandbox.model.signatures import reveal
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answers to one request.
+    """A model's answer to one request.
 
-    The blocks of its choices are text, refusals, thinking, redacted thinking and calls of tools.
-    The id of a call tells it from the other calls of the conversation; each dialect puts a prefix
-    before it.
+    The blocks of its choices are text, refusals, thinking, redacted thinking and tool calls. The id
+    of a call is unique in the conversation; each dialect adds a prefix.
 
     Attributes:
-        choices: one for each that was asked for.
-        usage: the tokens of all of them.
-        top_logprobs: alternatives wanted for each token, or None for no log probabilities.
+        choices: one for each requested answer.
+        usage: the tokens of all choices.
+        top_logprobs: number of alternatives per token; None for no log probabilities.
     """
 
     choices: Sequence[Choice]
@@ -28,12 +27,12 @@ class Answer:
 
 
 def prompt_tokens(usage: Usage) -> int:
-    """Return all tokens that were read, with or without the cache."""
+    """Return all input tokens, cached ones included."""
     return usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
 
 
 def written(block: Block) -> str:
-    """Return the text that a block of an answer costs: thoughts and input of tools as well."""
+    """Return a block's text that counts as output tokens, including thinking and tool input."""
     match block.WhichOneof("kind"):
         case "text":
             return block.text

@@ -1,42 +1,41 @@
 """Behaviours of the sandbox's models: pure functions from a request to an answer.
 
-Models that callers find in the catalogue:
+Models that the catalogue lists:
 
 =========  ====================================================================
-echo       says back what it was sent; does tools, thinking, stop strings,
+echo       repeats what it was sent; supports tools, thinking, stop strings,
            prefill, max_tokens, JSON Schema; names media by format and size
-text       the same, but refuses every medium
-vision     the same, but for images alone
+text       as echo, but rejects all media
+vision     as echo, but rejects media other than images
 slow       as echo, with 50 ms before each piece of the answer
-fail-429   always answers that its rate is limited, with a time to wait
-fail-500   always answers that it failed
-stall      accepts and never answers
-cut        breaks off in the middle of the answer
+fail-429   always answers with a rate limit error, with a retry delay
+fail-500   always answers with a server error
+stall      accepts requests and never answers
+cut        closes the connection in the middle of the answer
 =========  ====================================================================
 
-`embed` makes vectors of texts, and does not chat: texts that share words are near.
-`transcribe` tells how long a recording is.
+`embed` only makes embeddings: texts with common words have similar vectors.
+`transcribe` only transcribes: the text states the length of the recording.
 
-Further names, for tests of what a provider can do to a gateway: `fail-401`,
-`fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long), `small`
-(as echo, but a prompt of more than 40,000 tokens is too long), `fail-late` (reports a
-failure in the middle of a stream), `stall-open` (opens the stream, then silence),
-`stall-half` (half of the answer, then silence).
+Unlisted models, for tests of how a gateway handles providers: `fail-401`, `fail-403`, `fail-503`,
+`fail-529`, `fail-context` (the prompt is too long), `small` (as echo, but a prompt of more than
+40,000 tokens is too long), `fail-late` (reports an error in the middle of a stream), `stall-open`
+(opens the stream, then sends nothing), `stall-half` (half of the answer, then nothing).
 
-Words in the user's text that change what echo does:
+Words in the user's text that change the behaviour of echo:
 
-* a tool's name, or the word "tool": it calls that tool, or the first one; with
-  "parallel" it calls two at once (those named, the first two, or the one twice).
-  Results of tools are quoted, and no further tool is called.
-* the name of a tool that searches the web by itself: it has searched, and then answers.
-* `sandbox: call 3 times` (or any number): with a tool's name; it calls one tool after the other,
-  each time once the last one's result has come, as models do that search on.
+* a tool's name, or the word "tool": it calls the named tools, or the first one. With "parallel"
+  it makes at least two calls at once (the first two tools if none is named, or one tool twice).
+  Tool results are quoted, and no further tool is called.
+* the name of a web search tool of the provider: it reports a search, and then answers.
+* `sandbox: call 3 times` (or any number), with a tool's name: it makes that many calls one after
+  the other, each after the previous result, like models that search repeatedly.
 * `sandbox: refuse`: it refuses.
 * `sandbox: cached`: half of the prompt counts as read from the provider's cache.
-  (Where the request marks parts for the cache, half counts as put into it.)
-* `sandbox: redact`: its thinking is hidden.
-* `sandbox: repeat`: it says the prefill again, as models do that cannot continue one.
-* `sandbox: recite`: it says every text that it was sent, and whose it is.
+  (If the request has cache marks, half of the prompt counts as written to the cache.)
+* `sandbox: redact`: its thinking is redacted.
+* `sandbox: repeat`: it repeats the prefill, like models that cannot continue one.
+* `sandbox: recite`: it repeats every text that it was sent, each with its role.
 """
 
 import json
@@ -100,12 +99,12 @@ _TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
 
 
 def answer(request: GenerateRequest, model: Model) -> Answer:
-    """Answer a request; the same request gets the same answer.
+    """Answer a request; equal requests get equal answers.
 
-    Opaque tools are taken for tools with free text as input; other opaque parts are ignored.
+    Opaque tools are treated as tools with free text as input; other opaque parts are ignored.
 
     Raises:
-        SandboxError: the model refuses the request, or failing is what it does.
+        SandboxError: the model rejects the request, or always fails.
     """
     refuse_failing(model)
     if model.embeds or model.transcribes:
@@ -196,7 +195,7 @@ def _describe_result(result: ToolResult) -> str:
 
 
 def _describe_medium(medium: Media, place: int) -> str:
-    """Name a medium: kind, format, size in pixels and bytes, as far as they are known."""
+    """Describe a medium: its kind, and name, format, size in pixels and bytes if known."""
     kind = _KINDS[medium.kind]
     what = f"Medium {place} is {'an' if kind in ('image', 'audio') else 'a'} {kind}"
     facts = [f"named {_quote(medium.name)}"] if medium.name else []
@@ -217,7 +216,7 @@ def _quote(text: str) -> str:
 
 
 def _continued(text: str, prefill: str, prompt: str) -> str:
-    """Return what comes after the prefill: the rest of the text, or the text after a space."""
+    """Return the text that follows the prefill: its continuation, or the text after a space."""
     if not prefill:
         return text
     rest = text.removeprefix(prefill)
@@ -227,7 +226,7 @@ def _continued(text: str, prefill: str, prompt: str) -> str:
 
 
 def _pending(request: GenerateRequest) -> str:
-    """Return the text that asks for more calls than were made, "" where none is missing."""
+    """Return the text that asks for more calls than have been made, "" if there is none."""
     results = 0
     for message in reversed(request.messages):
         results += sum(1 for _ in requests.results([message]))
@@ -267,7 +266,7 @@ def _calls(
 
 
 def _searches(request: GenerateRequest, prompt: str, number: int) -> list[Block]:
-    """Return the searches of the web that the model makes itself."""
+    """Return the model's own web searches."""
     choice = request.tool_choice
     tools = [tool for tool in request.tools if tool.HasField("web")]
     if choice.mode == ToolChoice.MODE_NONE or any(requests.results(requests.asked(request))):
@@ -287,7 +286,7 @@ def _searches(request: GenerateRequest, prompt: str, number: int) -> list[Block]
 
 
 def _wanted(tools: Sequence[Tool], prompt: str, is_parallel: bool) -> list[Tool]:
-    """Return the tools that the user's text names."""
+    """Return the tools that the prompt names, else the first ones if it asks for tools."""
     spoken = prompt.lower()
     named = [
         tool
@@ -326,7 +325,7 @@ def _dump(value: object) -> str:
 
 
 def _call_id(request: GenerateRequest, prompt: str, number: int, place: int) -> str:
-    """Return an id that is the same each time, and another one later in the conversation."""
+    """Return a deterministic id that differs from those of other calls in the conversation."""
     seed = f"{len(request.messages)} {number} {place} {prompt}"
     return sha256(seed.encode()).hexdigest()[:24]
 
@@ -334,7 +333,7 @@ def _call_id(request: GenerateRequest, prompt: str, number: int, place: int) -> 
 def _bounded(
     blocks: Sequence[Block], reason: FinishReason.ValueType, request: GenerateRequest
 ) -> Choice:
-    """End the answer at the first stop string or where the tokens are used up."""
+    """End the answer at the first stop string, or when the tokens are used up."""
     left = request.max_tokens if request.HasField("max_tokens") else MAX_OUTPUT_TOKENS
     kept: list[Block] = []
     for block in blocks:
@@ -372,7 +371,7 @@ def _with_text(block: Block, text: str) -> Block:
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, str]:
-    """Return what comes before the stop string that is complete first, and that string or ""."""
+    """Return the text before the stop string that ends first, and that string or ""."""
     ends = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not ends:
         return text, ""

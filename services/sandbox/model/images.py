@@ -1,12 +1,12 @@
-"""Formats and sizes of images, read from the first bytes of a file.
+"""Formats and sizes of images, from the first bytes of a file.
 
-Sources: the PNG specification (IHDR), ITU T.81 (JPEG markers), GIF89a (logical
-screen), and the WebP container specification (VP8, VP8L, VP8X).
+Sources: the PNG specification (IHDR), ITU T.81 (JPEG markers), GIF89a (logical screen), and the
+WebP container specification (VP8, VP8L, VP8X).
 """
 
 from dataclasses import dataclass
 
-# A JPEG may hold many segments before its frame; more than these are not looked at.
+# Maximum segments of a JPEG that are searched for its frame.
 _MAX_SEGMENTS = 256
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
@@ -21,7 +21,7 @@ class ImageInfo:
 
 
 def read_image(data: bytes) -> ImageInfo | None:
-    """Return format and size of an image, or None where the bytes are no known image."""
+    """Return the format and size of an image, or None if the format is unknown."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
         return ImageInfo("PNG", _big(data[16:20]), _big(data[20:24]))
     if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:

@@ -1,9 +1,9 @@
-"""Values that match a JSON Schema: the smallest the schema lets through.
+"""Smallest values that match a JSON Schema.
 
-Knows types, `enum`, `const`, `$ref` into the schema itself, `allOf`, `anyOf`,
-`oneOf` (the first branch that can be filled), `required`, bounds of numbers,
-lengths and counts, `uniqueItems`, `prefixItems` and the common formats. It does
-not look at `pattern`, `not`, `if` and what depends on other properties.
+Supports types, `enum`, `const`, `$ref` within the schema, `allOf`, `anyOf`, `oneOf` (the first
+branch that can be filled), `required`, bounds of numbers, lengths and counts, `uniqueItems`,
+`prefixItems` and the common formats. Ignores `pattern`, `not`, `if` and dependencies between
+properties.
 """
 
 import math
@@ -48,21 +48,21 @@ _KEYWORDS_OF_TYPES = {
 
 
 class NoInstanceError(Exception):
-    """No value was found: the schema allows none, or is too much for this search."""
+    """Error raised if no value is found: the schema allows none, or is too complex."""
 
 
 def instance(schema: Mapping[str, Any], text: str) -> Any:
-    """Return a JSON value that matches `schema`, the same one each time.
+    """Return a JSON value that matches `schema`; the result is deterministic.
 
-    Strings without a rule of their own become `text`, and addresses the first one in it.
+    Strings without constraints become `text`, and URLs the first URL in it.
 
     Raises:
-        NoInstanceError: none was found.
+        NoInstanceError: no value was found.
     """
     try:
         return _Search(schema, text).fill(schema, 0, 0)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        # Nobody has checked the schema: a keyword of the wrong type shows here.
+        # The schema has not been validated: keywords of wrong types cause these errors.
         raise NoInstanceError("the schema is malformed") from error
 
 
@@ -73,7 +73,7 @@ class _Search:
         self._steps = 0
 
     def fill(self, schema: Any, depth: int, nth: int) -> Any:
-        """Return a value; `nth` makes the values of one array differ from each other."""
+        """Return a value; `nth` makes the values of an array differ from each other."""
         self._steps += 1
         if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
             raise NoInstanceError("the schema is too deep or too large")
@@ -130,7 +130,7 @@ class _Search:
         raise NoInstanceError("no branch of the schema can be filled")
 
     def _flat(self, schema: Any, depth: int) -> Any:
-        """Follow references at the top, so that the rest can be merged into it."""
+        """Resolve references at the top, so that the schema can be merged."""
         for _ in range(_MAX_DEPTH - min(depth, _MAX_DEPTH)):
             if not (isinstance(schema, Mapping) and "$ref" in schema):
                 return schema
@@ -200,7 +200,7 @@ class _Search:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types a schema allows, those it names or its keywords speak of."""
+    """Return the types that a schema allows: declared, or inferred from its keywords."""
     kinds = schema.get("type")
     if isinstance(kinds, str):
         return [kinds]
@@ -238,7 +238,7 @@ def _count(schema: Mapping[str, Any], word: str, default: int = 0) -> int:
 
 
 def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
-    """Return the number `nth` above the lowest allowed, below the highest, or from 0 on."""
+    """Return the `nth` number from the lower bound upwards, from the upper one down, or from 0."""
     step: int | float = schema.get("multipleOf", 1)
     if whole and step < 1:
         step = 1
@@ -263,7 +263,7 @@ def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
 
 
 def _merge(one: Any, other: Any) -> Any:
-    """Return a schema that asks what both ask."""
+    """Return a schema that requires what both schemas require."""
     if one is False or other is False:
         return False
     if not isinstance(one, Mapping):

@@ -1,6 +1,6 @@
-"""The sandbox's models: their names, what they read, and what goes wrong with them.
+"""The sandbox's models: their names, inputs and failures.
 
-`behaviours` documents what each one does.
+`behaviours` documents the models.
 """
 
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ Kind = Literal[
 
 
 class SandboxError(Exception):
-    """Error raised when the sandbox refuses a request or fails, on purpose.
+    """Error raised when the sandbox rejects a request, or fails deliberately.
 
     Attributes:
-        kind: the reason, which each dialect writes in its own way.
-        status: HTTP status it is answered with.
+        kind: the reason, for which each dialect has its own format.
+        status: the HTTP status.
         message: for people.
-        path: the field of the request that is at fault, or ().
-        retry_after_s: seconds to wait before another try, or None.
+        path: the path of the invalid field, or ().
+        retry_after_s: retry delay in seconds, or None.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class TooLongError(SandboxError):
 
     Attributes:
         size: tokens of the prompt.
-        most: tokens that the model reads.
-        message: in OpenAI's words; Anthropic and Google have their own.
+        most: the model's context window in tokens.
+        message: OpenAI's message; Anthropic and Google have their own.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -82,11 +82,11 @@ class TooLongError(SandboxError):
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What goes wrong while an answer goes out.
+    """A failure while an answer is sent.
 
     Attributes:
-        how: the connection breaks, falls silent, or reports a failure.
-        when: before anything, once the answer is open, or in the middle of it.
+        how: the connection closes, nothing more is sent, or an error is reported.
+        when: before the answer, after its start, or in the middle of it.
     """
 
     how: Literal["cut", "silence", "error"]
@@ -98,15 +98,15 @@ class Model:
     """A model of the sandbox.
 
     Attributes:
-        name: what the sandbox calls it; callers may write `sandbox/` before it.
+        name: the name in the sandbox; callers may prefix it with `sandbox/`.
         display_name: for people.
-        reads: media it reads beside text.
-        context_window: tokens that it reads.
-        listed: whether the catalogue shows it.
+        reads: media that the model reads besides text.
+        context_window: in tokens.
+        listed: whether the catalogue lists it.
         delay_s: seconds before each piece of the answer.
-        disturbance: what goes wrong while the answer goes out, or None.
-        failure: kind, status and message of the failure that is its only answer, or None.
-        embeds: whether it makes vectors of texts, and nothing else.
+        disturbance: a failure while the answer is sent, or None.
+        failure: kind, status and message of the error that is its only answer, or None.
+        embeds: whether it makes embeddings, and nothing else.
         transcribes: whether it transcribes recordings, and nothing else.
     """
 
@@ -170,7 +170,7 @@ LISTED = tuple(model for model in _ALL if model.listed)
 
 
 def find_model(name: str) -> Model:
-    """Return the model of a name, with or without `sandbox/` before it.
+    """Return the model with a name, with or without the prefix `sandbox/`.
 
     Raises:
         SandboxError: there is none.
@@ -184,10 +184,10 @@ def find_model(name: str) -> Model:
 
 
 def refuse_failing(model: Model) -> None:
-    """Raise the failure of a model that always fails.
+    """Raise the error of a model that always fails.
 
     Raises:
-        SandboxError: the model fails.
+        SandboxError: the model always fails.
     """
     if model.failure:
         kind, status, message = model.failure
@@ -196,10 +196,10 @@ def refuse_failing(model: Model) -> None:
 
 
 def not_made_for(model: Model, what: str) -> SandboxError:
-    """Return the refusal of a model that was asked for what it does not do."""
+    """Return the error for a request of a kind that a model does not support."""
     return SandboxError("invalid", 400, f"The model {model.name} {what}", path=("model",))
 
 
 def late_failure() -> SandboxError:
-    """Return the failure that `fail-late` reports in the middle of a stream."""
+    """Return the error that `fail-late` reports in the middle of a stream."""
     return SandboxError("overloaded", 529, "Overloaded")

@@ -1,4 +1,4 @@
-"""Failures and log probabilities in OpenAI's JSON, which the gateway's provider uses too."""
+"""Errors and log probabilities in OpenAI's JSON, also used by the gateway's provider."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ _ERRORS: dict[Kind, tuple[str, str | None]] = {
     "server": ("server_error", None),
     "overloaded": ("overloaded_error", None),
 }
-# The log probability that the sandbox, which has no doubts, gives each token.
+# The log probability of every token: the sandbox is deterministic.
 _LOGPROB = 0.0
 
 
 def error_body(error: SandboxError) -> dict[str, Any]:
-    """Write a failure; `param` names the field as in `messages[0].content`."""
+    """Write an error; `param` names the field as in `messages[0].content`."""
     kind, code = _ERRORS[error.kind]
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path)
     param = "".join(steps).removeprefix(".") or None
@@ -29,7 +29,7 @@ def error_body(error: SandboxError) -> dict[str, Any]:
 
 
 def token_logprobs(written: list[str], top: int) -> dict[str, Any]:
-    """Return the log probabilities of tokens, `top` alternatives (the token itself) for each."""
+    """Return the log probabilities of tokens; the only alternative is the token itself."""
     logprobs = [
         {"token": token, "logprob": _LOGPROB, "bytes": list(token.encode())} for token in written
     ]

@@ -16,7 +16,7 @@ Sleep = Callable[[float], Awaitable[object]]
 
 
 class CutError(Exception):
-    """The connection is to break here."""
+    """Error raised when the connection must be closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class BlockStarted:
-    """Block number `index` of a choice begins; its content comes in deltas."""
+    """Block number `index` of a choice begins; deltas with its content follow."""
 
     choice: int
     index: int
@@ -35,7 +35,7 @@ class BlockStarted:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """One more token of a block."""
+    """The next token of a block."""
 
     choice: int
     index: int
@@ -64,7 +64,7 @@ Step = Opened | BlockStarted | Delta | BlockEnded | ChoiceEnded
 
 
 def script(answer: Answer) -> Iterator[Step]:
-    """Return the steps of an answer: it opens, then each choice block by block."""
+    """Yield the steps of an answer: its start, then each choice block by block."""
     yield Opened()
     for number, choice in enumerate(answer.choices):
         for index, block in enumerate(choice.blocks):
@@ -76,11 +76,11 @@ def script(answer: Answer) -> Iterator[Step]:
 
 
 async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Step, None]:
-    """Return the steps of an answer as the model takes them.
+    """Yield the steps of an answer with the model's delays and failures.
 
     Raises:
-        CutError: the connection is to break.
-        SandboxError: a failure is to be reported.
+        CutError: the connection must be closed.
+        SandboxError: an error must be reported.
     """
     steps = list(script(answer))
     disturbed_at = _position(steps, model)
@@ -90,7 +90,7 @@ async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Ste
         if model.delay_s and isinstance(step, Delta):
             await sleep(model.delay_s)
         elif position % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
-            await asyncio.sleep(0)  # a long answer is not to hold up anybody else's
+            await asyncio.sleep(0)  # let other tasks run during a long answer
         yield step
 
 

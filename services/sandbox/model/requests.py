@@ -1,7 +1,7 @@
-"""Readers of a canonical request for the sandbox's models.
+"""Accessors of a canonical request for the sandbox's models.
 
-Sizes are in tokens of the sandbox's own: four characters read are one token, and so is each
-piece that `tokens` cuts a written text into.
+Sizes are in the sandbox's own tokens: four characters of input are one token, and so is each piece
+of output that `tokens` returns.
 """
 
 import re
@@ -22,7 +22,7 @@ _THINKING_MODES = (ThinkingConfig.MODE_ENABLED, ThinkingConfig.MODE_ADAPTIVE)
 
 
 def texts(messages: Iterable[Message]) -> Iterator[str]:
-    """Return the texts and refusals of messages, in order; tool results are not among them."""
+    """Yield the texts and refusals of messages in order, without tool results."""
     for message in messages:
         for block in message.blocks:
             if block.HasField("text"):
@@ -32,7 +32,7 @@ def texts(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def media(messages: Iterable[Message]) -> Iterator[Media]:
-    """Return the media of messages, those of tool results included, in order."""
+    """Yield the media of messages in order, including those in tool results."""
     for message in messages:
         for block in message.blocks:
             if block.HasField("media"):
@@ -43,7 +43,7 @@ def media(messages: Iterable[Message]) -> Iterator[Media]:
 
 
 def results(messages: Iterable[Message]) -> Iterator[ToolResult]:
-    """Return the tool results of messages, in order."""
+    """Yield the tool results of messages, in order."""
     for message in messages:
         for block in message.blocks:
             if block.HasField("tool_result"):
@@ -56,7 +56,7 @@ def result_text(result: ToolResult) -> str:
 
 
 def asked(request: GenerateRequest) -> list[Message]:
-    """Return the user's messages that wait for an answer, in order."""
+    """Return the user messages that have not been answered, in order."""
     before_prefill = dropwhile(_is_assistant, reversed(request.messages))
     waiting = takewhile(lambda message: not _is_assistant(message), before_prefill)
     user = conversation_pb2.ROLE_USER
@@ -64,13 +64,13 @@ def asked(request: GenerateRequest) -> list[Message]:
 
 
 def said(request: GenerateRequest) -> list[str]:
-    """Return the texts that wait for an answer, but for what Codex adds about its environment."""
+    """Return the unanswered texts, without the environment context that Codex adds."""
     waiting = list(texts(asked(request)))
     return [text for text in waiting if not text.startswith(_ENVIRONMENT)] or waiting
 
 
 def prefill(request: GenerateRequest) -> str:
-    """Return the text that the answer is to continue, or ""."""
+    """Return the text that the answer must continue, or ""."""
     trailing = takewhile(_is_assistant, reversed(request.messages))
     return "".join(texts(reversed(list(trailing))))
 
@@ -80,7 +80,7 @@ def _is_assistant(message: Message) -> bool:
 
 
 def thinks(request: GenerateRequest) -> bool:
-    """Return whether the request asks for thinking."""
+    """Return whether the request enables thinking."""
     thinking = request.thinking
     if thinking.mode == ThinkingConfig.MODE_UNSPECIFIED:
         return thinking.effort not in ("", "none")
@@ -97,19 +97,19 @@ def schema(request: GenerateRequest) -> Mapping[str, object] | None:
 
 
 def has_cache_marks(request: GenerateRequest) -> bool:
-    """Return whether the request marks a part of itself for the provider's cache."""
+    """Return whether the request has cache marks."""
     return any(tool.cache_control for tool in request.tools) or any(
         block.cache_control for message in request.messages for block in message.blocks
     )
 
 
 def top_logprobs(request: GenerateRequest) -> int | None:
-    """Return how many alternatives a token gets; None without log probabilities."""
+    """Return the number of alternatives per token; None without log probabilities."""
     return request.top_logprobs if request.logprobs else None
 
 
 def input_tokens(request: GenerateRequest) -> int:
-    """Count what is read; it does not matter how texts are cut into messages."""
+    """Count the input tokens, independently of how texts are divided into messages."""
     read = sum(_characters(block) for message in request.messages for block in message.blocks)
     for tool in request.tools:
         read += len(tool.name) + len(tool.description)
@@ -143,7 +143,7 @@ def _call_characters(name: str, written: str) -> int:
 
 
 def characters(value: object) -> int:
-    """Measure a JSON value without regard to how it was spaced."""
+    """Return the characters of a JSON value, without white space and punctuation."""
     total = 0
     waiting = [value]
     while waiting:
@@ -159,5 +159,5 @@ def characters(value: object) -> int:
 
 
 def tokens(text: str) -> Sequence[str]:
-    """Cut a text into tokens; joined they are the text."""
+    """Split a text into tokens, which joined are the text."""
     return _TOKEN.findall(text)

@@ -1,4 +1,4 @@
-"""Transcripts of recordings: their length, since there is no model of speech."""
+"""Transcripts of recordings: they state the length, as there is no speech model."""
 
 import io
 import wave
@@ -7,10 +7,10 @@ from services.sandbox.model.models import Model, SandboxError, not_made_for, ref
 
 
 def transcribe(content: bytes, language: str, model: Model) -> str:
-    """Return the text of a recording; the same recording has the same text.
+    """Return the transcript of a recording; the result is deterministic.
 
     Raises:
-        SandboxError: the model does not transcribe, or fails; the recording is no WAV.
+        SandboxError: the model does not transcribe, or always fails; or the recording is not WAV.
     """
     refuse_failing(model)
     if not model.transcribes:

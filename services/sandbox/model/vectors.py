@@ -1,8 +1,7 @@
-"""Vectors of texts without a model: texts that share words, or parts of them, are near.
+"""Embeddings without a model: texts with common words or parts of words have similar vectors.
 
-Every word is thrown into one of the places of the vector by its hash, and each run of
-three of its letters into another, so that "dog" and "dogs" stand beside each other. The
-same text gets the same vector in every process.
+Feature hashing: each word and each run of three letters in it is added to the component that its
+hash selects, so that "dog" and "dogs" are similar. Equal texts have equal vectors in every process.
 """
 
 import math
@@ -18,16 +17,15 @@ _CHARACTERS_A_TOKEN = 4
 
 _WORD = re.compile(r"\w+")
 _RUN = 3
-# What a word counts for beside one run of its letters.
+# Weight of a word, relative to a run of its letters.
 _WHOLE = 2.0
 
 
 def embed(texts: Sequence[str], model: Model, dimensions: int | None = None) -> list[list[float]]:
-    """Return a vector of length 1 for each text, of `DIMENSIONS` numbers or fewer.
+    """Return a unit vector for each text, with at most `DIMENSIONS` components.
 
     Raises:
-        SandboxError: the model makes no vectors, or none of so many numbers, or failing is what
-            it does.
+        SandboxError: the model makes no embeddings, or not of this length, or always fails.
     """
     refuse_failing(model)
     if not model.embeds:
@@ -40,12 +38,12 @@ def embed(texts: Sequence[str], model: Model, dimensions: int | None = None) -> 
 
 
 def count_tokens(texts: Iterable[str]) -> int:
-    """Return the tokens of texts, as far as the sandbox has tokens."""
+    """Return the tokens of texts, in the sandbox's own tokens."""
     return sum(-(-len(text) // _CHARACTERS_A_TOKEN) for text in texts)
 
 
 def _shortened(vector: list[float], dimensions: int | None) -> list[float]:
-    """Return the first numbers of a vector, made one of length 1 again."""
+    """Return the first components of a vector, normalized to unit length."""
     if dimensions is None or dimensions == len(vector):
         return vector
     first = vector[:dimensions]
@@ -57,7 +55,7 @@ def _vector(text: str) -> list[float]:
     places = [0.0] * DIMENSIONS
     for feature, weight in _features(text):
         hashed = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
-        # The sign keeps features that share a place from adding up.
+        # The sign keeps features with the same component from adding up.
         places[hashed % DIMENSIONS] += weight if hashed >> 63 else -weight
     length = math.hypot(*places)
     if not length:
@@ -66,7 +64,7 @@ def _vector(text: str) -> list[float]:
 
 
 def _features(text: str) -> Iterator[tuple[str, float]]:
-    # A text without words stands for itself.
+    # A text without words is one feature.
     words = _WORD.findall(text.casefold()) or [text]
     for word in words:
         yield word, _WHOLE

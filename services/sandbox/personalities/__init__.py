@@ -1,6 +1,6 @@
-"""The personalities of the HTTP sandbox: providers that use the API of another with differences.
+"""Personalities of the HTTP sandbox: providers that have another provider's API with differences.
 
-Each is played below a path of its own name: `http://HOST:PORT/deepseek/v1` and so on.
+Each is emulated below a path with its name: `http://HOST:PORT/deepseek/v1` and so on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from services.sandbox.personalities.vllm import VLLM
 # The makers of the APIs themselves.
 USUAL = Personality("", "the maker of the API", take_response=as_it_is)
 
-# To add one, write its record in a module here, or pass it to `upstream.create_app`.
+# To add a personality, define it in a module here, or pass it to `upstream.create_app`.
 PERSONALITIES: Sequence[Personality] = (
     AZURE,
     CLAUDE_5,

@@ -1,4 +1,4 @@
-"""Azure: what its content filter found, in a chunk before and beside every choice.
+"""Azure: results of the content filter, in a first chunk and in every choice.
 
 Source: https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
 """
@@ -43,7 +43,7 @@ def _chunks() -> Chunks:
 
 
 def _filtered(chunk: Json) -> Iterator[Json]:
-    """Return a chunk, and before the last of a choice one of the filter's, without a delta."""
+    """Yield a chunk; before the last one of a choice, a chunk of the filter without a delta."""
     for choice in chunk["choices"]:
         if choice["finish_reason"]:
             offsets = {"check_offset": 0, "start_offset": 0, "end_offset": 1}

@@ -1,4 +1,4 @@
-"""Personalities: the differences of a provider from the one whose API it copies."""
+"""Personalities: differences of a provider from the one whose API it copies."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 Body = Mapping[str, Any]
 Chunks = Callable[[Json], Iterable[Json]]
 
-# What the requests of OpenAI's dialect hold that every server of it reads.
+# Fields of requests of OpenAI's dialect that every server of it supports.
 COMMON = frozenset(
     {
         *("model", "messages", "stream", "stream_options", "stop", "max_tokens"),
@@ -20,7 +20,7 @@ COMMON = frozenset(
         *("tools", "tool_choice", "response_format", "reasoning_effort"),
     }
 )
-# Names of tools where a server has no rule for them, or refuses them in words of its own.
+# For servers without a rule for tool names, or with their own error message for it.
 ANY_TOOL_NAME = re.compile(r".+", re.DOTALL)
 _OF_MESSAGES = frozenset({"role", "content", "name", "refusal", "tool_calls", "tool_call_id"})
 _OF_CALLS = frozenset({"id", "type", "function", "custom"})
@@ -29,10 +29,10 @@ _OF_TOOLS = frozenset({"type", "function", "custom"})
 
 
 class RefusedError(SandboxError):
-    """A refusal in a provider's own words.
+    """Error raised with a provider's own error body.
 
     Attributes:
-        body: the whole body of the answer.
+        body: the response's body.
     """
 
     def __init__(self, status: int, message: str, body: Any) -> None:
@@ -41,13 +41,13 @@ class RefusedError(SandboxError):
 
 
 def refused(message: str, param: str | None = None, code: str | None = None) -> RefusedError:
-    """Return a refusal in OpenAI's form, with the words as they are."""
+    """Return an error in OpenAI's format, with the message unchanged."""
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return RefusedError(400, message, {"error": error})
 
 
 def as_it_is(value: Any) -> Any:
-    """Return what is given."""
+    """Return the value unchanged."""
     return value
 
 
@@ -61,23 +61,23 @@ def _own_form(error: SandboxError, body: Json) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Personality:
-    """A provider that uses the API of another one with differences.
+    """A provider that has another provider's API with differences.
 
     Attributes:
-        name: the path below which it is played, without slashes.
+        name: the path below which it is emulated, without slashes.
         about: the differences, for people.
         dialect: the API.
-        names: its own names of models, with those of the sandbox that answer for them.
-        take: returns a request as the dialect's maker would be sent it, or refuses it; raises
-            `RefusedError`. What it is given may be of any types.
-        take_response: the same of a request of OpenAI's responses; None where the provider has no
-            such endpoint.
-        tell_response: returns a response object in the provider's form.
-        opening: bytes that a stream begins with.
-        chunks: makes for one stream what turns each chunk into those that are sent.
-        tell: returns a whole answer, or a chunk of a stream, in the provider's form.
-        failure: returns the body of a failure in the provider's form.
-        tool_name: what the names of tools have to be in requests of OpenAI's dialect.
+        names: sandbox models by the provider's names for models.
+        take: converts a request to the format of the dialect's maker; raises `RefusedError` if the
+            provider rejects it. The types in its argument are unchecked.
+        take_response: as `take`, for requests of OpenAI's responses; None if the provider lacks
+            that endpoint.
+        tell_response: converts a response object to the provider's format.
+        opening: bytes that begin a stream.
+        chunks: returns, for one stream, a function that converts each chunk to the chunks to send.
+        tell: converts a whole answer, or a chunk of a stream, to the provider's format.
+        failure: converts an error body to the provider's format.
+        tool_name: pattern of tool names that requests of OpenAI's dialect must match.
     """
 
     name: str
@@ -94,37 +94,37 @@ class Personality:
     tool_name: re.Pattern[str] = TOOL_NAME
 
     def read(self, body: Body) -> Body:
-        """Return a request as the dialect's maker would be sent it, for a model of the sandbox.
+        """Convert a request to the format of the dialect's maker, with a sandbox model.
 
         Raises:
-            RefusedError: the provider refuses it.
+            RefusedError: the provider rejects the request.
         """
         return self._named(self.take(body))
 
     def read_response(self, body: Body) -> Body:
-        """Return a request of OpenAI's responses; see `read`.
+        """Convert a request of OpenAI's responses; see `read`.
 
         Raises:
-            SandboxError: the provider has no such endpoint, or refuses the request.
+            SandboxError: the provider lacks this endpoint, or rejects the request.
         """
         if self.take_response is None:
             raise SandboxError("not_found", 404, f"There are no responses below /{self.name}")
         return self._named(self.take_response(body))
 
     def _named(self, taken: Body) -> Body:
-        """Return a request with the sandbox's name of its model."""
+        """Return a request with the sandbox's name for its model."""
         name = taken.get("model")
         if isinstance(name, str) and name in self.names:
             return {**taken, "model": self.names[name]}
         return taken
 
     def failed(self, error: SandboxError, body: Json) -> Any:
-        """Return the body of a failure, of which `body` is the one in the dialect's form."""
+        """Convert an error body from the dialect's format to the provider's."""
         return error.body if isinstance(error, RefusedError) else self.failure(error, body)
 
 
 def tool_names(body: Body) -> Iterator[tuple[int, str]]:
-    """Return the names of a request's tools with their places."""
+    """Yield the index and name of each function in a request's tools."""
     for index, tool in objects(body.get("tools")):
         function = tool.get("function")
         if isinstance(function, dict) and isinstance(name := function.get("name"), str):
@@ -132,14 +132,14 @@ def tool_names(body: Body) -> Iterator[tuple[int, str]]:
 
 
 def objects(values: object) -> Iterator[tuple[int, Json]]:
-    """Return the objects of a list with their places; what is no list has none."""
+    """Yield the objects in a list, each with its index; nothing if it is not a list."""
     for index, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
             yield index, value
 
 
 def readable(body: Body, fields: frozenset[str]) -> Json:
-    """Return the part of a request that a server reads which ignores every other field."""
+    """Return the supported part of a request, for a server that ignores unknown fields."""
     kept = {name: value for name, value in body.items() if name in fields and value is not None}
     if isinstance(kept.get("messages"), list):
         kept["messages"] = [_readable_message(message) for message in kept["messages"]]
@@ -160,7 +160,7 @@ def _readable_message(message: Any) -> Any:
 
 
 def _named(value: Any, fields: frozenset[str]) -> Any:
-    """Return an object with those of its fields that are read."""
+    """Return an object with only the given fields."""
     if not isinstance(value, dict):
         return value
     return {name: one for name, one in value.items() if name in fields}
@@ -176,7 +176,7 @@ def in_choices(answer: Json, change: Callable[[Json], Json]) -> Json:
 
 
 def thoughts_as(field_name: str) -> Callable[[Json], Json]:
-    """Return what gives the thoughts of a message or delta another name, or with "" none."""
+    """Return a function that renames the thinking in a message or delta, or removes it if ""."""
 
     def change(said: Json) -> Json:
         if "reasoning_content" not in said:
@@ -188,5 +188,5 @@ def thoughts_as(field_name: str) -> Callable[[Json], Json]:
 
 
 def with_usage(answer: Json, change: Callable[[Json], Json]) -> Json:
-    """Return an answer or a chunk with its usage changed, if it tells any."""
+    """Return an answer or a chunk with its usage changed, if it has one."""
     return {**answer, "usage": change(answer["usage"])} if answer.get("usage") else answer

@@ -1,6 +1,6 @@
-"""Claude 4.7 to 5: no prefill, no sampling, and thinking that is adaptive alone.
+"""Claude 4.7 to 5: no prefill, no sampling parameters, and only adaptive thinking.
 
-Source: https://platform.claude.com/docs (adaptive thinking, what's new) and its errors.
+Source: https://platform.claude.com/docs (adaptive thinking, what's new) and error messages.
 """
 
 from services.sandbox.model.models import SandboxError

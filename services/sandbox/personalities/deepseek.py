@@ -1,4 +1,4 @@
-"""DeepSeek: thinks unless it is told not to, and wants its thoughts back beside its calls.
+"""DeepSeek: thinks by default, and requires its thinking back in messages with tool calls.
 
 Source: https://api-docs.deepseek.com/guides/thinking_mode and the reference of chat completions.
 """

@@ -1,4 +1,4 @@
-"""Gemini's endpoint in OpenAI's dialect: calls are signed, and belong back with the signature.
+"""Gemini's endpoint in OpenAI's dialect: tool calls are signed, and rejected without a signature.
 
 Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
 """
@@ -79,7 +79,7 @@ def _tell(answer: Json) -> Json:
 def _said(said: Json) -> Json:
     said = {**_silent(said)}
     if said.get("tool_calls"):
-        # Of calls in parallel the first is signed.
+        # Only the first of parallel calls is signed.
         first, *others = said["tool_calls"]
         if "id" in first and first.get("index", 0) == 0:
             first = {**first, "extra_content": _SIGNED}

@@ -1,6 +1,6 @@
-"""Mistral: strict about fields, ids and the order of messages; thoughts are parts of content.
+"""Mistral: strict about fields, ids and the order of messages; thinking is a content part.
 
-Source: https://docs.mistral.ai/api, and the answers of its servers as users report them.
+Source: https://docs.mistral.ai/api, and responses of its servers as reported by users.
 """
 
 import re
@@ -68,10 +68,10 @@ def _take(body: Body) -> Body:
         raise _refused(wrong, _ORDER, "3230")
     taken = readable(body, _READ)
     if taken.get("stream"):
-        taken["stream_options"] = {"include_usage": True}  # it tells the usage of every stream
+        taken["stream_options"] = {"include_usage": True}  # Mistral always reports usage
     for _, message in objects(taken.get("messages")):
         if message.get("role") == "assistant" and isinstance(message.get("content"), list):
-            # The types of the dialect's maker have no parts for thoughts.
+            # The types of OpenAI's SDK have no parts for thinking.
             parts = [part for part in message["content"] if part.get("type") != "thinking"]
             message["content"] = parts or None
     return taken

@@ -1,4 +1,4 @@
-"""Ollama: ignores what it does not know, and tells a call of a tool in one piece.
+"""Ollama: ignores unknown fields, and sends each tool call in one piece.
 
 Source: https://github.com/ollama/ollama, `openai/openai.go`.
 """
@@ -46,7 +46,7 @@ def _chunks() -> Chunks:
     held: list[Json] = []
 
     def whole_calls(chunk: Json) -> list[Json]:
-        """Return the chunks to send now: calls wait for the end of their choice."""
+        """Return the chunks to send now; tool calls are held until the end of their choice."""
         for choice in chunk["choices"]:
             for piece in choice["delta"].get("tool_calls", ()):
                 function = piece["function"]

@@ -1,6 +1,6 @@
-"""OpenAI's models that think (o-series, GPT-5): no sampling, and the newer name of the limit.
+"""OpenAI's reasoning models (o-series, GPT-5): no sampling, and `max_completion_tokens`.
 
-Source: https://platform.openai.com/docs/guides/reasoning and the messages of its errors.
+Source: https://platform.openai.com/docs/guides/reasoning and error messages.
 """
 
 from services.sandbox.personalities.base import (

@@ -1,4 +1,4 @@
-"""OpenRouter: comments before the first chunk, and thoughts both as text and in details.
+"""OpenRouter: comments before the first chunk, and thinking both as text and as details.
 
 Source: https://openrouter.ai/docs/api-reference (streaming, reasoning tokens, errors).
 """
@@ -41,7 +41,7 @@ def _tell(answer: Json) -> Json:
         finish = choice["finish_reason"]
         choice["native_finish_reason"] = finish and finish.upper()
     if not told["choices"]:
-        # Usage comes beside a choice that says nothing.
+        # OpenRouter sends usage with an empty choice.
         delta = {"role": "assistant", "content": ""}
         told["choices"] = [
             {"index": 0, "delta": delta, "finish_reason": None, "native_finish_reason": None}

@@ -1,4 +1,4 @@
-"""vLLM: `reasoning`, fields of its own in every answer, numbers as error codes.
+"""vLLM: `reasoning`, extra fields in every answer, numeric error codes.
 
 Source: https://docs.vllm.ai (reasoning outputs, the OpenAI-compatible server).
 """
