@@ -1,4 +1,4 @@
-"""Anthropic's messages: parse a checked body, and write an answer as JSON or events.
+"""Anthropic's messages: parse a checked body, and write answers as JSON or events.
 
 Source: the types of the official SDK, `anthropic.types`, and the order of events that it
 accumulates. Thinking is signed, and `is_signed` recognises the sandbox's own signatures.

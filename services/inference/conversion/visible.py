@@ -15,9 +15,8 @@ _NO_TEXT = frozenset(
 )
 # Classes by which libraries mark text for screen readers.
 _UNSEEN_CLASSES = frozenset({"screen-reader-text", "sr-only", "visually-hidden"})
-# `opacity` and `transform` do not count as hidden: many pages are served with them, and scripts
-# fade
-# the text in.
+# `opacity` and `transform` do not count as hidden: many pages are served with them, and their
+# scripts fade in the text.
 _DECLARATION = re.compile(r"([\w-]+)\s*:\s*([^;]*)")
 _HIDING = {
     "display": re.compile(r"none"),

@@ -86,7 +86,7 @@ class Worker:
         """Kill the process at once, or keep it from being started."""
         with self._lock:
             self._killed = True
-            # A process that exited by itself keeps its exit status, which tells the cause.
+            # A process that exited by itself keeps its exit status, which shows the cause.
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()
 

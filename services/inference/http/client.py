@@ -138,8 +138,7 @@ class Client:
         while idle:
             connection = next(reversed(idle))
             if not connection.has_settled:
-                # The others have not settled either; the first one has been idle for the longest
-                # time.
+                # Try the one that has been idle for the longest time instead.
                 connection = next(iter(idle))
                 if connection.idle_since > now - self._settle_s:
                     return None

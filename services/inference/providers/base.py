@@ -118,7 +118,6 @@ class Call:
             provider before it sends the request.
         answer_headers: the headers of the provider's response, case-insensitive; None before the
             response, and for providers without HTTP.
-            response, and without HTTP.
     """
 
     request: GenerateRequest
@@ -157,7 +156,8 @@ class Call:
     def takes_one_event(self, dialect: Dialect.ValueType) -> bool:
         """Return whether a whole answer of texts may be returned as one event.
 
-        False if it may be passed through or be a `PlainAnswer`: those are tried by the same rules.
+        False if it may be passed through or be a `PlainAnswer`: that has been tried before, by the
+        same rules.
         """
         return self.takes_whole and not self.takes_passthrough and not self.takes_plain(dialect)
 

@@ -28,7 +28,7 @@ class ConversationWriter:
         return block_path(self._message, self._block, *inner)
 
     def _refuse(self, what: str) -> GatewayError:
-        """Return the error for an unsupported block, with the path of the current one."""
+        """Return the error for unsupported content `what` in the current block."""
         return self._fields.unsupported(self._path(), what)
 
 

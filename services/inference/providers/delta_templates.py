@@ -6,7 +6,8 @@ escaped, as the inside of a JSON string, and can be copied into other JSON.
 
 This is correct because the quotes around the text delimit one JSON string, whatever valid string is
 between them, so two such events differ only in that string. And `said`, the function that returns
-the text of an event, is tested once: with another string in its place it must return that string.
+the text of an event, is tested for each template: with another string in place of the text it must
+return that string.
 """
 
 import re
@@ -51,7 +52,7 @@ _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
 _NUMBERS = [b"%d" % number for number in range(1024)]
 # Replaces the string of an event that does not contain it, to test `said`.
 _OTHER, _OTHER_STRING = "?", b'"?"'
-# Up to so many events are faster to match one by one.
+# Fewer events than this are faster to match one by one.
 _FEW = 4
 # Maximum templates learnt in a row without a match; learning stops then.
 _PATIENCE = 8

@@ -195,7 +195,7 @@ def _describe_result(result: ToolResult) -> str:
 
 
 def _describe_medium(medium: Media, place: int) -> str:
-    """Describe a medium: its kind, and name, format, size in pixels and bytes if known."""
+    """Describe a medium: its kind, and its name, format, size in pixels and bytes if known."""
     kind = _KINDS[medium.kind]
     what = f"Medium {place} is {'an' if kind in ('image', 'audio') else 'a'} {kind}"
     facts = [f"named {_quote(medium.name)}"] if medium.name else []

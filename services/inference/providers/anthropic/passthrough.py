@@ -103,7 +103,7 @@ def plain_answer(body: bytes) -> PlainAnswer | None:
 
 
 def whole_of_text(body: bytes, message: Json) -> Event | None:
-    """Return the translation of a plain answer as one event, None if it is not plain.
+    """Return the translation of a plain answer as one event, None if it takes several.
 
     Args:
         body: the response.

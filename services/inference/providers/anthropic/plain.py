@@ -37,8 +37,8 @@ def plain_body(call: Call) -> Json | None:
 def plain_conversation(plain: PlainRequest) -> Json | None:
     """Return the fields `messages`, `system` and `tools`.
 
-    None if the conversation must be adapted: a text is white space, or the last message is not the
-    user's.
+    None if the conversation must be adapted: a text is only white space, or the last message is not
+    the user's.
     """
     system: list[Json] = []
     messages: list[Json] = []

@@ -82,7 +82,8 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        # In flat answers, fields of Google's OpenAI-compatible API are fields of the message.
+        # Flat answers have signatures and unknown parts in fields of the message, as in Google's
+        # OpenAI-compatible API.
         self._is_flat = request.has_flat_answers
         self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names

@@ -199,7 +199,7 @@ class Blocks:
             self._say_part(json, out)
 
     def cite(self, citations: Sequence[Citation], out: list[Event]) -> None:
-        """Add citations to the only text block: their offsets refer to the whole text."""
+        """Add citations to the text if it is one block: their offsets refer to the whole text."""
         if self._open == "text" and self._texts == 1:
             choice, block = self._choice, self._number
             out += (Event(choice=choice, block=block, citation=one) for one in citations)

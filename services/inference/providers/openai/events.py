@@ -149,7 +149,7 @@ class StreamReader:
             raise failures.cut_off(self._upstream.name)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
-        """Parse a chunk or a whole answer; `key` is the name of the choices' content."""
+        """Parse a chunk or a whole answer; `key` is the member of a choice with its content."""
         choices = chunk.get("choices")
         usage = chunk.get("usage")
         fields = self._changed(chunk)

@@ -115,7 +115,7 @@ def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
 
 
 def whole_of_texts(body: bytes, answer: Json, n: int) -> Event | None:
-    """Return the translation of a plain answer as one event, None if it is not plain.
+    """Return the translation of a plain answer as one event, None if it takes several.
 
     Args:
         body: the response.

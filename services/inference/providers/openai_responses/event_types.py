@@ -15,7 +15,7 @@ DONE = b"[DONE]"
 # Statuses of a complete response.
 OVER = ("completed", "incomplete")
 ENDS = frozenset(f"response.{status}" for status in OVER)
-# Events without content or information.
+# Events that report only that the answer has not begun or not ended.
 SILENT = frozenset({"response.created", "response.in_progress", "response.queued"})
 # Events that add text to a block, with the kind of the text. Two events of a type with the same
 # index differ only in the text.
