@@ -77,7 +77,7 @@ class EmbeddedProvider:
         self._embedder = embedder
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return False: no caller speaks its dialect."""
+        """Return False: no caller uses its dialect."""
         return False
 
     async def whole(self, call: Call) -> Sequence[Event]:

@@ -108,6 +108,6 @@ def passthrough(answer: bytes) -> PassedAnswer | None:
 
 
 def unkept(response: Json) -> Json:
-    """Return a response object as it is passed on: without an id or stored state."""
+    """Return a response object as it is passed on: with an empty id, without stored state."""
     rest = {name: value for name, value in response.items() if name not in _REPLACED}
     return {"id": "", **rest, **_UNKEPT}
