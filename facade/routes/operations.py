@@ -67,7 +67,7 @@ async def docs(request: web.Request) -> web.Response:
 
 
 async def _state_of_services(request: web.Request) -> str:
-    """Return "serving" or the state of the services, without waiting for them."""
+    """Return the state of the services in lower case; "serving" if they serve requests."""
     if request.app[CONTEXT].drain.is_draining:
         return "stopping"
     health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
