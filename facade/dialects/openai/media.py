@@ -33,7 +33,7 @@ _AUDIO_MIME_TYPES = {
     "webm": "audio/webm",
 }
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-# MIME types by file name extension, for files in plain base64. Others are detected by their first
+# MIME types by file name extension, for files in plain base64. PDF is also detected by its first
 # bytes.
 _FILE_MIME_TYPES = {
     ".pdf": "application/pdf",
@@ -61,7 +61,7 @@ def read_image(image: ImageUrl, path: str) -> Media:
 
 
 def image_at(url: str, detail: str | None, path: str) -> Media:
-    """Return the image that a URL names or holds; `path` is the path of the URL.
+    """Return the image of a URL, data URL or file id; `path` is the path of that field.
 
     Raises:
         GatewayError: invalid, as `read_image`.
