@@ -33,7 +33,7 @@ _AUDIO_MIME_TYPES = {
     "webm": "audio/webm",
 }
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-# MIME types by file name extension, for files in plain base64. PDF is also detected by its first
+# MIME types by file name extension, for files in plain base64. Others are detected by their first
 # bytes.
 _FILE_MIME_TYPES = {
     ".pdf": "application/pdf",
