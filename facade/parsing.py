@@ -99,7 +99,7 @@ def parse(
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
-    # Whole answers in the caller's dialect are passed through, and streams of responses too.
+    # Passthrough is possible for whole answers, and for streams of the responses endpoint.
     request.takes_passthrough = (not stream or kind == "responses") and not calls_functions
     if "headers" in options:
         request.headers.update(options["headers"])

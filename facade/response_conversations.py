@@ -195,7 +195,7 @@ async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
 
 
 def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:
-    """Insert a conversation into a fallback step with messages of its own, after its system."""
+    """Insert a conversation into a fallback step with own messages, after its system prompt."""
     if not step.messages:
         return
     own = list(step.messages)

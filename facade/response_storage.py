@@ -44,7 +44,7 @@ class ResponseStore:
 
         Raises:
             grpc.aio.AioRpcError: the response cannot be stored.
-            GatewayError: only its items are to be stored, and they cannot be.
+            GatewayError: without `store`, its items cannot be appended to the conversation.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
         try:

@@ -62,10 +62,10 @@ def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[s
     are cached; a cached answer also has `age` in seconds (RFC 9111, section 5.1).
     `x-gateway-failed-attempts` lists the attempts before the one that answered, `-dropped` the
     dropped fields, and `-adapted` the converted media, with the path of each part and its
-    conversion; each list has as many items as fit. `x-memory-truncated` is the number of turns of a
-    memory that did not fit into the model's context. `x-upstream-request-id` is the provider's id
-    of the request; headers of its response that belong to the caller's dialect are passed through.
-    Non-ASCII characters of names are percent-encoded.
+    conversion; each list is set if it has items, and has as many as fit. `x-memory-truncated` is
+    the number of turns of a memory that did not fit into the model's context.
+    `x-upstream-request-id` is the provider's id of the request; headers of its response that belong
+    to the caller's dialect are passed through. Non-ASCII characters of names are percent-encoded.
 
     Args:
         route: the route that served the answer.

@@ -99,7 +99,7 @@ class Facade:
 
         Facades may share both ports; 0 selects a free port. `channel` connects to the services.
         `identify` returns the owner of a key; by default the services are called. `telemetry`
-        records spans, where there is a collector.
+        records spans; it is None without a collector.
 
         Raises:
             OSError: a file of `server.tls_…` cannot be read, or holds no certificate or key.

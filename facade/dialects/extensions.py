@@ -188,7 +188,7 @@ class MemoryConfig(_Extension):
 
 
 class FallbackFields(BaseModel):
-    """Fields of a body about models that replace its own."""
+    """Fields of a body about fallback to other models."""
 
     model_config = ConfigDict(defer_build=True)
 

@@ -128,7 +128,7 @@ class Connection(web.RequestHandler):
         return self._input.answered == self._input.messages
 
     def authenticated(self) -> None:
-        """Note that a request came with a valid API key."""
+        """Count the connection as authenticated, after a request with a valid API key."""
         if not self._is_authenticated:
             self._is_authenticated = True
             self._connections.authenticated(self)
@@ -182,7 +182,7 @@ class Connection(web.RequestHandler):
         transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has read enough of what was written.
+        """Wait until the client has read enough of the written data.
 
         Raises:
             ConnectionError: the client has left.

@@ -99,7 +99,7 @@ class Connections:
         return True
 
     def authenticated(self, connection: Connection) -> None:
-        """Note that a request on a connection came with a valid API key."""
+        """Count a connection as authenticated, after a request with a valid API key."""
         if connection in self._unauthenticated:
             del self._unauthenticated[connection]
             self._authenticated.add(connection)

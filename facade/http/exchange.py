@@ -63,7 +63,7 @@ class ClientConnection(Protocol):
         ...
 
     def authenticated(self) -> None:
-        """Note that a request came with a valid API key."""
+        """Count the connection as authenticated, after a request with a valid API key."""
         ...
 
 
@@ -87,7 +87,7 @@ class Exchange:
 
     Attributes:
         context: settings, metrics and the services.
-        connection: the connection that the request came on.
+        connection: the connection of the request.
         method: in upper case.
         path: without the query.
         route: name of the endpoint, for the log and the metrics.

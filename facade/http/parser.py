@@ -156,7 +156,7 @@ class BoundedParser:
         except Exception as error:
             if body is None or body.is_eof():
                 raise self._refused(refusals.classify(error, self._limits)) from None
-            # The request is being served already, and fails where it reads the body.
+            # The request is being served already, and fails when it reads the body.
             self.discard()
             body.set_exception(RequestPayloadError("the framing of the body is broken"))
             return _NOTHING

@@ -30,7 +30,7 @@ _HEAD = re.compile(
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
-# Matches once in a plain head, as no field is repeated.
+# Matches at most once in a plain head, as no field is repeated.
 _CONTENT_LENGTH = re.compile(rb"(?i:\r\ncontent-length): *([0-9]+)(?=\r\n)")
 # Maximum digits of a length, and the end of its line.
 _LONGEST_LENGTH: Final = 15 + 2

@@ -25,7 +25,7 @@ class BadHeadError(HttpProcessingError):
 
     Attributes:
         failure: the error for the client.
-        path: path of the request, or "" where it could not be read.
+        path: path of the request, or "" if it could not be read.
     """
 
     def __init__(self, failure: GatewayError, path: str) -> None:
@@ -113,7 +113,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
 
     Args:
         failure: the failure.
-        path: path of the request, or "" where it could not be read.
+        path: path of the request, or "" if it could not be read.
         request_id: identifier in the response and the log.
         now: Unix seconds.
     """

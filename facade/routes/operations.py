@@ -32,7 +32,7 @@ async def readyz_with_details(request: web.Request) -> web.Response:
 
     With `?verbose` it includes the state of the services and the disk, and the models with an open
     circuit breaker. A disk that is almost full does not make the gateway unready: chats without
-    memory, reading and deleting go on.
+    memory, reading and deleting still work.
     """
     state = await _state_of_services(request)
     if "verbose" not in request.query:

@@ -161,7 +161,8 @@ class DeleteReference(EditBody):
     referenceId: str
 
 
-# Unknown fields are errors here. All fields are sent to the service, which rejects them.
+# Unknown fields are errors. Where the fields are the change itself, all are sent to the service,
+# which rejects unknown ones; otherwise the translation rejects them.
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 

@@ -39,7 +39,7 @@ _ENCODINGS = {
     "float": EmbedRequest.ENCODING_FLOAT,
     "base64": EmbedRequest.ENCODING_BASE64,
 }
-# Fields of the gateway that would otherwise count as unknown fields, for the provider.
+# Fields of the gateway that would otherwise be passed on to providers as unknown fields.
 _REFUSED = EXTENSION_FIELDS - FallbackFields.model_fields.keys()
 
 _Token = Annotated[int, Field(ge=0, le=UINT32_MAX)]
@@ -95,7 +95,7 @@ class ParsedEmbeddings:
 
     Attributes:
         request: the canonical request.
-        origins: positions in the body, of fallback steps.
+        origins: positions of its fallback steps in the body.
         base64: whether the answer has vectors in base64.
     """
 

@@ -97,7 +97,7 @@ def _keep_modalities(request: GenerateRequest, given: object) -> None:
 
 
 def _name_form(request: GenerateRequest, extra: Opaque) -> None:
-    """List what the canonical format covers of `response_format`, or mark it as required."""
+    """List the fields of `response_format` with a canonical field, or mark it as required."""
     if not request.HasField("output_format"):
         extra.required.append(_FORM)
         return

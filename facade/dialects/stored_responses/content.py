@@ -72,7 +72,8 @@ def input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
 def is_appended(response: bytes) -> bool:
     """Return whether the items of a response object are appended to its conversation.
 
-    Items of a failed or cancelled response are not appended, as its input will be sent again.
+    Items of a failed or cancelled response are not appended, as the caller has to send its input
+    again.
     """
     return orjson.loads(response)["status"] in _APPENDED
 
