@@ -146,7 +146,7 @@ AUDIT_ENTRY = object_schema(
 
 
 def render_key(key: ApiKey) -> JsonObject:
-    """Return the JSON object of a key, without the secret."""
+    """Return the JSON object of a key, without the key itself."""
     return {
         "object": "api_key",
         "id": key.id,
@@ -167,12 +167,12 @@ def render_key(key: ApiKey) -> JsonObject:
 
 
 def render_created_key(created: admin_pb2.CreateKeyResponse) -> JsonObject:
-    """Return the JSON object of a new key, with the secret."""
+    """Return the JSON object of a new key, with the key itself."""
     return {**render_key(created.api_key), "key": created.key}
 
 
 def render_rotated_key(rotated: admin_pb2.RotateKeyResponse) -> JsonObject:
-    """Return the JSON object of a new key with the secret, and that of the old key."""
+    """Return the JSON object of a new key with the key itself, and that of the old key."""
     return {
         **render_key(rotated.api_key),
         "key": rotated.key,
