@@ -18,8 +18,8 @@ async def authenticate_administrator(exchange: Exchange) -> None:
     """Reject a request without a valid admin key.
 
     Raises:
-        HTTPNotFound: the gateway has no admin key, so that there is no such path.
-        GatewayError: invalid_api_key; unavailable, the services do not answer.
+        HTTPNotFound: no admin key is configured, so the admin API does not exist.
+        GatewayError: invalid_api_key; unavailable, the services do not respond.
     """
     try:
         key = bearer_admin_key(exchange.headers.get("authorization", ""))

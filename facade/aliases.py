@@ -1,7 +1,7 @@
-"""The other paths of the endpoints: `/v1/…` answers as `/beta/v1/…` does.
+"""Aliases of endpoint paths: `/v1/…` is the same as `/beta/v1/…`.
 
-Some clients have OpenAI's or Anthropic's paths built in, and are given no more than a host. Logs
-and metrics name both by the path under `/beta`.
+Some clients have OpenAI's or Anthropic's paths built in, and only their host can be configured.
+Logs and metrics use the path under `/beta` for both.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,19 +14,19 @@ _ALIAS = "/v1"
 
 
 def names_of(path: str) -> Iterator[str]:
-    """Return the paths that name what `path` does, or what begins with it; `path` first."""
+    """Yield a path, or a prefix of paths, and then its alias, if any."""
     yield path
     if f"{path}/".startswith(f"{_ALIASED}/"):
         yield path.removeprefix(_BETA)
 
 
 def route_of(path: str) -> str:
-    """Return the path of a route by either of its names."""
+    """Return the path of a route under `/beta`; `path` may be an alias."""
     return _BETA + path if f"{path}/".startswith(f"{_ALIAS}/") else path
 
 
 def with_aliases(routes: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
-    """Return routes, each under all of its paths."""
+    """Yield each route, under its path and its alias."""
     for route in routes:
         for path in names_of(route.path):
             yield web.RouteDef(route.method, path, route.handler, route.kwargs)

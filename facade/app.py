@@ -73,14 +73,14 @@ def create_app(context: Context) -> web.Application:
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_response)
     app.add_routes([*with_aliases(_routes())])
-    # Their tables of endpoints hold the types of bodies, and few gateways get a request for them.
+    # Created on first use: their endpoint tables import the wire types, and few gateways use them.
     app.router.register_resource(LaterRoutes("/article/v1", lambda: articles.routes()))
     app.router.register_resource(LaterRoutes("/admin/v1", lambda: admin.routes()))
     return app
 
 
 def _routes() -> list[web.RouteDef]:
-    """Return the routes, but for those of documents and administration, and for aliases."""
+    """Return the routes without aliases, except those of document editing and administration."""
     return [
         *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
         web.get("/beta/v1/models", models.list_models),

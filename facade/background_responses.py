@@ -1,9 +1,9 @@
 """Responses that are generated in the background, by the process that accepted them.
 
-A run is a call of the service of stored responses that stays open: it makes the response durable,
-holds it while it is generated, and stores its end. Callers' keys are not stored, so no other
-process could go on with a response: one whose process dies is marked as failed by the service, and
-is never generated a second time. A cancelled response ends the call, which ends the generation.
+A run is a `RunResponse` call that stays open: it makes the response durable, holds its lease while
+it is generated, and stores the result. Callers' keys are not stored, so no other process could
+continue a response: if its process dies, the service marks it as failed, and it is never generated
+again. Cancelling a response ends the call, which ends the generation.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundResponse:
-    """One response that is generated in the background.
+    """A response that is generated in the background.
 
     Args:
-        exchange: the request that it was asked for with.
+        exchange: the request that created the response.
         parsed: the request's body.
-        state: what it says about the response.
-        metadata: of the calls that are made for it.
+        state: the request's storage options and the fields that the response echoes.
+        metadata: metadata of the gRPC calls.
         response_id: id of the response.
 
     Attributes:
-        events: where it is streamed, its events so far.
+        events: the events so far, if the response is streamed.
     """
 
     def __init__(
@@ -74,10 +74,11 @@ class BackgroundResponse:
         self._started = asyncio.Event()
 
     async def begin(self) -> bytes:
-        """Store the response as queued, start to generate it, and return its object.
+        """Store the response as queued, start its generation, and return the response object.
 
         Raises:
-            GatewayError: the user has too many of them; it could not be stored.
+            GatewayError: the user has too many background responses; the response could not be
+                stored.
         """
         with ExitStack() as held:
             self._tasks.admit(self._user_id)
@@ -92,13 +93,13 @@ class BackgroundResponse:
         return queued
 
     def stop(self) -> None:
-        """End the response, since the process stops."""
+        """Stop the generation, because the process stops."""
         self._is_stopped = True
         if self._generating is not None:
             self._generating.cancel()
 
     async def _create(self) -> None:
-        """Make the response durable, with the call that holds it."""
+        """Open the call that holds the response, and store the response as queued."""
         queued = self._encoder.queue(self._model)
         state = self._state
         new = stored_responses.new_response(
@@ -118,7 +119,7 @@ class BackgroundResponse:
         self._add(queued)
 
     async def _run(self) -> None:
-        """Generate the response and store its end, unless it is lost before."""
+        """Generate the response and store the result, unless the call ends first."""
         with self._held:
             lost = asyncio.ensure_future(self._finished())
             self._generating = asyncio.create_task(self._generate())
@@ -140,7 +141,7 @@ class BackgroundResponse:
                 self.events.end()
 
     async def _generate(self) -> bytes:
-        """Generate the answer once its turn has come, and return the end of its stream."""
+        """Wait for a place, generate the answer, and return the last bytes of its stream."""
         try:
             async with self._tasks.place(self._user_id):
                 await self._write(RunResponseRequest(start=StartResponse()))
@@ -165,17 +166,17 @@ class BackgroundResponse:
         return self._encoder.finish()
 
     def _end(self) -> bytes:
-        """Return the end of the stream."""
+        """Return the last bytes of the stream."""
         assert self._generating is not None
         if self._generating.cancelled():
             return self._encoder.error(stopping())
         return self._generating.result()
 
     async def _finish(self, end: bytes, finished: asyncio.Future[Any]) -> None:
-        """Store the end of the response, and add the end of its stream after that.
+        """Store the finished response, then add the last bytes to its stream.
 
         Raises:
-            GatewayError: it was not stored.
+            GatewayError: the response was not stored.
         """
         streamed = self.events.whole()
         packed = (
@@ -207,15 +208,15 @@ class BackgroundResponse:
             self.events.add(data)
 
     async def _write(self, step: RunResponseRequest) -> None:
-        # Writing to a call that has ended fails without the reason, which reading gives.
+        # Writing to an ended call fails without the service's error; the next read raises that.
         with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             await self._call.write(step)
 
     async def _finished(self) -> Any:
-        """Return the service's last answer.
+        """Wait for the last message of the service, and return it.
 
         Raises:
-            GatewayError: the call has ended before it.
+            GatewayError: the call ended before its last message.
         """
         answer = await self._answer()
         if answer.HasField("started"):
@@ -224,7 +225,7 @@ class BackgroundResponse:
         return answer
 
     async def _answer(self) -> Any:
-        """Return the service's next answer.
+        """Return the next message of the service.
 
         Raises:
             GatewayError: the call has ended.

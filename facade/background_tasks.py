@@ -1,4 +1,4 @@
-"""Work that goes on after a request has been answered, and how much of it a user may have."""
+"""Tasks that outlive their requests, and limits on background answers per user."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
 _T = TypeVar("_T")
-# Seconds for tasks that were told to stop to store how they ended.
+# Seconds that stopped tasks have to store their results.
 _STOPPING_S = 0.5
 
 
@@ -18,9 +18,9 @@ class BackgroundTasks:
     """The tasks of one process that outlive their requests.
 
     Args:
-        max_running: answers that are generated in the background for one user at a time.
-        max_queued: answers that may wait for that.
-        count: is called with 1 for each answer that is admitted, and with -1 at its end.
+        max_running: maximum number of background answers generated for one user at a time.
+        max_queued: maximum number of further answers of a user that wait for their generation.
+        count: called with 1 when an answer is admitted, and with -1 when it is released.
     """
 
     def __init__(self, max_running: int, max_queued: int, count: Callable[[int], object]) -> None:
@@ -37,9 +37,9 @@ class BackgroundTasks:
         """Start a task.
 
         Args:
-            work: what it does.
-            on_stop: is called when the process stops and the task has no more time; the task ends
-                soon after that. Without it the task is cancelled.
+            work: the coroutine of the task.
+            on_stop: called when the process stops and the task has no time left; the task must
+                then end soon. By default the task is cancelled.
         """
         task = asyncio.create_task(work)
         self._tasks[task] = on_stop or task.cancel
@@ -47,10 +47,10 @@ class BackgroundTasks:
         return task
 
     def admit(self, user_id: str) -> None:
-        """Count an answer of a user's, until it is released.
+        """Count a background answer of a user, until `release`.
 
         Raises:
-            GatewayError: rate_limited, the user has as many as may run and wait.
+            GatewayError: rate_limited, the user has as many running and queued answers as allowed.
         """
         most = self._max_running + self._max_queued
         if self._admitted[user_id] >= most:
@@ -65,7 +65,7 @@ class BackgroundTasks:
         self._count(1)
 
     def release(self, user_id: str) -> None:
-        """Count an answer no more."""
+        """Stop counting an answer that was admitted."""
         self._admitted[user_id] -= 1
         self._count(-1)
         if not self._admitted[user_id]:
@@ -74,7 +74,7 @@ class BackgroundTasks:
 
     @asynccontextmanager
     async def place(self, user_id: str) -> AsyncIterator[None]:
-        """Wait until an answer of a user's may be generated; the user's first come first."""
+        """Wait until another answer of the user may be generated; first come, first served."""
         places = self._places.get(user_id)
         if places is None:
             places = self._places[user_id] = asyncio.Semaphore(self._max_running)
@@ -82,7 +82,7 @@ class BackgroundTasks:
             yield
 
     async def finish(self, drain_s: float) -> None:
-        """Wait for the tasks, `drain_s` seconds at most, and stop the rest."""
+        """Wait for the tasks for at most `drain_s` seconds, then stop the rest."""
         await self._ended(drain_s)
         for stop in list(self._tasks.values()):
             stop()

@@ -36,30 +36,30 @@ class Context:
         settings: the settings of the gateway.
         channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
-        generate: calls its `Generate` for tasks that serve one request alone.
-        stream_generate: the same of its `StreamGenerate`.
+        generate: calls its `Generate`, from tasks that serve a single request.
+        stream_generate: calls its `StreamGenerate`, likewise.
         files: the stub of the FileStoreService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
-        check_room: calls its `CheckRoom` as `generate` does.
-        create_response: calls its `CreateResponse` as `generate` does.
+        check_room: calls its `CheckRoom`, from tasks that serve a single request.
+        create_response: calls its `CreateResponse`, likewise.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
         providers: the stub of the ProviderAdminService on it.
         identify: looks up API keys through AccountsService, with a cache.
-        parser: parses bodies of chat completions and messages.
+        parser: parses bodies of chat completions, messages, responses and embeddings.
         body_budget: limits the total size of buffered bodies.
         access_log: the access log of this process.
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
         clock: the clock.
         drain: the requests in progress.
-        background: what goes on after its request has been answered.
+        background: tasks that outlive their requests.
         cors: CORS headers; None if no origin is allowed.
         telemetry: records spans and measurements; None without a collector.
-        has_response_cache: whether there is a cache of answers, which `cache-control` of requests
-            is for.
+        has_response_cache: whether answers are cached, so that `cache-control` of requests has an
+            effect.
         timers: timers of its event loop.
     """
 

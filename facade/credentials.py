@@ -1,10 +1,9 @@
 """The credential of a request, and the format of its responses.
 
-Two headers carry the API key: `Authorization: Bearer` and `x-api-key`, never both but on the
-endpoints of coding agents, some of which send their key in both. Document editing takes the
-latter alone. Official Anthropic clients are known by
-`anthropic-version`, whichever header their key is in. What a request must carry beside
-its key depends on the endpoint.
+The API key is sent in one of two headers, `Authorization: Bearer` or `x-api-key`. Both together are
+an error, except on the endpoints for coding agents, some of which send their key in both. Document
+editing accepts only `x-api-key`. Official Anthropic clients are recognized by `anthropic-version`,
+whichever header has their key. Whether a version header is required depends on the endpoint.
 """
 
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ class ApiFormat(Enum):
     ENVELOPE = "document editing's"
 
 
-# Formats of endpoints with a fixed format.
+# Formats that a credential can select.
 Format = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
 # Error number of a missing key in document editing; not shown by other endpoints.
 _KEY_MISSING = 40101
@@ -62,7 +61,7 @@ ARTICLES = Rules(shape=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
 def shape_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
-    """Return the response format, also for an error response."""
+    """Return the format of the response, even if it is an error."""
     return format_of(headers, rules) if rules.shape is None else rules.shape
 
 
@@ -117,8 +116,8 @@ def _key_of_both(authorization: str, api_key: str, rules: Rules) -> str:
 def check_version(headers: Mapping[str, str], rules: Rules) -> None:
     """Check `compat-version`: reject a wrong value, and a missing one if it is required.
 
-    A request with `anthropic-version` comes from that provider's own client, which
-    has no `compat-version` to send.
+    A request with `anthropic-version` needs none: it comes from Anthropic's own client, which does
+    not know `compat-version`.
 
     Raises:
         GatewayError: invalid, naming the header.

@@ -1,4 +1,4 @@
-"""Calls of services that are served by the task that makes them, where both are in one process."""
+"""gRPC calls within a process that run the servicer in the caller's own task."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -16,9 +16,9 @@ DirectCall = Callable[[Any, Metadata], Awaitable[Any]]
 
 
 def direct_call(channel: grpc.aio.Channel, method: str, stub: Callable[..., Any]) -> DirectCall:
-    """Return what calls a unary method for a task that serves one HTTP request alone.
+    """Return a callable for a unary method, for tasks that serve a single HTTP request.
 
-    Within a process the task serves the call too; `stub` calls the method of another process.
+    Within a process the servicer runs in that task. For another process `stub` is called.
     """
     if isinstance(channel, InProcessChannel):
         return channel.direct(method)
@@ -28,6 +28,6 @@ def direct_call(channel: grpc.aio.Channel, method: str, stub: Callable[..., Any]
 def direct_response_call(
     channel: grpc.aio.Channel, name: Literal["CheckRoom", "CreateResponse"]
 ) -> DirectCall:
-    """Return what calls a method of the ResponseService; see `direct_call`."""
+    """Return a callable for a method of the ResponseService; see `direct_call`."""
     stub = getattr(responses_pb2_grpc.ResponseServiceStub(channel), name)
     return direct_call(channel, f"{_RESPONSES}/{name}", stub)

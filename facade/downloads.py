@@ -1,7 +1,7 @@
 """HTTP downloads of files: headers, conditions and ranges.
 
-Conditions and ranges are RFC 9110's (sections 8.8.3, 13.1, 14), the name's two spellings
-RFC 6266's. A file never changes, so its hash is a strong entity tag.
+Conditions and ranges follow RFC 9110 (sections 8.8.3, 13.1, 14), the two forms of the file name
+RFC 6266. A file never changes, so its hash is a strong entity tag.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Graceful shutdown of a facade: requests in progress finish or fail with 503.
 
-1. Idle connections are closed at once, and every response closes its own. 2. Requests, including
+1. Idle connections are closed at once, the others after their response. 2. Requests, including
 those whose body is still being received, have `limits.drain_s` to finish. 3. The remaining ones
 fail with 503; a started stream ends with an error event, and any other started response is cut off.
 """

@@ -17,7 +17,7 @@ from services.common.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
-# Reasons below 500 that are transient.
+# Statuses below 500 that are transient.
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
@@ -32,7 +32,7 @@ _FOR_THE_OPERATOR = frozenset(
 
 
 def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
-    """Return the caller's error for any exception; unexpected ones are logged."""
+    """Convert an exception to the error for the caller; log an unexpected exception."""
     if isinstance(error, GatewayError):
         return error
     if isinstance(error, grpc.aio.AioRpcError):

@@ -29,12 +29,12 @@ def inference_stub(
 
 
 def direct_generate(channel: grpc.aio.Channel) -> Generate:
-    """Return what calls `Generate`; see `direct_call`."""
+    """Return a callable for `Generate`; see `direct_call`."""
     return direct_call(channel, f"{_SERVICE}/Generate", inference_stub(channel).Generate)
 
 
 def direct_stream_generate(channel: grpc.aio.Channel) -> StreamGenerate:
-    """Return what calls `StreamGenerate`, as `direct_generate` calls `Generate`."""
+    """Return a callable for `StreamGenerate`, like `direct_generate` for `Generate`."""
     if isinstance(channel, InProcessChannel):
         return channel.direct_stream(f"{_SERVICE}/StreamGenerate")
     stub = inference_stub(channel)

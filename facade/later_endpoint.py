@@ -1,4 +1,4 @@
-"""Endpoints whose modules are imported with their first request."""
+"""Endpoints whose modules are imported on their first request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,9 +11,9 @@ ResponseT = TypeVar("ResponseT")
 
 
 class LaterEndpoint(Generic[ResponseT]):
-    """An endpoint before whose first request a thread imports a module that it uses.
+    """An endpoint whose module is imported in a thread, before the first request is handled.
 
-    On the event loop the import would hold up all other requests for a twentieth of a second.
+    On the event loop the import would block all other requests for a twentieth of a second.
 
     Args:
         module: name of the module.

@@ -1,4 +1,4 @@
-"""Routes whose modules are imported with the first request to one of them."""
+"""Routes whose modules are imported on the first request to one of them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -9,11 +9,11 @@ from aiohttp.web_urldispatcher import PrefixResource
 
 
 class LaterRoutes(PrefixResource):
-    """All routes below a path, which are made when the first request comes for one of them.
+    """The routes below a path prefix, created on the first request to one of them.
 
     Args:
-        prefix: their path, without a slash at its end.
-        routes: returns the routes, with their whole paths.
+        prefix: the path prefix, without a trailing slash.
+        routes: returns the routes, with full paths.
     """
 
     def __init__(self, prefix: str, routes: Callable[[], Iterable[web.AbstractRouteDef]]) -> None:
@@ -24,9 +24,9 @@ class LaterRoutes(PrefixResource):
     async def resolve(
         self, request: web.Request
     ) -> tuple[web.UrlMappingMatchInfo | None, set[str]]:
-        """Return the route of a request, and the methods that its path takes if there is none."""
+        """Return the match for a request, or None and the methods that the path allows."""
         if self._router is None:
-            # Not on the event loop: imports take a tenth of a second.
+            # In a thread: the imports take a tenth of a second.
             await asyncio.to_thread(self._made)
         match = await self._made().resolve(request)
         if match.http_exception is None:
@@ -34,7 +34,7 @@ class LaterRoutes(PrefixResource):
         return None, getattr(match.http_exception, "allowed_methods", set())
 
     def url_for(self, *args: str, **kwargs: str) -> NoReturn:
-        """Raise RuntimeError: the routes have the URLs."""
+        """Raise RuntimeError: only the single routes have URLs."""
         raise RuntimeError("the URLs are those of the routes")
 
     def get_info(self) -> Any:
@@ -48,7 +48,7 @@ class LaterRoutes(PrefixResource):
         return iter(self._made().routes())
 
     def _made(self) -> web.UrlDispatcher:
-        """Return a router of the routes, which are made if they have not been."""
+        """Return the router of the routes; create it on the first call."""
         if self._router is None:
             router = web.UrlDispatcher()
             router.add_routes(self._routes())

@@ -1,4 +1,4 @@
-"""The events of an answer that is generated in the background, for those who follow it."""
+"""The event stream of a background answer, for clients that follow it."""
 
 import asyncio
 
@@ -9,11 +9,11 @@ _KEEPALIVE = b": keep-alive\n\n"
 
 
 class LiveEvents:
-    """The bytes of a stream, from its beginning, and whoever waits for more of it.
+    """A buffered byte stream that readers follow from its beginning.
 
     Args:
-        max_bytes: how many of them are held. A stream that has more is cut off for its readers,
-            who can read the stored answer later.
+        max_bytes: maximum size of the buffer. Readers of a larger stream are cut off; they can
+            read the stored answer later.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -25,7 +25,7 @@ class LiveEvents:
         self._changed = asyncio.Event()
 
     def add(self, data: bytes) -> None:
-        """Add more of the stream."""
+        """Append data to the stream."""
         if not data or self._is_cut:
             return
         self._size += len(data)
@@ -42,11 +42,11 @@ class LiveEvents:
         self._wake()
 
     def whole(self) -> bytes:
-        """Return the stream so far, b"" where it was too large."""
+        """Return the stream so far, or b"" if it was too large."""
         return b"".join(self._pieces)
 
     async def write_to(self, exchange: Exchange) -> StreamedResponse:
-        """Respond with the stream, from its beginning to its end.
+        """Respond with the whole stream.
 
         Raises:
             ConnectionError: the client has left, or the stream was cut off.

@@ -1,4 +1,4 @@
-"""Measurement of how late the event loop is."""
+"""Measurement of the event loop's delay."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ _EVERY_S = 0.5
 
 
 class LoopDelay:
-    """Observes by how much each of its timers goes off late."""
+    """Observes how late a periodic timer of the event loop fires, in seconds."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
         """Start measuring."""

@@ -10,7 +10,7 @@ _DELAY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 
 class Metrics:
-    """The counters of one process."""
+    """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
@@ -86,7 +86,7 @@ class Metrics:
         times.observe(seconds)
 
     def streamed(self, provider: str, first_s: float, token_s: float | None) -> None:
-        """Count how fast a streamed answer came: its first content, and each token after it."""
+        """Observe the time to the first content of a streamed answer, and per token after it."""
         instruments = self._streamed.get(provider)
         if instruments is None:
             instruments = (

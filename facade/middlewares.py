@@ -20,7 +20,7 @@ from facade.request_context import authenticate, request_context
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Endpoint = Callable[[Exchange], Awaitable[JsonResponse | StreamedResponse]]
 
-# Of a request.
+# The exchange of a request.
 EXCHANGE = web.RequestKey("exchange", Exchange)
 
 
@@ -68,7 +68,7 @@ async def authenticated(request: web.Request, handler: Handler) -> web.StreamRes
     check_head(request)
     problem = request.match_info.http_exception
     if request.path.startswith(ADMIN_PREFIX):
-        # Also before it is said which methods a path takes.
+        # Also before a 405 response, which lists the methods of a path.
         if not isinstance(problem, web.HTTPNotFound):
             await authenticate_administrator(exchange)
     elif problem is None and not is_public(request.path):
@@ -77,10 +77,9 @@ async def authenticated(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def name_response(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the request id to the response, under the names used by both kinds of clients.
+    """Add the request id to the response, in the headers that both kinds of clients read.
 
-    The response does not name the server software. A response before the end of its request closes
-    the connection.
+    The `Server` header is removed. A response before the end of its request closes the connection.
     """
     exchange = request[EXCHANGE]
     exchange.has_begun = True

@@ -1,15 +1,15 @@
-"""An incremental multipart/form-data parser: it is fed bytes and returns events.
+"""An incremental multipart/form-data parser that turns bytes into events.
 
 The parser does no I/O and buffers no content, except for bytes that may be the beginning of a
 boundary. It is strict where lenient parsers could disagree about a form (RFC 2046 section 5.1.1,
 RFC 7578). Everything is limited except for the length of a part, which the caller limits.
 
-It is no library's because `multipart` 2.0.1 and `python-multipart` 0.0.34 read the part behind
-an empty part without a line end as that part's content, where RFC 2046, aiohttp and the standard
-library see two parts, and refuse white space behind the first boundary, which RFC 2046 allows.
-With the other rules kept in an adapter they are no faster (CPU time of 100 MB in pieces of
-64 KiB: 26 ms here, 27 ms and 29 ms there; of 1,000 small forms: 19 ms, 22 ms and 40 ms), and
-the adapter of about 90 lines, beside the header parameters read here, saves about 80 lines.
+The libraries `multipart` 2.0.1 and `python-multipart` 0.0.34 are not used. After an empty part
+without a line end, they read the next part as its content, where RFC 2046, aiohttp and the standard
+library see two parts. They reject white space after the first boundary, which RFC 2046 allows. An
+adapter that adds the other rules would be no faster (CPU time of 100 MB in pieces of 64 KiB: 26 ms
+here, 27 ms and 29 ms there; of 1,000 small forms: 19 ms, 22 ms and 40 ms). It would have about 90
+lines, beside the parsing of header parameters, and save about 80.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Mark(Enum):
     FORM = "the form"
 
 
-# Content of the current part.
+# Bytes are content of the current part.
 Event = Part | bytes | Mark
 
 
@@ -104,7 +104,7 @@ class Parser:
         self._field = "body"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Feed bytes; return events.
+        """Parse the next bytes; return their events.
 
         Raises:
             GatewayError: invalid, naming the part, or `body` outside of any. The parser cannot be
@@ -151,7 +151,8 @@ class Parser:
             self._state = _State.BOUNDARY
             return data[end + len(self._delimiter) :]
         end = len(data)
-        # A boundary has one carriage return, at its beginning: only the last one can start it.
+        # A delimiter has one carriage return, at its beginning: only the last one in `data` can
+        # start it.
         start = data.rfind(b"\r", max(0, end - len(self._delimiter) + 1))
         if start >= 0 and self._delimiter.startswith(data[start:]):
             self._held = data[start:]
@@ -162,7 +163,7 @@ class Parser:
         return None
 
     def _boundary(self, data: bytes, events: list[Event]) -> bytes | None:
-        """Parse whether a boundary separates parts or ends the form."""
+        """Determine whether a boundary separates parts or ends the form."""
         if data.startswith(b"--"):
             self._state = _State.EPILOGUE
             self._field = "body"
@@ -176,7 +177,7 @@ class Parser:
                 self._refuse(f"holds more than {MAX_PARTS} parts")
             self._state = _State.HEADERS
             self._field = "body"
-            # The line end is kept: with the next one it ends an empty list of headers.
+            # The line end is kept: together with the next one it ends an empty list of headers.
             return line
         if len(data) - len(line) > MAX_BOUNDARY or (line not in (b"", b"\r") and data != b"-"):
             self._refuse("a boundary is followed by something else than the end of its line")

@@ -46,7 +46,7 @@ class ParserPool:
         self._max_values = max_values
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="parse")
-        # Idle processes. Only a process that nobody has taken is ended.
+        # Idle processes; a process that is parsing is not ended.
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 

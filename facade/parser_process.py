@@ -1,8 +1,9 @@
 """A process that parses bodies for a facade: `python -m facade.parser_process`.
 
 It reads one body after the other from standard input and writes each result to standard output, in
-frames of a JSON head and bytes: one that says how many parts a request has, and one for each part.
-It exits when standard input closes, and so with the facade.
+frames of a JSON head and bytes. The first frame has the number of parts of the request; each part
+follows in a frame of its own. The process exits when standard input closes, as when the facade
+exits.
 """
 
 import gc

@@ -32,7 +32,7 @@ class Parsed:
         include_usage: whether a chat's stream ends with a usage chunk.
         calls_functions: whether a chat has functions in place of tools.
         base64: whether the answer has vectors in base64.
-        state: with responses, what says whether the response is kept, and what it repeats.
+        state: for responses, the storage options and the fields that the response echoes.
     """
 
     request: Any
@@ -99,7 +99,7 @@ def parse(
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
-    # A whole answer in the caller's dialect is passed through, and the events of responses.
+    # Passthrough is possible for whole answers, and for streams of the responses endpoint.
     request.takes_passthrough = (not stream or kind == "responses") and not calls_functions
     if "headers" in options:
         request.headers.update(options["headers"])

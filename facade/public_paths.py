@@ -3,7 +3,7 @@
 from facade.aliases import names_of
 
 CONSOLE = "/console"
-# URLs given to clients; some send HEAD before anything else.
+# Base URLs that clients are configured with; some clients send HEAD first.
 BASE_PATHS = tuple(
     f"{path}{slash}"
     for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")

@@ -1,8 +1,8 @@
 """Common handling of all requests: id, errors, metrics, log line and API key.
 
-`request_context` gives a request its id, turns errors into responses in the format of the endpoint,
-counts and logs. `authenticate` rejects a request without a valid API key before its body is read.
-Both serve plain requests and those that aiohttp parses.
+`request_context` assigns the request id, converts errors to responses in the endpoint's format,
+counts the request and logs it. `authenticate` rejects a request without a valid API key before its
+body is read. Both are used for plain requests and for those that aiohttp parses.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from services.common.telemetry.trace_context import TRACEPARENT_KEY
 from services.common.texts import cut, printable
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
-_MAX_PATH = 256  # characters. Truncated, as a misconfigured client may have its key in the path.
-# A client that is set up wrongly may have its key in the path.
+_MAX_PATH = 256  # maximum characters of a logged path
+# Masked in logged paths: a misconfigured client may have its key there.
 _KEY = re.compile(r"gw(?:admin)?-[A-Za-z0-9_-]+", re.ASCII)
 
 ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResponse)
@@ -40,9 +40,9 @@ async def request_context(
     *,
     needs_key: bool = False,
 ) -> ResponseT | JsonResponse:
-    """Handle a request: set its id, turn errors into responses, count and log it.
+    """Handle a request: set its id, convert errors to responses, count and log it.
 
-    With `needs_key` one without a valid API key is rejected; see `authenticate`.
+    With `needs_key` a request without a valid API key is rejected; see `authenticate`.
 
     Raises:
         ConnectionError: the client has left, or has part of a response that cannot be completed.
@@ -100,7 +100,7 @@ async def request_context(
 
 
 def _request_id(exchange: Exchange) -> str:
-    """Return the id that the client gave the request, or a new one."""
+    """Return the client's `x-request-id` if it is valid, else a new id."""
     given = exchange.headers.get("x-request-id")
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given
@@ -108,7 +108,7 @@ def _request_id(exchange: Exchange) -> str:
 
 
 def _count_stream(exchange: Exchange, seconds: float) -> None:
-    """Count how fast a streamed answer came."""
+    """Observe the timing of a streamed answer."""
     timing = stream_timing(exchange, seconds)
     if timing is not None and exchange.answer_summary is not None:
         exchange.context.metrics.streamed(exchange.answer_summary.provider, *timing)
@@ -119,7 +119,7 @@ async def authenticate(exchange: Exchange) -> None:
 
     Raises:
         GatewayError: as `credentials.key_of`, `Context.identify` and
-            `credentials.check_version`; loop_detected, the request has been through too many
+            `credentials.check_version`; loop_detected, the request has passed through too many
             gateways.
     """
     checked = exchange.checked
@@ -132,7 +132,7 @@ async def authenticate(exchange: Exchange) -> None:
 
 
 async def _check(exchange: Exchange) -> Caller:
-    """Return the caller of a request, whose head has not been checked before."""
+    """Check a head that has not been checked before; return the caller."""
     rules = credentials.rules_for(exchange.path)
     headers = exchange.headers
     key = credentials.key_of(headers, rules)

@@ -1,7 +1,7 @@
-"""What a request for a response continues: a previous response or a stored conversation, and items.
+"""Insertion of stored items into a request for a response.
 
-All are fetched and put into the request: the conversation before its input, the items in the place
-of the references to them.
+A previous response or a stored conversation goes before the input. Referenced items replace their
+references.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from services.common.offload import offload_if
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"
-# Bytes of items whose translation takes so long that it is done in a thread.
+# Items of more bytes are translated in a thread.
 _MANY_BYTES = 1 << 18
 _MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
 _STEP_MESSAGE = re.compile(r"(fallback_config\.steps\[\d+\]\.parameters)\.messages\[.*", re.DOTALL)
 
 
 class ContinuedPaths(CallerPaths):
-    """The paths of a request that messages of a conversation were put into.
+    """Caller paths of a request into which the messages of a conversation were inserted.
 
     Args:
         names: the field names of the dialect.
-        origins: those of the body, which has only the messages outside of `before`.
-        before: the places of the conversation's messages.
+        origins: positions in the body, which has only the messages outside of `before`.
+        before: indices of the conversation's messages.
         field: the field that names the conversation.
-        is_rewritten: whether the messages after those come from other items than the body's.
+        is_rewritten: whether the messages after `before` were translated again, with items in
+            place of references, so that `origins` does not apply to them.
     """
 
     __slots__ = ("_before", "_field", "_is_rewritten")
@@ -59,7 +60,7 @@ class ContinuedPaths(CallerPaths):
         self._is_rewritten = is_rewritten
 
     def path(self, path: str) -> str:
-        """Return the caller's path of a canonical field; of a step's messages that of its input."""
+        """Return the caller's path of a canonical field; for a step's messages, its input."""
         if step := _STEP_MESSAGE.fullmatch(path):
             return f"{step[1]}.{self._names.messages}"
         match = _MESSAGE.fullmatch(path)
@@ -76,13 +77,13 @@ class ContinuedPaths(CallerPaths):
 async def put_conversation(
     exchange: Exchange, parsed: Parsed, state: responses.ResponseState, metadata: Metadata
 ) -> responses.ResponseState:
-    """Put what a request continues into it; return its state with the items of its own input.
+    """Insert the conversation that a request continues; return its state with resolved items.
 
     Raises:
-        GatewayError: invalid, naming `previous_response_id`, where that response is not to be had;
-            not_found, naming the conversation, where that is not to be had, or the input, where an
-            item is not; too_large, the conversation has no room for the input; invalid, naming
-            the input, where neither has items.
+        GatewayError: invalid, naming `previous_response_id`, if that response is not available;
+            not_found, naming the conversation or the input, if the conversation or a referenced
+            item is not available; too_large, the conversation has no room for the input; invalid,
+            naming the input, if neither it nor the conversation has items.
     """
     service = exchange.context.responses
     sent = await resolve_references(service, state.input_items, state.references, metadata)
@@ -136,7 +137,7 @@ async def _stored(
     sent: Sequence[bytes],
     metadata: Metadata,
 ) -> tuple[Sequence[bytes], responses.StoredConversation]:
-    """Return the items of a stored conversation, and the conversation with their last position."""
+    """Return the items of a stored conversation, and the conversation with its last position."""
     wanted = ReadItemsRequest(
         conversation_id=conversation.id, new_items=len(sent), new_bytes=sum(map(len, sent))
     )
@@ -157,7 +158,7 @@ async def resolve_references(
     references: Sequence[responses.Reference],
     metadata: Metadata,
 ) -> Sequence[bytes]:
-    """Return items with stored ones in the place of references.
+    """Return items in which the stored items replace the references.
 
     Raises:
         GatewayError: not_found, naming the reference; too_large.
@@ -194,7 +195,7 @@ async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
 
 
 def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:
-    """Put a conversation into the step of a fallback that has messages of its own."""
+    """Insert a conversation into a fallback step with own messages, after its system prompt."""
     if not step.messages:
         return
     own = list(step.messages)
@@ -204,7 +205,7 @@ def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None
 
 
 async def _complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:
-    """Return a request whose messages can be changed."""
+    """Return the request as a message whose fields can be changed."""
     if isinstance(request, LargeRequest):
         return await asyncio.to_thread(request.parse)
     return request.complete() if isinstance(request, LazyRequest) else request

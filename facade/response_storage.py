@@ -1,4 +1,4 @@
-"""Stores a response before the end of it is sent, and appends it to its conversation."""
+"""Storage of a response before its end is sent, and appending to its conversation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ResponseStore:
     """Stores the response to one request.
 
     Args:
-        context: has the service.
-        metadata: of the request's calls.
+        context: the facade's dependencies.
+        metadata: metadata of the gRPC calls.
         response_id: id of the response.
-        state: what the request says about it.
+        state: the request's storage options.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class ResponseStore:
         """Check that the response can be stored, before it is generated.
 
         Args:
-            has_own_task: whether the task serves the request alone.
+            has_own_task: whether the current task serves only this request.
 
         Raises:
-            grpc.aio.AioRpcError: it cannot.
-            GatewayError: its items alone are to be stored, and they cannot.
+            grpc.aio.AioRpcError: the response cannot be stored.
+            GatewayError: without `store`, its items cannot be appended to the conversation.
         """
         request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
         try:
@@ -60,10 +60,10 @@ class ResponseStore:
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
 
-        A client that leaves meanwhile does not stop it.
+        Storing continues if the client leaves meanwhile.
 
         Raises:
-            GatewayError: it was not stored.
+            GatewayError: the response was not stored.
         """
         await asyncio.shield(self._context.background.spawn(self._store(response)))
 
@@ -104,7 +104,7 @@ class ResponseStore:
             await self._context.conversations.CreateItems(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             failure = from_rpc_error(error)
-            # As of a response that is stored, nothing is appended to a conversation that is gone.
+            # As for stored responses, it is no error if the conversation has been deleted.
             if failure.reason != errors_pb2.REASON_NOT_FOUND:
                 raise conversations.room_error(failure) from None
 
@@ -119,7 +119,7 @@ class StoredStream:
     """Stores a streamed response before its end is sent; see `facade.sse.EndObserver`.
 
     Args:
-        store: stores it.
+        store: stores the response.
         encoder: has the response object once the answer has ended.
     """
 
@@ -132,6 +132,6 @@ class StoredStream:
         await self._store.store(self._encoder.response)
 
     def left(self) -> None:
-        """Store what there is of the response as cancelled."""
+        """Store the incomplete response as cancelled."""
         self._encoder.error(GatewayError(errors_pb2.REASON_CANCELLED, "the client has left"))
         self._store.store_later(stored_responses.with_status(self._encoder.response, "cancelled"))

@@ -18,7 +18,7 @@ from services.common.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
 _SAFE = "/:@!$&'()*+;=~[]._-"
-# As those, without what divides an item of a list.
+# The same, without the characters that separate the fields of a list item.
 _IN_LIST = "/:@!$&'()*+~[]._-"
 # Clients reject much longer lines.
 _LONGEST_LIST = 4000
@@ -35,9 +35,9 @@ UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
 def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, str]:
-    """Return `route_headers` of an answer, and how its caller stands with its own limits, if any.
+    """Return `route_headers` of an answer, with the state of the caller's own limits, if any.
 
-    Those take the place of the provider's headers of rate limits.
+    The caller's limits replace the provider's rate limit headers.
     """
     headers = route_headers(route, exchange.caller_paths)
     if limits := route.limits:
@@ -54,23 +54,21 @@ def set_caller_limits(
 
 
 def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:
-    """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
+    """Return the headers that describe the route of an answer.
 
-    `x-gateway-deployment` is there where the model has several, `x-gateway-cache` where the gateway
-    has a cache of answers, with `age` in seconds (RFC 9111, section 5.1) for one that was in it.
+    Every answer has `x-gateway-model`, `-provider`, `-step` and `-attempts`.
 
-    `x-gateway-failed-attempts` lists the attempts before the one that answered, as many as fit.
-
-    `x-gateway-adapted` lists converted media, as many as fit: the path of each part, and its
-    conversion.
-
+    `x-gateway-deployment` is set if the model has several deployments, `x-gateway-cache` if answers
+    are cached; a cached answer also has `age` in seconds (RFC 9111, section 5.1).
+    `x-gateway-failed-attempts` lists the attempts before the one that answered, `-dropped` the
+    dropped fields, and `-adapted` the converted media, with the path of each part and its
+    conversion; each list is set if it has items, and has as many as fit. `x-memory-truncated` is
+    the number of turns of a memory that did not fit into the model's context.
     `x-upstream-request-id` is the provider's id of the request; headers of its response that belong
-    to the caller's dialect are passed through. `x-memory-truncated` is the number of turns of a
-    memory that did not fit into the model's context. Non-ASCII characters of names are
-    percent-encoded. Dropped fields are listed as far as they fit.
+    to the caller's dialect are passed through. Non-ASCII characters of names are percent-encoded.
 
     Args:
-        route: what served the answer.
+        route: the route that served the answer.
         paths: translates canonical field paths into the caller's; None if they are the same.
     """
     headers = {
@@ -117,7 +115,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _joined(items: Iterable[str]) -> str:
-    """Return items with commas between them, as many as fit."""
+    """Join items with commas, as many as fit."""
     listed = ""
     for safe in items:
         longer = f"{listed}, {safe}" if listed else safe

@@ -48,7 +48,8 @@ log = logging.getLogger(__name__)
 _BACKLOG = 2048
 # Seconds that aiohttp gets to close connections, twice, after the drain.
 _CLOSE_S = 0.1
-# How long a facade that runs apart believes a key: the services learn of changes, and it does not.
+# Seconds that a facade in a process of its own caches the owner of a key: unlike the services, it
+# is not notified of changes.
 _IDENTIFY_CACHE_S = 3.0
 # Kernel send buffer per connection, in bytes.
 _UNSENT = 32 << 10
@@ -98,7 +99,7 @@ class Facade:
 
         Facades may share both ports; 0 selects a free port. `channel` connects to the services.
         `identify` returns the owner of a key; by default the services are called. `telemetry`
-        records spans, where there is a collector.
+        records spans; it is None without a collector.
 
         Raises:
             OSError: a file of `server.tls_…` cannot be read, or holds no certificate or key.
@@ -173,7 +174,7 @@ class Facade:
         )
 
     def reload_certificate(self) -> None:
-        """Read the certificate again, for new connections; on an error keep the one in use."""
+        """Reload the certificate for new connections; on an error keep the current one."""
         if self._tls is not None:
             try:
                 load_certificate(self._tls, self._context.settings.server)
@@ -183,7 +184,7 @@ class Facade:
     async def stop(self) -> None:
         """Stop listening, let requests in progress finish (`limits.drain_s`), and close.
 
-        Responses that are generated in the background have the same time.
+        Background responses have the same time.
         """
         for listener in self._listeners:
             listener.close()
@@ -193,9 +194,9 @@ class Facade:
         background = self._context.background
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(background.finish(drain_s))
-            # At once, so that no further request is taken.
+            # Not in a task of its own: draining has to begin at once.
             await self._context.drain.finish(drain_s, lambda: server.connections)
-        # Requests that were cut off store how they ended.
+        # Requests that were cut off may have started tasks that store their responses.
         await background.finish(0)
         await self._runner.cleanup()
         await self._operations.cleanup()
@@ -239,7 +240,7 @@ async def _listen(
         sock=bound,
         backlog=_BACKLOG,
         ssl=tls,
-        # It comes before the head, and has as much time.
+        # The handshake precedes the first head, and has the same time limit.
         ssl_handshake_timeout=context.settings.limits.head_timeout_s if tls else None,
     )
 

@@ -2,8 +2,8 @@
 
 Headers are held until the first content, so that an earlier failure gets its HTTP status, but no
 longer than `hold_headers_s`. After that a keepalive is sent after each `keepalive_s` without
-events. One message from the service becomes one write, and where the end of the answer comes with
-it, that is part of the same write.
+events. One message from the service becomes one write, which includes the end of the answer if
+that arrives with it.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Encoder(Protocol):
 
 
 class EventMessage(Protocol):
-    """A `StreamGenerateResponse`, or what is handed over in its place within a process."""
+    """A `StreamGenerateResponse`, or the object that replaces it within a process."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -64,18 +64,18 @@ class EventMessage(Protocol):
 
 
 class EndObserver(Protocol):
-    """Is told how a streamed response ends."""
+    """An observer of the end of a streamed response."""
 
     async def before_end(self) -> None:
-        """Do what has to be done before the end of a response is written.
+        """Run before the end of a response is written.
 
         Raises:
-            GatewayError: it was not done; a complete answer ends with this error instead.
+            GatewayError: it failed; a complete answer ends with this error instead.
         """
         ...
 
     def left(self) -> None:
-        """Note that the client left after the response had begun, before its end."""
+        """Handle a client that left after the response began and before its end."""
         ...
 
 
@@ -89,9 +89,9 @@ async def relay(
 
     Args:
         exchange: the request.
-        begin: returns what passes all messages of the call to a receiver, when awaited.
-        encoder: encodes its events.
-        observer: is told of the end, once `encoder` has encoded it.
+        begin: returns an awaitable that passes all messages of the call to a receiver.
+        encoder: encodes the events.
+        observer: called at the end, once `encoder` has encoded it.
 
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
@@ -103,7 +103,7 @@ async def relay(
             del begin  # it holds the request
             await delivery
         except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
-            # Also handles events from other services.
+            # Also events that cannot be encoded.
             if not exchange.has_begun:
                 raise
             return await stream.end(await _failed(exchange, encoder, error, observer))
@@ -127,10 +127,10 @@ async def relay(
 
 
 async def _finished(exchange: Exchange, encoder: Encoder, observer: EndObserver) -> bytes:
-    """Return the end of a complete answer, once the observer has done its part.
+    """Return the end of a complete answer, after calling the observer.
 
     Raises:
-        GatewayError: it has not, and nothing was sent so far.
+        GatewayError: the observer failed, and nothing was sent so far.
     """
     end = encoder.finish()
     try:
@@ -146,7 +146,7 @@ async def _finished(exchange: Exchange, encoder: Encoder, observer: EndObserver)
 async def _failed(
     exchange: Exchange, encoder: Encoder, error: Exception, observer: EndObserver | None
 ) -> bytes:
-    """Return the end of an interrupted answer, once the observer has done its part."""
+    """Return the end of an interrupted answer, after calling the observer."""
     failure = to_gateway_error(error, exchange)
     exchange.failure = failure.code
     end = encoder.error(failure)
@@ -169,7 +169,7 @@ class _EventStream:
         self._encoder = encoder
         self._headers: dict[str, str] = {}
         self._held: list[bytes] = []
-        # Writes what is held, unless the end of the answer does before.
+        # Writes the held data, unless the end of the answer is written before.
         self._flush: asyncio.Handle | None = None
         self._response: StreamedResponse | None = None
         self._has_content = False
@@ -177,7 +177,7 @@ class _EventStream:
         self._timer = IdleTimer(context.timers, limits.hold_headers_s, self._on_silence)
 
     def receive(self, message: EventMessage) -> bool:
-        """Write a batch of events; return whether the client reads more slowly than it comes.
+        """Write a batch of events; return whether the client reads too slowly.
 
         Events before the first content are held.
 
@@ -219,7 +219,7 @@ class _EventStream:
         return response
 
     def stop(self) -> None:
-        """Write nothing more, neither keepalives nor what is held."""
+        """Stop writing: no keepalives and no held data are written after this."""
         self._timer.stop()
         if self._flush is not None:
             self._flush.cancel()
@@ -241,9 +241,9 @@ class _EventStream:
         return response
 
     def _write(self, response: StreamedResponse, data: bytes, events: Sequence[Event]) -> None:
-        """Write what is held and data, at the next turn of the loop if a choice ends with it.
+        """Write held data and `data`, in the next iteration of the loop if a choice ends with it.
 
-        The end of the answer mostly comes in the same turn; then they are one system call.
+        The end of the answer mostly arrives before that; then one system call writes both.
         """
         if self._flush is None and not _has_finish(events):
             response.write(*self._take_held(), data)
@@ -278,7 +278,7 @@ class _EventStream:
 
 
 def _has_finish(events: Sequence[Event]) -> bool:
-    """Return whether a choice ends with a batch, which has at most its usage after that."""
+    """Return whether a batch ends with the end of a choice, or with that and its usage."""
     return bool(events) and (
         events[-1].HasField("finish") or (len(events) > 1 and events[-2].HasField("finish"))
     )

@@ -1,4 +1,4 @@
-"""TLS of the HTTP listener: its certificate, and the certificates that callers show."""
+"""TLS of the HTTP listener: the server certificate and client certificates."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def server_context(settings: Server) -> "SSLContext | None":
-    """Return the context of a listener with TLS 1.2 or newer; None where it has no TLS.
+    """Return the TLS context of the listener, for TLS 1.2 or newer; None without TLS.
 
-    With `server.tls_client_ca` the handshake fails for a caller without a certificate of it.
+    With `server.tls_client_ca` the handshake fails for a client without a certificate of that CA.
 
     Raises:
         OSError: a file cannot be read, or holds no certificate or key.
@@ -35,6 +35,6 @@ def load_certificate(context: "SSLContext", settings: Server) -> None:
     """Read the certificate and its key; handshakes from now on use them.
 
     Raises:
-        OSError: a file cannot be read, or the two do not fit each other.
+        OSError: a file cannot be read, or the two do not match.
     """
     context.load_cert_chain(settings.tls_certificate, settings.tls_key)

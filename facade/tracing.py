@@ -1,4 +1,4 @@
-"""Traces of requests: the span of each, and the context that goes with its calls."""
+"""Tracing of requests: their spans, and the trace context of their calls."""
 
 from facade.http.exchange import Exchange
 from services.common.telemetry.spans import Span
@@ -10,14 +10,14 @@ from services.common.telemetry.trace_context import (
 )
 
 _SERVER_ERRORS = 500
-# What monitoring asks for, many times a minute.
+# Polled by monitoring, many times a minute.
 _NOT_RECORDED = frozenset({"/healthz", "/metrics", "/readyz"})
 
 
 def begin_trace(exchange: Exchange) -> Span | None:
-    """Join the trace that a request names, or begin one; return its span where it is recorded.
+    """Join the trace of a request's headers, or begin one; return the span if it is recorded.
 
-    Without a collector the caller's own context goes on to the provider, and into the log.
+    Without a collector the caller's trace context is passed to the provider, and logged.
     """
     parent = None
     if (given := exchange.headers.get(TRACEPARENT_KEY)) is not None:
@@ -36,13 +36,13 @@ def begin_trace(exchange: Exchange) -> Span | None:
             },
         )
     exchange.trace = parent if span is None else span.context
-    # A connection has one task for all its requests.
+    # Set even if it is None: a connection has one task for all its requests.
     current_trace.set(exchange.trace)
     return span
 
 
 def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> None:
-    """End the span of a request, and record how long it took and what it used."""
+    """End the span of a request, and record its duration and token counts."""
     telemetry = exchange.context.telemetry
     assert telemetry is not None, "it began the span"
     error = (exchange.failure or str(status)) if status >= _SERVER_ERRORS else ""
@@ -85,9 +85,9 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
 
 
 def stream_timing(exchange: Exchange, seconds: float) -> tuple[float, float | None] | None:
-    """Return the seconds to the first content of a stream, and those for each token after it.
+    """Return the seconds to the first content of a stream, and the seconds per token after it.
 
-    None without a stream that had content; a stream of one token has no second figure.
+    Return None without streamed content. The second value is None for a stream of one token.
     """
     first, summary = exchange.first_content_s, exchange.answer_summary
     if first is None or summary is None:

@@ -24,11 +24,11 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
 UINT32_MAX = 2**32 - 1
-# Fallback configs that are kept, as programs send the same few, and their size in bytes of JSON.
+# Number of cached fallback configs, as programs send the same few; maximum bytes of JSON of each.
 _KEPT = 256
 _KEPT_BYTES = 2048
 
-# Paths of list items, in both dialects.
+# Maximum lengths of lists, in both dialects.
 MAX_MESSAGES = 100_000
 MAX_BLOCKS = 100_000  # of a message
 MAX_TOOL_CALLS = 10_000  # of a message
@@ -52,7 +52,7 @@ class _Extension(BaseModel):
 
 
 class ImageAdaptation(_Extension):
-    """How images are described for models that cannot see."""
+    """How images are described for models without image input."""
 
     enabled: bool = Field(True, description="Whether images are described.")
     model: Name | None = Field(
@@ -77,7 +77,7 @@ class PdfAdaptation(_Extension):
 
 
 class VideoAdaptation(_Extension):
-    """How films become frames and a transcript."""
+    """How videos become frames and a transcript."""
 
     enabled: bool = Field(True, description="Whether films are converted.")
     model: Name | None = Field(None, description="Name of the model that describes frames.")
@@ -113,7 +113,7 @@ class Strategy(_Extension):
 
 
 class RetryPolicy(_Extension):
-    """How often and how patiently one step is tried again."""
+    """How often and after which delays a step is retried."""
 
     max_retries: Annotated[int, Field(ge=0, le=10)] = Field(0, description="Further attempts.")
     backoff_factor: Annotated[float, Field(ge=1)] = Field(
@@ -123,7 +123,7 @@ class RetryPolicy(_Extension):
 
 
 class FailOn(_Extension):
-    """Which failures move on to the next step; any other ends the chain."""
+    """Failures after which the next step is tried; any other ends the chain."""
 
     status_code: list[Annotated[int, Field(ge=100, le=599)]] = Field(
         [], fail_fast=True, max_length=1_000, description="HTTP statuses of the provider."
@@ -188,7 +188,7 @@ class MemoryConfig(_Extension):
 
 
 class FallbackFields(BaseModel):
-    """What a body may carry on other models that stand in for its own."""
+    """Fields of a body about fallback to other models."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -198,7 +198,7 @@ class FallbackFields(BaseModel):
         "decides. `enabled`: the steps of `fallback_config` follow. `strict`: those steps alone, "
         "and `model` is ignored.",
     )
-    # Read only where `fallback` asks for it: under `auto` and `disabled` it may be anything.
+    # Only read if `fallback` is `enabled` or `strict`; otherwise it may be anything.
     fallback_config: SkipValidation[FallbackConfig | None] = Field(
         None, description="The chain; required with `enabled` and `strict`, otherwise ignored."
     )
@@ -215,7 +215,7 @@ class FallbackFields(BaseModel):
 
 
 class ExtensionFields(FallbackFields):
-    """What a body of either dialect may carry beside the dialect's own fields."""
+    """Fields that a body of either dialect may have beside the dialect's own."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -255,7 +255,7 @@ _PDF_OCR = {
 
 
 def is_plain(fields: ExtensionFields) -> bool:
-    """Return whether no extension needs the conversation unless the model fails."""
+    """Return whether no extension needs the conversation, unless the model fails."""
     if EXTENSION_FIELDS.isdisjoint(fields.model_fields_set):
         return True
     return (
@@ -291,7 +291,7 @@ def set_extensions(
     Args:
         request: modified in place.
         fields: the body.
-        read_parameters: parses a fallback step's parameters, in the body's dialect.
+        read_parameters: parses the parameters of a fallback step, in the body's dialect.
         origins: positions of the request's messages; those of fallback steps are added.
 
     Raises:
@@ -359,7 +359,7 @@ def _given(fields: BaseModel) -> dict[str, Any]:
 
 
 def _plain_config(json: bytes) -> bytes | None:
-    """Return a config, serialized; None if its steps have parameters.
+    """Return a serialized config; None if its steps have parameters.
 
     Parameters depend on the rest of the request.
     """

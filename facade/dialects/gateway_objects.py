@@ -1,4 +1,4 @@
-"""JSON of what the gateway says for itself in answers and errors, the same in all dialects."""
+"""JSON of the gateway's own objects in answers and errors, the same in all dialects."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,9 +21,9 @@ def attempt_object(attempt: Attempt) -> dict[str, object]:
 
 
 def helpers_json(helpers: Iterable[HelperUsage]) -> list[dict[str, Any]]:
-    """Return an object for each call of a helper model, which stands in `usage.gateway.helpers`.
+    """Return the objects of `usage.gateway.helpers`, one for each call of a helper model.
 
-    No dialect has a field for it, but clients preserve it beside those that they know.
+    No dialect has such a field, but clients preserve it beside those that they know.
     """
     return [_helper(one) for one in helpers]
 

@@ -1,4 +1,4 @@
-"""Response headers that tell a caller its limits, as the vendors of the dialects name them."""
+"""Response headers with the limits of a caller, under the names of each dialect's vendor."""
 
 from collections.abc import Iterable
 
@@ -17,9 +17,9 @@ def set_limits(
     """Set headers of a caller's limits in place of the provider's.
 
     Args:
-        shape: the format of the answer, whose vendor names the headers.
-        headers: those of the answer; where no limit has a header there they stay as they are.
-        limits: the caller's.
+        shape: the format of the answer, which determines the names of the headers.
+        headers: headers of the answer; they stay unchanged if no limit has a header.
+        limits: limits of the caller.
         now_ms: the time in Unix milliseconds.
     """
     match shape:

@@ -30,7 +30,7 @@ _KINDS = frozenset(
 _EXTRA = re.compile(r"\.extra(?=\.|$)")
 # Lists whose items are named in a path; of other lists only the field is named.
 _COUNTED = frozenset(("content", "tool_calls"))
-# Message index of the system prompt, where it is a field outside of the messages.
+# Message index of the system prompt, if it is a field outside of the messages.
 SYSTEM = -1
 # Message index of a conversation that is one text in place of a list.
 ONLY = -2
@@ -44,7 +44,7 @@ class Origins:
     message, at merged messages, at another list. Between two marks, positions are consecutive.
 
     Attributes:
-        marks: five numbers a mark, in order; see `mark`.
+        marks: five numbers per mark, in order; see `mark`.
         steps: the origins of fallback steps' conversations, by step index.
     """
 
@@ -104,12 +104,12 @@ class FieldNames:
     """A dialect's names of canonical request fields.
 
     Attributes:
-        names: the caller's path by the canonical one, if they differ; `[]` stands for an index in
-            both, and a name also applies to paths below it.
+        names: the caller's path by the canonical one, if they differ; `[]` is an index in both,
+            and a name also applies to paths below it.
         lists: fields of a message that become blocks, the usual one first; "" for a message that
             becomes a single block.
         messages: the field with the messages.
-        system: the field with the system prompt, where it is outside of the messages.
+        system: the field with the system prompt, if it is outside of the messages.
         inner: the field of a tool result with its blocks.
     """
 

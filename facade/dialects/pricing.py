@@ -1,4 +1,4 @@
-"""What the tokens of a model cost, for lists of models in either format."""
+"""Token prices of a model, for lists of models in either format."""
 
 from gateway.inference.v1.inference_pb2 import Model
 from services.common.money import decimal_dollars
@@ -8,7 +8,7 @@ _UNITS = ("input", "output", "cached_input", "cache_write", "reasoning")
 
 
 def pricing(model: Model) -> dict[str, str] | None:
-    """Return decimal dollars for a million tokens of each kind, or None where that is not known."""
+    """Return decimal US dollars per million tokens of each kind, or None if unknown."""
     if not model.HasField("prices"):
         return None
     return {unit: decimal_dollars(getattr(model.prices, unit) * _TOKENS) for unit in _UNITS}

@@ -1,8 +1,8 @@
-"""Conversations that go on as their caller wrote them: what the dialects have in common. Pure.
+"""Conversations that are passed on as the caller wrote them: code shared by the dialects. Pure.
 
-`msgspec` checks the form of a conversation in one scan, without building what nobody reads: texts
-stay bytes of the body. They are JSON strings, which say one thing to every reader. Objects are
-written anew from what was checked, so that of a member that is there twice no other value goes on.
+`msgspec` checks the form of a conversation in one scan, without building values that are not read:
+texts stay bytes of the body, as a JSON string means the same to every parser. Objects are
+serialized again from the checked values, so that no other value of a repeated member is passed on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ from services.common.raw_json import NULL, fields_of
 
 Filled = Annotated[str, Meta(min_length=1)]
 
-# Lists of tools that are kept, as agents send the same with every request, and bytes of each.
+# Number of cached lists of tools, as agents send the same with every request; bytes of each.
 _KEPT_TOOLS: Final = 32
 _KEPT_BYTES: Final = 64 << 10
-# Bodies without their conversations that are kept, as callers send the same settings again and
-# again, and bytes of each, and its objects and lists, which take many times their bytes.
+# Number of cached bodies without their conversations, as callers repeat their settings; maximum
+# bytes of each; maximum objects and lists in it, which take many times their bytes.
 _KEPT_SETTINGS: Final = 256
 KEPT_SETTINGS_BYTES: Final = 1024
 _KEPT_SETTINGS_NESTED: Final = 32
@@ -32,12 +32,12 @@ _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
 class Source(NamedTuple):
-    """A conversation that goes on as its caller wrote it.
+    """A conversation that is passed on as the caller wrote it.
 
     Attributes:
-        fields: what is sent, by the names of a body's fields.
-        parts: JSON of the conversation, for those who read it.
-        only_maker: whether only the dialect's own maker takes it so.
+        fields: the JSON to send, by field name.
+        parts: the JSON of the conversation by field name, for parsing it later.
+        only_maker: whether only the dialect's own maker accepts it in this form.
     """
 
     fields: Mapping[str, orjson.Fragment]
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 class SourceReader(Generic[_Wire]):
-    """Reads the bodies of an endpoint whose conversation may go on as its caller wrote it."""
+    """Reads the bodies of an endpoint whose conversations may be passed on as written."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class SourceReader(Generic[_Wire]):
         """Create a reader.
 
         Args:
-            unread: the type of a body without its conversation, which several requests may have:
-                nobody changes its values, nor what is in them.
-            conversation: the names of the fields of a conversation.
-            is_plain: returns whether nothing else in a body needs the conversation.
-            source_of: returns the conversation of its fields, which have not been validated; None
-                where it has to be translated.
+            unread: the type of a body without its conversation. Requests may share an instance,
+                so its values must not be changed.
+            conversation: the names of the conversation's fields.
+            is_plain: returns whether no other field of a body needs the conversation.
+            source_of: returns the conversation from its fields, which are not validated; None if
+                it must be translated.
         """
         self._unread: TypeAdapter[_Wire] = TypeAdapter(unread)
         self._conversation = conversation
@@ -72,9 +72,9 @@ class SourceReader(Generic[_Wire]):
         self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
     def read(self, body: bytes) -> tuple[_Wire, Source, bytes] | None:
-        """Return a body without its conversation, the conversation, and JSON of the former.
+        """Return a body without its conversation, the conversation, and the JSON of that body.
 
-        None where the conversation has to be translated, or the body is invalid.
+        Return None if the conversation must be translated, or if the body is invalid.
         """
         fields = fields_of(body)
         if fields is None:
@@ -90,7 +90,7 @@ class SourceReader(Generic[_Wire]):
         return None if wire is None or source is None else (wire, source, rest)
 
     def _read_settings(self, rest: bytes) -> _Wire | None:
-        """Return a body without its conversation; None where it is invalid, or not plain."""
+        """Return a body without its conversation; None if it is invalid or not plain."""
         try:
             wire = self._unread.validate_json(rest)
         except ValidationError:
@@ -99,16 +99,16 @@ class SourceReader(Generic[_Wire]):
 
 
 class UnreadBody(Generic[_Wire]):
-    """A body whose conversation is parsed when somebody reads it."""
+    """A body whose conversation is parsed when it is first read."""
 
     def __init__(self, wire: _Wire, parts: dict[str, bytes]) -> None:
-        """Return a body of which `wire` lacks these parts, in JSON; they are taken out."""
+        """Create a body; `parts` is the JSON of the fields that `wire` lacks, and is emptied."""
         self._wire = wire
         self._parts = parts
         self._conversation: dict[str, Any] = {}
 
     def conversation(self, *names: str) -> dict[str, Any]:
-        """Return the parts that have been parsed, with those of these names, by default all.
+        """Parse the parts of these names, by default all; return all parts parsed so far.
 
         Raises:
             GatewayError: invalid, a part is nested too deeply.
@@ -116,7 +116,7 @@ class UnreadBody(Generic[_Wire]):
         for name in names or tuple(self._parts):
             json = self._parts.get(name)
             if json is not None:
-                # Of a member that is there twice the first value may be a number of any size.
+                # The first value of a repeated member may be a number of any size.
                 try:
                     self._conversation[name] = from_json(json)
                 except ValueError:  # it is JSON, as it has been scanned
@@ -125,18 +125,18 @@ class UnreadBody(Generic[_Wire]):
         return self._conversation
 
     def read(self, *names: str) -> _Wire:
-        """Return the body with the parts of these names, by default the whole of it."""
+        """Return the body with the parts of these names, by default with all."""
         read = self.conversation(*names)
         if names:
             read = {name: read[name] for name in names if name in read}
-        # Other requests may have the same object, with other conversations.
+        # A copy: other requests may share the object, with other conversations.
         return self._wire.model_copy(update=read) if read else self._wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:
-    """Return an object, or an array, written anew.
+    """Serialize an object, or an array, again.
 
-    None where it is another value, or would not stay the same.
+    Return None if it is another value, or if it would change.
     """
     parsed = exact_json(bytes(value))
     json = _written(parsed) if isinstance(parsed, kind) else None
@@ -144,9 +144,9 @@ def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -
 
 
 def tools_reader(are_plain: Callable[[Any], bool]) -> Callable[[Raw], bytes | None]:
-    """Return a function that returns tools in JSON, written anew, b"" for none.
+    """Return a function that serializes tools again; its result is b"" for none.
 
-    None where they are not plain, or would not stay the same.
+    Its result is None if the tools are not plain, or if they would change.
     """
 
     def read(given: bytes) -> bytes | None:

@@ -1,7 +1,7 @@
-"""Fields of a request that a fallback step sets otherwise, in any dialect.
+"""Fields of a request that a fallback step overrides, in any dialect.
 
-A step is checked as the request that it makes of the outer one, and consists of the fields in
-which the two differ.
+A step is merged into the outer request and checked as a whole. It consists of the fields in which
+the two differ.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,14 +20,14 @@ def check_step(
     of_the_whole: Collection[str],
     lists: Collection[str],
 ) -> None:
-    """Check which fields a step sets.
+    """Check the fields that a step overrides.
 
     Args:
         parameters: the fields.
-        path: of the parameters.
-        of_the_whole: fields that no step can set.
-        lists: fields that must not be empty, as a step replaces what the request has and cannot
-            take it away.
+        path: path of the parameters.
+        of_the_whole: fields that no step can override.
+        lists: fields that must not be empty, as a step can replace the request's list but not
+            remove it.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -50,7 +50,7 @@ def given_fields(wire: BaseModel, of: type[BaseModel]) -> dict[str, Any]:
 def keep_difference(step: GenerateRequest, whole: GenerateRequest) -> None:
     """Reduce a step to the fields in which it differs from the outer request."""
     if whole.HasField("extra") and not step.HasField("extra"):
-        # The step has none of the request's fields without a name.
+        # The step has none of the request's unnamed fields.
         step.extra.dialect, step.extra.json = whole.extra.dialect, b"{}"
     _clear_equal(step, whole)
 

@@ -1,14 +1,14 @@
 """One HTTP connection of a client.
 
-aiohttp's `RequestHandler` with bounds on what a client makes it buffer, with responses in JSON
-where aiohttp would write plain text, and with plain requests (`plain`) served without it: by one
-task, which makes no `web.Request` and writes a whole response at once. Data that comes while a
-plain request is served is held until it has been answered, so that aiohttp never serves a request
-at the same time.
+`Connection` extends aiohttp's `RequestHandler`. It limits the data that a client makes it buffer,
+and responds with JSON where aiohttp would write plain text. It serves plain requests (`plain`)
+without aiohttp: one task creates no `web.Request` and writes a whole response at once. Data that
+arrives while a plain request is served is held until the response is written, so that aiohttp never
+serves a request at the same time.
 
-Private attributes of aiohttp's are set here: the parser, to wrap it in a `BoundedParser`, the
-number of requests that wait on a connection, which aiohttp has as a constant, and the time at
-which an idle connection closes.
+Private attributes of aiohttp are set here: the parser, to wrap it in a `BoundedParser`; the number
+of requests that wait on a connection, a constant in aiohttp; and the time at which an idle
+connection closes.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _READ_AHEAD: Final = 256 << 10
 # Bytes of responses that are buffered when writing pauses, and when it resumes.
 _HIGH: Final = 32 << 10
 _LOW: Final = 16 << 10
-# Seconds that a client has to read a response that comes before the end of its request.
+# Seconds that a client has to read a response that is sent before the end of its request.
 _LINGER_S: Final = 2.0
 
 
@@ -117,7 +117,7 @@ class Connection(web.RequestHandler):
         self._plain: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
-        # `transport` is None as soon as closing begins; what is written may take longer.
+        # `transport` is None as soon as closing begins, even if buffered data is still being sent.
         self._open_transport: asyncio.Transport | None = None
         self._unread = 0
         self._progress_at = 0.0
@@ -128,13 +128,13 @@ class Connection(web.RequestHandler):
         return self._input.answered == self._input.messages
 
     def authenticated(self) -> None:
-        """Note that a request came with a valid API key."""
+        """Count the connection as authenticated, after a request with a valid API key."""
         if not self._is_authenticated:
             self._is_authenticated = True
             self._connections.authenticated(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve the connection, unless there are too many."""
+        """Start to serve the connection, or refuse it if there are too many."""
         self._open_transport = opened = cast(asyncio.Transport, transport)
         if not self._connections.admit(self):
             self._open_transport = None
@@ -142,14 +142,14 @@ class Connection(web.RequestHandler):
             opened.write(self._response(refusals.too_many_connections(), ""))
             opened.close()
             return
-        # Until the first request the time for a head runs, which is less than an idle
-        # connection has.
+        # The time limit of the first head begins now; it is shorter than that of an idle
+        # connection.
         self._input.began = self._progress_at = self._loop.time()
         opened.set_write_buffer_limits(high=_HIGH, low=_LOW)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Release what the connection held."""
+        """Release the connection's resources."""
         if self._open_transport is not None:
             self._open_transport = None
             self._connections.remove(self)
@@ -159,7 +159,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Serve a plain request, leave any other to aiohttp."""
+        """Serve a plain request, or pass the data to aiohttp."""
         if self._plain is not None:
             self._hold(data)
             return
@@ -171,7 +171,7 @@ class Connection(web.RequestHandler):
         super().data_received(data)
 
     def write(self, data: bytes) -> None:
-        """Write bytes of a response that are framed already.
+        """Write framed bytes of a response.
 
         Raises:
             ConnectionError: the client has left.
@@ -182,7 +182,7 @@ class Connection(web.RequestHandler):
         transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has read enough of what was written.
+        """Wait until the client has read enough of the written data.
 
         Raises:
             ConnectionError: the client has left.
@@ -211,7 +211,7 @@ class Connection(web.RequestHandler):
         """Close the connection if a head or a reader takes too long.
 
         Returns:
-            The seconds for which the client has read nothing of what is buffered for it.
+            The seconds for which the client has read none of the data that is buffered for it.
         """
         limits = self._connections.limits
         began = self._input.began
@@ -229,7 +229,7 @@ class Connection(web.RequestHandler):
         return stalled_s
 
     def abort(self, limit: str) -> None:
-        """Abort the connection, whose client does not read, because of a limit."""
+        """Abort the connection of a client that does not read, and count the limit."""
         self._count(limit)
         if self._open_transport is not None:
             self._open_transport.abort()
@@ -246,7 +246,7 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Write the rest of a response; linger where its request is not read to its end."""
+        """Write the rest of a response; linger if its request has not been received completely."""
         finished = await super().finish_response(request, resp, start_time)
         if self._finish(is_received=request.content.is_eof()):
             await self._linger()
@@ -284,7 +284,7 @@ class Connection(web.RequestHandler):
         log.error("unforeseen failure", extra={"kind": kind, "trace": "".join(trace)})
 
     async def _serve(self, endpoint: PlainEndpoint, exchange: Exchange) -> None:
-        """Serve a plain request, then what has been held meanwhile."""
+        """Serve a plain request, then process the data that was held meanwhile."""
         is_open = False
         try:
             try:
@@ -325,7 +325,7 @@ class Connection(web.RequestHandler):
                 self._pause_reading_for_buffer()
 
     def _await_next(self) -> None:
-        """Set the time at which the connection closes, and process what is held."""
+        """Set the time at which the idle connection closes, and process held data."""
         closes_at = self._loop.time() + self._keepalive_timeout
         self._next_keepalive_close_time = closes_at
         if self._keepalive_handle is None:
@@ -353,10 +353,9 @@ class Connection(web.RequestHandler):
         return not is_received or (read.discards and self.is_idle)
 
     async def _linger(self) -> None:
-        """Drop what the client still sends, so that it can read the response.
+        """Drop the data that the client still sends, so that it can read the response.
 
-        A connection that is closed while bytes of a request are unread is reset, and with it
-        the response may be lost.
+        Closing a connection with unread data resets it, and the response may be lost.
         """
         self._input.discard()
         self.keep_alive(False)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _MAX_CONNECTIONS = 10_000
 _MIN_CONNECTIONS = 16
-# Unauthenticated connections that are searched for an idle one.
+# Maximum unauthenticated connections that are searched for an idle one.
 _MAX_SEARCHED = 64
 # Minimum seconds between log lines about the limit.
 _LOG_EVERY_S = 10.0
@@ -36,19 +36,19 @@ class Connection(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is being served."""
+        """Whether no request is being served."""
         ...
 
     def check(self, now: float) -> float:
-        """Close the connection where one of its time limits has passed.
+        """Close the connection if one of its time limits has passed.
 
         Returns:
-            The seconds for which its client has read nothing of what is buffered for it.
+            The seconds for which the client has read none of the data that is buffered for it.
         """
         ...
 
     def abort(self, limit: str) -> None:
-        """Abort the connection, whose client does not read, because of a limit."""
+        """Abort the connection of a client that does not read, because of a limit."""
         ...
 
     def evict(self) -> None:
@@ -99,7 +99,7 @@ class Connections:
         return True
 
     def authenticated(self, connection: Connection) -> None:
-        """Note that a request on a connection came with a valid API key."""
+        """Count a connection as authenticated, after a request with a valid API key."""
         if connection in self._unauthenticated:
             del self._unauthenticated[connection]
             self._authenticated.add(connection)

@@ -22,7 +22,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 class AnswerSummary(NamedTuple):
     """The model and provider that served an answer, and the token counts.
 
-    Plain values: a reference to a part of a message would keep all of it, which may be megabytes.
+    Plain values: a reference to part of a message would keep all of it, which may be megabytes.
     """
 
     model: str
@@ -32,7 +32,7 @@ class AnswerSummary(NamedTuple):
 
     @classmethod
     def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:
-        """Create it from both; tokens of a provider's cache count as input tokens."""
+        """Create a summary; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(route.model, route.provider, read, usage.output_tokens)
@@ -63,16 +63,16 @@ class ClientConnection(Protocol):
         ...
 
     def authenticated(self) -> None:
-        """Note that a request came with a valid API key."""
+        """Count the connection as authenticated, after a request with a valid API key."""
         ...
 
 
 class CheckedHead:
-    """What the checks of a head came to, for all requests of a connection with this head.
+    """Results of the checks of a head, shared by all requests of a connection with this head.
 
     Attributes:
-        api_key: the API key, whose form and place have been checked; "" before that.
-        dialect_headers: the headers of the caller's dialect; None before they were looked for.
+        api_key: the API key, if its format and header are valid; "" before the check.
+        dialect_headers: the headers of the caller's dialect; None before they are selected.
     """
 
     __slots__ = ("api_key", "dialect_headers")
@@ -87,18 +87,18 @@ class Exchange:
 
     Attributes:
         context: settings, metrics and the services.
-        connection: the connection that the request came on.
+        connection: the connection of the request.
         method: in upper case.
         path: without the query.
         route: name of the endpoint, for the log and the metrics.
-        headers: of the request; to be looked up by names in lower case.
-        body: the whole body if it was received with the head, until it is taken.
+        headers: headers of the request; names must be looked up in lower case.
+        body: the whole body if it was received with the head, until it is read.
         content: reader of the body otherwise.
         is_http_1_1: whether the client supports chunked encoding.
         keep_alive: whether the connection may be reused.
         expect: value of `Expect` in lower case, or None.
-        has_own_task: whether a task serves this request alone.
-        checked: what the checks of the same head came to before.
+        has_own_task: whether the current task serves only this request.
+        checked: results of earlier checks of the same head.
         request_id: identifier of the request.
         api_key: the API key, once it has been verified.
         caller: the owner of the key.
@@ -171,7 +171,7 @@ class Exchange:
 
     @property
     def content_length(self) -> int:
-        """The value of `Content-Length`, 0 where the header is not there."""
+        """The value of `Content-Length`, or 0 without the header."""
         return int(self.headers.get("content-length", 0))
 
     @property

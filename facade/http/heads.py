@@ -57,7 +57,7 @@ def without_expect(make: _Make) -> _Make:
 
 
 def check_head(request: web.BaseRequest) -> None:
-    """Reject a request whose head the gateway does not support; plain heads need no check.
+    """Reject a head that the gateway does not support; plain requests need no such check.
 
     Raises:
         GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,

@@ -1,8 +1,8 @@
-"""aiohttp's request parser, with bounds on heads and with errors of the gateway's own.
+"""aiohttp's request parser, with limits on heads and with the gateway's own errors.
 
-`BoundedParser` wraps the parser, which reads everything but the plain requests of `PlainReader`.
+`BoundedParser` wraps the parser, which reads all requests except the plain ones of `PlainReader`.
 Bytes are counted while a head is incomplete, which is rare after the first read. The parser stops
-behind each request and resumes when the connection begins to serve it, so that a request is
+after each request and resumes when the connection begins to serve it, so that a request is
 answered whatever follows it in the same packet.
 
 After an error, and while the connection lingers, data is dropped.
@@ -45,10 +45,10 @@ class BoundedParser:
     """Parses the requests of one connection.
 
     Attributes:
-        began: when the head that is awaited began, on the loop's clock; None where none has.
-        messages: how many requests have been parsed or refused.
-        answered: how many of them have been answered; counted by the connection.
-        discards: whether everything that comes is dropped.
+        began: when the awaited head began, on the loop's clock; None before it begins.
+        messages: number of requests that have been parsed or refused.
+        answered: number of those that have been answered; counted by the connection.
+        discards: whether all further data is dropped.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class BoundedParser:
 
         Args:
             parser: aiohttp's parser.
-            plain: reads what needs no such parser.
-            limits: what a head may have.
+            plain: reads plain requests.
+            limits: limits on heads.
             heads: counts unfinished heads of the process.
             monotonic: seconds of the loop's clock.
-            resume_parsing: called when there may be more to parse; feeds nothing itself.
+            resume_parsing: called when `feed_data(b"")` may return further requests.
             stop_reading: called when `LINGER_BYTES` have been dropped.
         """
         self._feed = parser.feed_data
@@ -87,25 +87,25 @@ class BoundedParser:
         self._parsed = 0  # parsed requests that the connection has not begun to serve
         self._dropped = 0
         self._body: StreamReader | None = None
-        # Whether the next data came in one read with the end of a plain request's body.
+        # Whether the next data was read together with the end of a plain request's body.
         self._follows_body = False
         self._head_size = 0
         self._begun = b""
 
     @property
     def path(self) -> str:
-        """The path of the head that is awaited, or "" where it has not come yet."""
+        """The path of the awaited head, or "" if it has not arrived yet."""
         return refusals.path_of(self._begun)
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of the awaited head has come."""
+        """Whether part of the awaited head has arrived."""
         return bool(self._begun)
 
     def read_plain(self, data: bytes) -> PlainRequest | None:
-        """Return the plain request that `data` begins; None where `feed_data` is to take `data`.
+        """Return the plain request at the start of `data`; None if `feed_data` must parse `data`.
 
-        Call this with all data that comes while no plain request is being served.
+        Call this with all data that arrives while no plain request is being served.
         """
         plain = self._plain
         if plain.bytes_ahead < 0 or self.discards:
@@ -121,7 +121,7 @@ class BoundedParser:
         return request
 
     def read_plain_body(self, data: bytes) -> bytes:
-        """Feed the body of the plain request in progress; return the bytes behind it."""
+        """Feed the body of the plain request in progress; return the bytes after it."""
         if self.discards:
             self._drop(data)
             return b""
@@ -134,7 +134,7 @@ class BoundedParser:
     def feed_data(self, data: bytes) -> _Result:
         """Parse `data`; return the requests whose heads are complete.
 
-        An upgrade to another protocol is never made: the connection closes after its request.
+        Upgrades to another protocol are ignored: the connection closes after such a request.
 
         Raises:
             BadHeadError: the request is refused.
@@ -149,14 +149,14 @@ class BoundedParser:
         try:
             messages = self._feed(data)[0]
             if body is not None and body is self._body and body.is_eof():
-                # The parser has stopped behind a request that is being served.
+                # The parser has stopped after a request that is being served.
                 self._body = None
                 self._consumed()
                 messages = self._feed(b"")[0]
         except Exception as error:
             if body is None or body.is_eof():
                 raise self._refused(refusals.classify(error, self._limits)) from None
-            # The request is being served already, and fails where it reads the body.
+            # The request is being served already, and fails when it reads the body.
             self.discard()
             body.set_exception(RequestPayloadError("the framing of the body is broken"))
             return _NOTHING
@@ -166,7 +166,7 @@ class BoundedParser:
         return _NOTHING
 
     def message_consumed(self) -> None:
-        """Note that the connection begins to serve a request, and parse what came behind it."""
+        """Resume parsing after a request, as the connection begins to serve it."""
         if self._parsed:
             self._parsed -= 1
             self._consumed()
@@ -178,15 +178,15 @@ class BoundedParser:
             self._pause_reading()
 
     def discard(self) -> None:
-        """Drop everything that comes from now on."""
+        """Drop all further data."""
         self.discards = True
         self._forget_head()
 
     def close(self) -> None:
-        """Release the connection, and what it shares with others.
+        """Release the connection, and its share of the unfinished heads.
 
-        The parsers refer to the connection: it is freed at once without them, and not when the
-        garbage collector meets it.
+        The parsers refer to the connection. Without these references it is freed at once, not by
+        the garbage collector.
         """
         self.discard()
         self._resume_parsing = self._stop_reading = _do_nothing
@@ -216,7 +216,7 @@ class BoundedParser:
         return _NOTHING
 
     def _accept(self, messages: Sequence[_Message]) -> _Result:
-        """Check what aiohttp's parser does not, and note which body is read next."""
+        """Do the checks that aiohttp's parser lacks, and store the body that is read next."""
         for number, (message, payload) in enumerate(messages):
             if message.version is not HttpVersion11:
                 self._check_version(message)

@@ -1,12 +1,13 @@
 """A reader for plain requests, which most API clients send.
 
-A head is plain where every reader of HTTP/1.1 agrees on it: one pattern defines that, and matches
-much less than RFC 9112 allows. No field is there twice, none is about framing but one
-`Content-Length`, and nothing follows the body in the same read. Such a request to one of a few
-paths is served without aiohttp. All else goes to aiohttp's parser, with the very bytes that came.
+A head is plain if all parsers of HTTP/1.1 agree on it. One pattern defines plain heads; it matches
+much less than RFC 9112 allows. No field is repeated, `Content-Length` is the only field about
+framing, and no data follows the body in the same read. A plain POST request to one of a few paths
+is served without aiohttp. All other data goes to aiohttp's parser unchanged.
 
-aiohttp's parser does not tell whether it is between two requests. Its bytes are counted while
-their heads are plain; after a head that is not, aiohttp serves the rest of the connection.
+aiohttp's parser does not expose whether it is between two requests. The bytes of its requests are
+counted while their heads are plain; after a head that is not, aiohttp serves the rest of the
+connection.
 """
 
 import asyncio
@@ -29,11 +30,11 @@ _HEAD = re.compile(
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
-# Of a plain head; no other field has such a name.
+# Matches at most once in a plain head, as no field is repeated.
 _CONTENT_LENGTH = re.compile(rb"(?i:\r\ncontent-length): *([0-9]+)(?=\r\n)")
-# Digits of a length, and the end of its line.
+# Maximum digits of a length, and the end of its line.
 _LONGEST_LENGTH: Final = 15 + 2
-# Bytes of a head up to which it is kept for the next request of its connection.
+# Maximum size of a head that is kept for the next request of its connection.
 _MAX_KEPT: Final = 4096
 _NOT_PLAIN = frozenset(
     {
@@ -51,8 +52,8 @@ class PlainEndpoint:
     """An endpoint for plain requests.
 
     Attributes:
-        path: the path, which is the name of the route too.
-        respond: returns a response, also for failures; raises where the client has left.
+        path: the path, which is also the name of the route.
+        respond: returns a response, even for failures; raises if the client has left.
     """
 
     path: str
@@ -63,16 +64,16 @@ PlainRequest = tuple[PlainEndpoint, Exchange]
 
 
 class _KnownHead(NamedTuple):
-    """The head of a request that was served, for the next request of its connection.
+    """The head of an earlier request, to recognize it in the next request of the connection.
 
-    Most clients send the same head with each request but for the length of its body.
+    Most clients send the same head with each request, except for the length of the body.
 
     Attributes:
-        before: its bytes before the digits of the length.
-        after: its bytes behind them.
-        headers: its fields.
-        endpoint: of its path.
-        checked: what its checks came to.
+        before: the bytes before the digits of the length.
+        after: the bytes after the digits.
+        headers: the header fields.
+        endpoint: the endpoint of the path.
+        checked: the results of its checks.
     """
 
     before: bytes
@@ -86,9 +87,9 @@ class PlainReader:
     """Reads the plain requests of one connection.
 
     Attributes:
-        bytes_ahead: bytes before the next request: of a body that is read here, or of a request
-            that aiohttp's parser reads; negative where that is not known.
-        body: the body that is being read here.
+        bytes_ahead: number of bytes before the next request, of a body that this reader reads or
+            of a request that aiohttp's parser reads; negative if unknown.
+        body: the body that this reader reads now.
     """
 
     def __init__(
@@ -102,13 +103,13 @@ class PlainReader:
         """Initialize a reader at the first byte of a connection.
 
         Args:
-            endpoints: of a POST that is served here, by path; without any, aiohttp's parser
+            endpoints: endpoints for plain POST requests, by path; if empty, aiohttp's parser
                 reads everything.
             context: settings, metrics and the services.
-            connection: that the requests come on.
+            connection: the connection of the requests.
             protocol: the connection; paused while more than twice `read_ahead` of a body is
                 buffered.
-            read_ahead: bytes.
+            read_ahead: bytes of a body that are read ahead.
         """
         self.bytes_ahead = 0 if endpoints else _UNKNOWN
         self.body: StreamReader | None = None
@@ -171,7 +172,7 @@ class PlainReader:
         return self._begin(endpoint, headers, data[begins:], left, checked)
 
     def _read_known(self, known: _KnownHead, data: bytes) -> PlainRequest | None:
-        """Return the request at the start of `data` if its head differs by its length alone."""
+        """Return the request at the start of `data` if its head differs only in the length."""
         starts = len(known.before)
         ends = data.find(b"\r\n", starts, starts + _LONGEST_LENGTH)
         if ends < 0 or not data.startswith(known.after, ends):
@@ -196,7 +197,7 @@ class PlainReader:
         left: int,
         checked: CheckedHead,
     ) -> PlainRequest:
-        """Return a request whose body begins with `data`; `left` bytes of it are to come."""
+        """Return a request whose body begins with `data`; `left` bytes of it are still missing."""
         body: bytes | None = data
         content = None
         if left:
@@ -238,7 +239,7 @@ class PlainReader:
             self.bytes_ahead = _UNKNOWN
 
     def close(self) -> None:
-        """Release the connection; nothing is read any more."""
+        """Release the connection; the reader cannot be used afterwards."""
         self.bytes_ahead = _UNKNOWN
         self.body = self._known = None
         del self._connection, self._protocol

@@ -14,12 +14,13 @@ class RawResponse(web.StreamResponse):
     def __init__(
         self, status: int, encode: Callable[[], bytes], exchange: Exchange | None = None
     ) -> None:
-        """Make a response.
+        """Create a response.
 
         Args:
             status: HTTP status code.
             encode: returns head and body, or nothing if they have been written.
-            exchange: its connection may be reused; without an exchange the connection closes.
+            exchange: decides whether the connection may be reused; without it the connection
+                closes.
         """
         super().__init__(status=status)
         self._encode = encode
@@ -28,11 +29,11 @@ class RawResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection may be used again."""
+        """Whether the connection may be reused."""
         return self._exchange is not None and self._exchange.keep_alive
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Do nothing yet: head and body are written together."""
+        """Return the writer; `write_eof` writes head and body together."""
         self._writer = request.writer
         return self._writer
 

@@ -1,7 +1,7 @@
-"""Responses to malformed, oversized and unfinished heads, for which no request is made.
+"""Responses to malformed, oversized and unfinished heads, for which no request object exists.
 
 They are complete HTTP responses in the format of the path, or in OpenAI's if there is no path. They
-quote nothing of the request: a malformed head may hold a whole API key, a malformed body a prompt.
+do not quote the request: a malformed head may contain a whole API key, a malformed body a prompt.
 """
 
 from email.utils import formatdate
@@ -25,7 +25,7 @@ class BadHeadError(HttpProcessingError):
 
     Attributes:
         failure: the error for the client.
-        path: path of the request, or "" where it could not be read.
+        path: path of the request, or "" if it could not be read.
     """
 
     def __init__(self, failure: GatewayError, path: str) -> None:
@@ -54,7 +54,7 @@ def classify(error: Exception, limits: Limits) -> GatewayError:
 
 
 def head_too_large(max_bytes: int) -> GatewayError:
-    """Return the failure of a head with more than `max_bytes` bytes: 431."""
+    """Return the error for a head with more than `max_bytes` bytes: 431."""
     return HttpError(
         431,
         "head_too_large",
@@ -64,12 +64,12 @@ def head_too_large(max_bytes: int) -> GatewayError:
 
 
 def unsupported_version() -> GatewayError:
-    """Return the failure of another version of HTTP: 400."""
+    """Return the error for an unsupported version of HTTP: 400."""
     return HttpError(400, "unsupported_http_version", "the gateway speaks HTTP/1.1 and HTTP/1.0")
 
 
 def chunked_http_1_0() -> GatewayError:
-    """Return the failure of HTTP/1.0 with Transfer-Encoding (RFC 9112, section 6.1): 400."""
+    """Return the error for HTTP/1.0 with Transfer-Encoding (RFC 9112, section 6.1): 400."""
     return HttpError(
         400,
         "malformed_request",
@@ -79,7 +79,7 @@ def chunked_http_1_0() -> GatewayError:
 
 
 def head_timed_out(seconds: float) -> GatewayError:
-    """Return the failure of a head that does not come to its end: 408."""
+    """Return the error for a head that takes too long: 408."""
     return HttpError(
         408,
         "head_timeout",
@@ -89,12 +89,12 @@ def head_timed_out(seconds: float) -> GatewayError:
 
 
 def too_many_connections() -> GatewayError:
-    """Return the failure of a connection that finds no room: 503. `Connections` counts it."""
+    """Return the error for a connection beyond the maximum: 503. `Connections` counts it."""
     return unavailable("the gateway has as many connections as it takes; try again")
 
 
 def too_many_heads() -> GatewayError:
-    """Return the failure of a head for which all unfinished heads together leave no room: 503."""
+    """Return the error for a head that exceeds the limit of all unfinished heads: 503."""
     return unavailable(
         "the gateway is reading as many request heads as it takes; try again",
         limit="limits.max_head_bytes",
@@ -113,7 +113,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
 
     Args:
         failure: the failure.
-        path: path of the request, or "" where it could not be read.
+        path: path of the request, or "" if it could not be read.
         request_id: identifier in the response and the log.
         now: Unix seconds.
     """

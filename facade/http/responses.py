@@ -66,11 +66,11 @@ class StreamedResponse:
         self._head = _head(exchange, self.status, fields, headers)
 
     def write(self, *parts: bytes, is_last: bool = False) -> None:
-        """Write data, together with the head at the first call, and the end with the last.
+        """Write data; the first call also writes the head.
 
         Args:
-            parts: of the data, in order; large ones are copied once.
-            is_last: whether the response ends with them.
+            parts: the data in pieces; large ones are copied once.
+            is_last: whether the response ends with this data.
 
         Raises:
             ConnectionError: the caller has left.
@@ -87,7 +87,7 @@ class StreamedResponse:
             self._connection.write(data)
 
     def write_eof(self, *parts: bytes) -> None:
-        """Write the last data, possibly none, and the end.
+        """Write the last data, possibly none, and end the response.
 
         Raises:
             ConnectionError: the caller has left.

@@ -1,4 +1,4 @@
-"""Routes of administration: one handler for the table of endpoints, and the check of admin keys."""
+"""Routes of administration: one handler for the table of endpoints."""
 
 from functools import partial
 from typing import Any

@@ -1,8 +1,8 @@
-"""The console: pages for a browser, which use the public API alone.
+"""The console: web pages that use only the public API.
 
-`make console` builds them from `facade/console/` into `facade/console/dist/`. They are static and
-hold nothing of any user, so that they need no key; what they show comes by requests of their own,
-which need one.
+`make console` builds them from `facade/console/` into `facade/console/dist/`. The pages are static
+and contain no data of users, so they need no key. They load their data by further requests, which
+need one.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ _BUILT = Path(__file__).parents[1] / "console" / "dist"
 _ASSETS = _BUILT / "assets"
 _ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+\.(css|js|woff2)", re.ASCII)
 _TYPES = {"css": "text/css", "js": "text/javascript", "woff2": "font/woff2"}
-# Of the copies of a file, by their codings, the smallest first.
+# Suffixes of the copies of a file, by content coding; the smallest copy first.
 _SUFFIXES = {"br": ".br", "gzip": ".gz", "": ""}
 
 # Scripts and styles come from the gateway alone, nothing inline runs, and no text becomes HTML
 # (Trusted Types without a policy): pages build elements, whatever a model or a user wrote. Images
-# and recordings are what a page has fetched with its key.
+# and recordings are data that a page has fetched with its key.
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -47,7 +47,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# The page names its assets by hashes of their contents, and is asked for each time itself.
+# Names of assets contain hashes of their contents; the page itself is revalidated each time.
 _PAGE_HEADERS = {**_HEADERS, "Cache-Control": "no-cache"}
 _ASSET_HEADERS = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _NOT_BUILT = """<!doctype html>
@@ -72,12 +72,12 @@ def routes() -> list[web.RouteDef]:
 
 
 async def _to_console(request: web.Request) -> web.Response:
-    """Lead a visitor to the console; the browser keeps the fragment of the address."""
+    """Redirect to the console; the browser keeps the fragment of the URL."""
     return web.Response(status=302, headers={"Location": CONSOLE})
 
 
 async def _page(request: web.Request) -> web.Response:
-    """Return the page; which part of it is shown, its script decides by the path."""
+    """Return the page; its script selects the view by the path."""
     found = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(request))
     if found is None:
         return web.Response(
@@ -87,7 +87,7 @@ async def _page(request: web.Request) -> web.Response:
 
 
 async def _asset(request: web.Request) -> web.Response:
-    """Return a script, style sheet or font; compressed, if the browser reads that."""
+    """Return a script, style sheet or font, compressed if the browser accepts that."""
     name = _ASSET_NAME.fullmatch(request.match_info["name"])
     if name is None:
         raise web.HTTPNotFound
@@ -102,9 +102,9 @@ def _codings(request: web.Request) -> str:
 
 
 def _read(path: Path, codings: str) -> tuple[bytes, str] | None:
-    """Return the content of a file and its coding, the smallest that is read; None without a file.
+    """Return the smallest accepted copy of a file and its coding; None if there is no file.
 
-    The files are small: all of one is read at once.
+    The files are small, so each is read at once.
     """
     for coding, suffix in _SUFFIXES.items():
         if not coding or coding in codings:

@@ -1,6 +1,6 @@
 """Sign-in to the console with the one-time code of a link that the gateway printed.
 
-The code is in the fragment of the link, which browsers keep to themselves, and in the body of this
+The code is in the fragment of the link, which browsers do not send, and in the body of this
 request; neither is logged.
 """
 

@@ -30,10 +30,10 @@ from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.offload import offload_if
 
-# Bytes and values of a body, which is read in this process.
+# Maximum bytes and JSON values of a body, which is parsed in this process.
 _MAX_BODY = 16 << 20
 _MAX_VALUES = 20_000
-# Bytes of JSON whose parsing takes so long that it is done in a thread.
+# JSON of more bytes is parsed in a thread.
 _LARGE = 128 << 10
 
 _T = TypeVar("_T")
@@ -55,7 +55,7 @@ def routes() -> list[web.RouteDef]:
 
 
 async def create(request: web.Request) -> web.Response:
-    """Create a conversation, with items or without."""
+    """Create a conversation, optionally with items."""
     if request.body_exists:
         noted, items = await _parsed(request, conversations.parse_create)
     else:
@@ -149,7 +149,7 @@ async def delete_item(request: web.Request) -> web.Response:
 
 
 async def _parsed(request: web.Request, parse: Callable[[bytes], _T]) -> _T:
-    """Return the body of a request, parsed.
+    """Return the parsed body of a request.
 
     Raises:
         GatewayError: too_large; invalid; 415 for another content type.
@@ -169,7 +169,7 @@ def _checked(body: bytes, parse: Callable[[bytes], _T]) -> _T:
 
 
 async def _stored(request: web.Request, items: conversations.Items) -> list[ResponseItem]:
-    """Return items to be stored, with stored ones in the place of references."""
+    """Return the items to store, in which stored items replace the references."""
     resolved = await resolve_references(
         request.app[CONTEXT].responses, items.json, items.references, metadata(request)
     )
@@ -187,7 +187,7 @@ def _service(request: web.Request) -> conversations_pb2_grpc.ConversationService
 
 
 def _error(error: grpc.aio.AioRpcError, request: web.Request) -> GatewayError:
-    """Return the caller's error about the conversation, or the item, that the path names."""
+    """Convert the error of a call to one about the conversation, or the item, of the path."""
     name, item_id = _name(request), request.match_info.get("item_id", "")
     return conversations.item_error(from_rpc_error(error), name, item_id)
 

@@ -13,12 +13,12 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import EmbedResponse
 from services.common.offload import offload_if
 
-# Bytes of packed vectors that take some milliseconds to write.
+# Packed vectors of more bytes take some milliseconds to render, and are rendered in a thread.
 _LARGE = 1 << 18
 
 
 async def create(exchange: Exchange) -> Response:
-    """Make vectors of texts."""
+    """Create embeddings of texts."""
     # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
     return await _begin(exchange, await parse(exchange, "embeddings"))
 

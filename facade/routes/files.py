@@ -34,7 +34,7 @@ from services.common.errors import from_rpc_error, invalid
 
 log = logging.getLogger(__name__)
 
-# Bytes of a form beside its file.
+# Maximum bytes of a form beside its file.
 _FORM = 1 << 20
 
 
@@ -81,7 +81,7 @@ async def delete(request: web.Request) -> web.StreamResponse:
 
 
 async def storage(request: web.Request) -> web.StreamResponse:
-    """Return how much the caller's files take up, and may."""
+    """Return the size of the caller's files and the caller's quota."""
     files = request.app[CONTEXT].files
     stored = await files.GetStorage(GetStorageRequest(), metadata=metadata(request))
     match _shape(request):

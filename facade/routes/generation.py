@@ -96,7 +96,7 @@ def rpc_metadata(exchange: Exchange) -> Metadata:
 
 
 def _cache_control(exchange: Exchange) -> Metadata:
-    """Return the caller's `cache-control`, for the cache of answers."""
+    """Return the caller's `cache-control` header as metadata, for the response cache."""
     given = exchange.headers.get("cache-control", "")
     if not 0 < len(given) <= _MAX_CACHE_CONTROL or not (given.isascii() and given.isprintable()):
         return ()
@@ -134,7 +134,7 @@ def generate(
         exchange: the request.
         parsed: its body.
         render: renders the answer.
-        pass_on: returns what is sent of an answer that needs no translation.
+        pass_on: returns the body to send for the body of a passthrough answer.
     """
     context = exchange.context
     carried = rpc_metadata(exchange)

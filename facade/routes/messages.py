@@ -13,7 +13,7 @@ from services.common.errors import invalid
 
 
 async def create(exchange: Exchange, *, coding: bool = False) -> Response:
-    """Generate a message; `coding` is for a coding agent."""
+    """Generate a message; `coding` selects the rules for coding agents."""
     betas = _betas(exchange)
     # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
     return await _begin(exchange, await parse(exchange, "messages", betas=betas, coding=coding))
@@ -27,7 +27,7 @@ def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
 
 
 async def count_tokens(exchange: Exchange, *, coding: bool = False) -> Response:
-    """Count the input tokens of a conversation; `coding` is for a coding agent."""
+    """Count the input tokens of a conversation; `coding` selects the rules for coding agents."""
     betas = _betas(exchange)
     parsed = await parse(exchange, "count_tokens", betas=betas, coding=coding)
     inference = exchange.context.inference

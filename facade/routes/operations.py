@@ -32,7 +32,7 @@ async def readyz_with_details(request: web.Request) -> web.Response:
 
     With `?verbose` it includes the state of the services and the disk, and the models with an open
     circuit breaker. A disk that is almost full does not make the gateway unready: chats without
-    memory, reading and deleting go on.
+    memory, reading and deleting still work.
     """
     state = await _state_of_services(request)
     if "verbose" not in request.query:
@@ -67,7 +67,7 @@ async def docs(request: web.Request) -> web.Response:
 
 
 async def _state_of_services(request: web.Request) -> str:
-    """Return "serving" or the state of the services, without waiting for them."""
+    """Return the state of the services in lower case; "serving" if they serve requests."""
     if request.app[CONTEXT].drain.is_draining:
         return "stopping"
     health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)

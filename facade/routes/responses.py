@@ -16,7 +16,7 @@ from services.common.ids import new_response_id
 
 
 async def create(exchange: Exchange) -> Response:
-    """Generate a response, and store it where the request does not say otherwise."""
+    """Generate a response, and store it unless the request has `store: false`."""
     parsed = await parse(exchange, "responses")
     state = parsed.state
     assert state is not None
@@ -54,7 +54,7 @@ def _generate(
 async def _generate_stored(
     exchange: Exchange, parsed: Parsed, state: responses.ResponseState, response_id: str
 ) -> Response:
-    """Respond with the response, or its events; it is stored before its end is sent."""
+    """Respond with the response or its events, and store it before its end is sent."""
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
     await store.check_room(has_own_task=exchange.has_own_task)
     if parsed.stream:

@@ -1,4 +1,4 @@
-"""The endpoints of stored responses: GET, DELETE, cancel, and the items of their input."""
+"""The endpoints of stored responses: GET, DELETE, cancel, and the list of input items."""
 
 import grpc
 from aiohttp import web
@@ -34,7 +34,7 @@ def routes() -> list[web.RouteDef]:
 
 
 async def retrieve(request: web.Request) -> web.StreamResponse:
-    """Return a response, or the events of it from one of them on, once it has ended."""
+    """Return a response, or, once it has ended, its events after `starting_after`."""
     query = stored_responses.parse_retrieve_query(request.query)
     if not query.stream:
         stored = await _get(request)
@@ -67,7 +67,7 @@ async def cancel(request: web.Request) -> web.Response:
 
 
 async def list_input_items(request: web.Request) -> web.Response:
-    """List the items that a response was generated from."""
+    """List the input items of a response."""
     name = _name(request)
     page = stored_responses.parse_items_query(request.query)
     wanted = ListInputItemsRequest(

@@ -1,7 +1,7 @@
 """Translation between protobuf and JSON of administration, in OpenAI's format.
 
 `endpoints` is the table of all endpoints, from which the routes and the OpenAPI document come.
-Unknown fields and parameters are refused by name.
+Unknown fields and parameters are rejected by name.
 """
 
 from facade.dialects.admin.endpoints import ENDPOINTS, PREFIX

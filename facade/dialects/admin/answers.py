@@ -21,7 +21,7 @@ _PLAN = {"enum": list(get_args(PlanName))}
 
 
 def object_schema(kind: str, properties: JsonObject) -> JsonObject:
-    """Return the schema of an object of a kind, all of whose properties are always there."""
+    """Return the schema of an object with a fixed `object` value and only required properties."""
     named = {"object": {"const": kind}, **properties}
     return {
         "type": "object",
@@ -48,7 +48,7 @@ def list_schema(item: JsonObject) -> JsonObject:
 def render_list(
     items: Sequence[Any], next_page: str, render: Callable[[Any], JsonObject]
 ) -> JsonObject:
-    """Return a page of a list."""
+    """Return the JSON object of a page of a list."""
     data = [render(item) for item in items]
     return {
         "object": "list",
@@ -146,7 +146,7 @@ AUDIT_ENTRY = object_schema(
 
 
 def render_key(key: ApiKey) -> JsonObject:
-    """Return a key, without the key itself."""
+    """Return the JSON object of a key, without the key itself."""
     return {
         "object": "api_key",
         "id": key.id,
@@ -167,12 +167,12 @@ def render_key(key: ApiKey) -> JsonObject:
 
 
 def render_created_key(created: admin_pb2.CreateKeyResponse) -> JsonObject:
-    """Return a new key with the key itself."""
+    """Return the JSON object of a new key, with the key itself."""
     return {**render_key(created.api_key), "key": created.key}
 
 
 def render_rotated_key(rotated: admin_pb2.RotateKeyResponse) -> JsonObject:
-    """Return a new key with the key itself, and the old one."""
+    """Return the JSON object of a new key with the key itself, and that of the old key."""
     return {
         **render_key(rotated.api_key),
         "key": rotated.key,
@@ -181,7 +181,7 @@ def render_rotated_key(rotated: admin_pb2.RotateKeyResponse) -> JsonObject:
 
 
 def render_user(user: User) -> JsonObject:
-    """Return a user."""
+    """Return the JSON object of a user."""
     return {
         "object": "user",
         "id": user.id,
@@ -194,17 +194,17 @@ def render_user(user: User) -> JsonObject:
 
 
 def render_deleted(kind: str, deleted: User | Team) -> JsonObject:
-    """Return a user or a team that was deleted."""
+    """Return the JSON object of a deleted user or team."""
     return {"object": kind, "id": deleted.id, "name": deleted.name, "deleted": True}
 
 
 def render_deleted_user(deleted: admin_pb2.DeleteUserResponse) -> JsonObject:
-    """Return a user that was deleted, with the keys."""
+    """Return the JSON object of a deleted user, with the ids of the deleted keys."""
     return {**render_deleted("user", deleted.user), "key_ids": list(deleted.key_ids)}
 
 
 def render_team(team: Team) -> JsonObject:
-    """Return a team."""
+    """Return the JSON object of a team."""
     return {
         "object": "team",
         "id": team.id,
@@ -216,7 +216,7 @@ def render_team(team: Team) -> JsonObject:
 
 
 def render_limits(limits: SubjectLimits) -> JsonObject:
-    """Return the limits of a key, user or team, null where nothing is limited."""
+    """Return the JSON object of the limits of a key, user or team; null is unlimited."""
     given = {field.name: value for field, value in limits.ListFields()}
     models = given.get("allowed_models")
     return {
@@ -233,7 +233,7 @@ def render_limits(limits: SubjectLimits) -> JsonObject:
 
 
 def render_audit_entry(entry: AuditEntry) -> JsonObject:
-    """Return an entry of the audit log."""
+    """Return the JSON object of an entry of the audit log."""
     return {
         "object": "audit_entry",
         "id": entry.id,

@@ -7,10 +7,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
 MAX_GRACE_S = 30 * 86_400
-# Of a limit; a test keeps it in step with the service.
+# Maximum value of a limit; a test checks that the service has the same.
 MAX_AMOUNT = 4 * 10**18
 
-# The names of the plans; a test keeps them in step with the proto.
+# The names of the plans; a test checks that the proto has the same.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
 Kind = Literal["key", "user", "team", "admin_key"]
 
@@ -21,7 +21,7 @@ Time = Annotated[int, Field(ge=0, le=253_402_300_799)]
 
 
 def _digits(text: object) -> object:
-    """Return a parameter without what `int` would accept beside digits."""
+    """Reject a parameter with characters that `int` accepts beside digits."""
     if isinstance(text, str) and not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError("must be an integer")
     return text
@@ -53,27 +53,27 @@ class Page(Query):
 
 
 class KeysQuery(Page):
-    """Which keys."""
+    """Selects keys."""
 
     user: Name | None = Field(None, description="Keys of the user with this name alone.")
     team: Name | None = Field(None, description="Keys of this team's users alone.")
 
 
 class UsersQuery(Page):
-    """Which users."""
+    """Selects users."""
 
     name: Name | None = Field(None, description="The user with this name alone.")
     team: Name | None = Field(None, description="Users of this team alone.")
 
 
 class TeamsQuery(Page):
-    """Which teams."""
+    """Selects teams."""
 
     name: Name | None = Field(None, description="The team with this name alone.")
 
 
 class AuditQuery(Page):
-    """Which entries of the audit log."""
+    """Selects entries of the audit log."""
 
     since: QueryTime | None = Field(None, description="Unix seconds, inclusive.")
     until: QueryTime | None = Field(None, description="Unix seconds, exclusive.")
@@ -90,7 +90,7 @@ _EXPIRY = "Unix seconds in the future; null: it does not expire."
 
 
 class NoFields(Body):
-    """Nothing: an empty object, or no body at all."""
+    """An empty object, or no body at all."""
 
 
 class CreateKey(Body):
@@ -108,7 +108,7 @@ class CreateKey(Body):
 
 
 class UpdateKey(Body):
-    """Describes changes of a key; what is left out stays."""
+    """Describes changes of a key; omitted fields stay unchanged."""
 
     name: _LABEL = Field("", description="For people.")
     enabled: bool = Field(True, description="False: it is not valid until it is enabled again.")
@@ -124,7 +124,7 @@ class RotateKey(Body):
 
 
 class SetLimits(Body):
-    """All limits of a key, user or team; what is left out or null is not limited."""
+    """All limits of a key, user or team; a field that is omitted or null is unlimited."""
 
     requests_per_minute: _Amount = Field(None, description="Requests begun in a UTC minute.")
     tokens_per_minute: _Amount = Field(None, description="Tokens in and out in a UTC minute.")
@@ -150,7 +150,7 @@ class CreateUser(Body):
 
 
 class UpdateUser(Body):
-    """Describes changes of a user; what is left out stays."""
+    """Describes changes of a user; omitted fields stay unchanged."""
 
     team: Name | None = Field(None, description="Name of a team that exists; null for none.")
     plan: PlanName | None = Field(None, description="Plan of a user who is in no team then.")

@@ -1,8 +1,8 @@
-"""Errors of AdminService with the names that callers of HTTP know."""
+"""Errors of AdminService, with the field names of the HTTP API."""
 
 from services.common.errors import GatewayError, invalid
 
-# Names of fields whose JSON differs.
+# JSON names of the fields that differ from the proto.
 _NAMES = {
     "disabled": "enabled",
     "expires_at_ms": "expires_at",
@@ -16,9 +16,9 @@ _NAMES = {
 
 
 def to_caller_error(error: GatewayError) -> GatewayError:
-    """Return an error of the service with the caller's names of fields.
+    """Return an error of the service with the field names of the HTTP API.
 
-    A message that is about fields begins with their names, and a colon.
+    A message about fields begins with their names and a colon.
     """
     if error.param == "page_token":
         return invalid("page", "page: takes the next_page of an earlier list")

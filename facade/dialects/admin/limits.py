@@ -1,4 +1,4 @@
-"""The endpoints of limits: three for each kind of subject."""
+"""The endpoints of limits: GET, PUT and DELETE for each kind of subject."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -63,7 +63,7 @@ def _query(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _of_parameter(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter: one that is left out has no null."""
+    """Return the schema of a query parameter, without null: it is omitted instead."""
     schema = {key: value for key, value in schema.items() if key not in ("default", "title")}
     for choice in schema.pop("anyOf", []):
         if choice != {"type": "null"}:

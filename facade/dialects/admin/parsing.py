@@ -16,13 +16,13 @@ _EMPTY = b"{}"
 def parse(
     endpoint: Endpoint, ids: Mapping[str, str], query: Sequence[tuple[str, str]], body: bytes
 ) -> Message:
-    """Return the request message of a request.
+    """Return the gRPC request of an HTTP request.
 
     Args:
-        endpoint: its endpoint.
-        ids: the ids in its path, decoded.
-        query: names and values of its query.
-        body: its body, b"" where the endpoint takes none.
+        endpoint: the endpoint.
+        ids: the ids in the path, decoded.
+        query: names and values of the query.
+        body: the body, b"" if the endpoint has none.
 
     Raises:
         GatewayError: invalid, naming the field or the parameter.

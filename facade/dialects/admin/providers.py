@@ -1,4 +1,4 @@
-"""The endpoint of providers: how they are doing."""
+"""The endpoint that reports the health of providers."""
 
 from facade.dialects.admin import answers
 from facade.dialects.admin.table import Endpoint, JsonObject

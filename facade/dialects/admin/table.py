@@ -16,9 +16,9 @@ class Arguments(NamedTuple):
     """The validated parts of a request.
 
     Attributes:
-        ids: the ids in the path, by their names.
+        ids: the ids in the path, by name.
         query: the query, of the endpoint's type.
-        body: the body, of the endpoint's type; None where it has none.
+        body: the body, of the endpoint's type; None if it has no body.
     """
 
     ids: Mapping[str, str]
@@ -35,13 +35,13 @@ class Endpoint:
         path: below `/admin/v1`, with the names of ids in braces.
         operation: operationId in the OpenAPI document.
         summary: one line for people.
-        stub: the attribute of the facade's context that has the RPC.
+        stub: the attribute of the facade's context with the gRPC stub.
         rpc: name of the RPC.
         request: returns the request message.
         render: returns the JSON object of the response message.
         answer: JSON schema of that object.
         query: type of the query.
-        body: type of the JSON body, or None where there is none.
+        body: type of the JSON body, or None without a body.
         body_may_be_empty: whether a request without a body counts as `{}`.
     """
 

@@ -1,4 +1,4 @@
-"""The endpoints of usage: sums of what requests used and cost, and how long they took."""
+"""The endpoints of usage: sums of tokens and costs, and latencies of requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ _NAME = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class _Filter(bodies.Page):
-    """The page of a list of sums, and whose usage is in it."""
+    """The page of a list of sums, and filters of the usage in them."""
 
     user_id: _NAME | None = Field(None, description="Usage of this user alone.")
     team_id: _NAME | None = Field(None, description="Usage of this team alone.")
@@ -34,7 +34,7 @@ class _Filter(bodies.Page):
 
 
 class UsageQuery(_Filter):
-    """Which usage to sum up, and how."""
+    """Selects the usage to sum up, and its grouping."""
 
     by: Literal["day", "user", "team", "key", "model", "provider"] = "day"
     from_day: _DAY | None = Field(None, description="The first day (UTC).")
@@ -42,7 +42,7 @@ class UsageQuery(_Filter):
 
 
 class ActivityQuery(_Filter):
-    """Which activity to sum up, and how."""
+    """Selects the activity to sum up, and its grouping."""
 
     by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
     split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(

@@ -21,7 +21,7 @@ _PAGE = "page_"
 def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesRequest:
     """Parse the query of a list: `limit` (1 to 1000; 20 when absent), `after_id` or `before_id`.
 
-    With `pages` it may hold `page`, a token from an earlier list, in the place of either.
+    With `pages` it may have `page`, a token from an earlier list, in place of either.
 
     Raises:
         GatewayError: invalid, naming the parameter.
@@ -69,7 +69,7 @@ def render_deleted_file(file_id: str) -> bytes:
 
 
 def render_storage(stored: GetStorageResponse) -> bytes:
-    """Return the JSON of what the caller's files take up."""
+    """Return the JSON of the caller's file storage."""
     return orjson.dumps(
         {
             "type": "storage",
@@ -89,7 +89,7 @@ def _file(file: File) -> dict[str, object]:
         "mime_type": file.mime_type,
         "size_bytes": file.size_bytes,
         "downloadable": True,
-        # If it is missing, Anthropic's clients say that a file never expires.
+        # Without it, Anthropic's clients report that a file never expires.
         "expires_at": _time(file.expires_at),
     }
 

@@ -1,6 +1,6 @@
-"""Response headers that tell a caller its limits, as Anthropic names them.
+"""Response headers with the limits of a caller, under Anthropic's names.
 
-Source: https://docs.anthropic.com/en/api/rate-limits; a reset is a time of RFC 3339.
+Source: https://docs.anthropic.com/en/api/rate-limits; a reset is an RFC 3339 time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from gateway.accounts.v1.limits_pb2 import (
 from services.common.passed_answer import CallerLimit
 
 LIMIT_HEADERS: Final = "anthropic-ratelimit-"
-# The names for the limit, for what remains of it, and for when that is reset.
+# Header names of the limit, of the remaining amount, and of the time of the reset.
 _NAMES: Mapping[Measure.ValueType, tuple[str, str, str]] = {
     measure: (
         f"{LIMIT_HEADERS}{name}-limit",

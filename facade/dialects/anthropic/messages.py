@@ -1,7 +1,7 @@
 """Translate conversations: Anthropic's messages and blocks to canonical ones.
 
-Consecutive messages of one role are merged. Empty text is dropped, and messages that are empty
-then. Blocks and fields without a canonical name are kept as JSON.
+Consecutive messages of one role are merged. Empty text is dropped, and so are messages that become
+empty. Blocks and fields without a canonical name are kept as JSON.
 """
 
 import binascii
@@ -18,7 +18,7 @@ from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
 from services.common.ids import SERVER_CALL
 
-# How the line starts in which Claude Code says whom to bill.
+# Start of the billing line that Claude Code puts first in its system prompt.
 _BILLING = "x-anthropic-billing-header"
 
 # Protobuf's types of repeated messages and blocks.
@@ -64,7 +64,7 @@ class _Place(NamedTuple):
         return f"{self.path}[{self.given}].content[{position}]"
 
     def mark(self, block: int, position: int) -> None:
-        """Store the position of a canonical block and those after it; see `Origins.mark`."""
+        """Store the position of a canonical block and of those after it; see `Origins.mark`."""
         self.origins.mark(self.number, block, self.given, position)
 
 
@@ -126,7 +126,7 @@ def add_messages(
 
 
 def starts_with_billing(text: str) -> bool:
-    """Return whether the first line of a system prompt says whom to bill."""
+    """Return whether a system prompt starts with a billing line."""
     return text.startswith(_BILLING)
 
 
@@ -169,7 +169,7 @@ def _check_role(kind: str, role: str, path: str) -> None:
 def _add_block(
     target: BlockList, block: Mapping[str, Any], path: str, *, is_said: bool = False
 ) -> None:
-    """Add one block of any type; `is_said` says whether it is in an assistant message."""
+    """Add one block of any type; `is_said` is true in an assistant message."""
     kind = block["type"]
     if kind == "text" and not block["text"]:
         return

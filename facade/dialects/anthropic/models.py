@@ -24,8 +24,8 @@ def render_model(model: Model) -> bytes:
 def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> bytes:
     """Return the JSON of a page of `models`, in their order.
 
-    `query` may hold `limit` (1 to 1000; 20 when absent) and either `after_id` or `before_id`, names
-    of models before or after the page.
+    `query` may have `limit` (1 to 1000; 20 when absent) and either `after_id` or `before_id`, the
+    name of the model before or after the page.
 
     Raises:
         GatewayError: invalid, naming the query parameter.

@@ -23,10 +23,10 @@ _LIMIT = re.compile(
 
 
 def overflow_message(words: str) -> str:
-    """Return the error message for a prompt that is too long, from a provider's message.
+    """Convert a provider's message to the error message for a prompt that is too long.
 
-    It starts with "prompt is too long", followed by ": N tokens > M maximum" if the provider's
-    message has both numbers.
+    The result starts with "prompt is too long", followed by ": N tokens > M maximum" if the
+    provider's message has both numbers.
     """
     if _IS_TOLD.search(words):
         return words

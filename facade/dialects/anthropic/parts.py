@@ -43,9 +43,9 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
 
 
 def own_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
-    """Return the unnamed fields of this dialect of an answer, or of a part of it.
+    """Return this dialect's unnamed fields of an answer, or of part of it.
 
-    To look at a message that is not there takes longer than to ask for it.
+    `HasField` is faster than reading an absent message.
     """
     return own_fields(holder.extra) if holder.HasField("extra") else {}
 
@@ -61,7 +61,7 @@ def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
 
 
 def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
-    """Return the stop fields; `refused` says whether the answer contains a refusal.
+    """Return the stop fields; `refused` is true if the answer contains a refusal.
 
     A reason without a canonical name is among the unnamed fields.
     """
@@ -85,9 +85,9 @@ def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:
 
 
 def _further_usage(usage: pb.Usage) -> dict[str, Any]:
-    """Return what usage says beside counts of tokens.
+    """Return the fields of usage beside the token counts.
 
-    Of server tools that is the provider's usage plus that of gateway tools.
+    Usage of server tools is the provider's plus that of gateway tools.
     """
     fields: dict[str, Any] = {}
     if usage.helpers:
@@ -178,7 +178,7 @@ def _media_json(media: pb.Media) -> dict[str, Any]:
 def _tool_input(text: str) -> object:
     """Return the arguments of a call as an object, as this dialect requires.
 
-    Models sometimes write malformed JSON, and token limits truncate it. The fallback is that of
+    Models sometimes write malformed JSON, and token limits truncate it. The fallback follows
     Anthropic's documentation of fine-grained tool streaming.
     """
     if not text:

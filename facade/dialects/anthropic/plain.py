@@ -17,11 +17,11 @@ def plain_request(
 ) -> PlainRequest | None:
     """Return the plain form of a conversation, if it has one.
 
-    Thinking has none, nor has what is said after a call, nor tools with fields of this dialect.
+    Thinking, text after a call, and tools with fields of this dialect have no plain form.
 
     Args:
-        conversation: of a body that `source.source_of` returns the fields of.
-        settings: as `source.plain_settings` returns them.
+        conversation: the conversation of a body for which `source.source_of` returns a source.
+        settings: the result of `source.plain_settings`.
     """
     messages: list[PlainMessage] = []
     _add_system(conversation, messages)
@@ -54,7 +54,7 @@ def _add_system(conversation: Mapping[str, Any], messages: list[PlainMessage]) -
 def _add(
     role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[PlainMessage]
 ) -> bool:
-    """Add a message, and the results in it before; return False if it has no plain form."""
+    """Add a message, after the results in it; return False if it has no plain form."""
     if isinstance(content, str):
         messages.append(PlainMessage(role, [content]))
         return True

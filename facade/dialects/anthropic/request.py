@@ -1,7 +1,7 @@
-"""Requests: bodies of the messages endpoints to the canonical request.
+"""Requests: translate bodies of the messages endpoints to the canonical request.
 
-A body is checked by its wire type first; what is left for here are the rules that
-span fields, and the translation.
+A body is first checked against its wire type. This module checks the rules across fields, and
+translates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
 _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 
-# What all steps of a chain share, so that no step can set it otherwise.
+# Fields that all steps of a chain share, so that no step can override them.
 _SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
-# With more the service checks how many there are.
+# Requests with more are not read lazily, so that the service checks the number.
 _FEW_BETAS = 100
 _STRATEGIES = {
     "preserve": pb.THINKING_BLOCK_STRATEGY_PRESERVE,
@@ -42,13 +42,14 @@ _STRATEGIES = {
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """What a caller asks for.
+    """A parsed request.
 
     Attributes:
-        request: what to generate; all but its messages and tools where `lazy` is there.
-        lazy: the request with the conversation as its caller wrote it, where that can go so.
-        stream: whether the answer is to come as a stream.
-        origins: where its messages and blocks stood in the body.
+        request: the canonical request, without messages and tools if `lazy` is set.
+        lazy: the request with its conversation as the caller wrote it, if it can be passed on
+            so; else None.
+        stream: whether the answer is streamed.
+        origins: positions of its messages and blocks in the body.
     """
 
     request: pb.GenerateRequest
@@ -60,17 +61,16 @@ class ParsedRequest:
 def parse_messages(
     body: bytes, *, betas: Sequence[str], coding: bool, lazily: bool = False
 ) -> ParsedRequest:
-    """Read the body of POST …/messages.
+    """Parse the body of POST …/messages.
 
     Args:
         body: JSON.
         betas: the names in the `anthropic-beta` header.
-        coding: whether the call came below `/coding/v1`, where the fallback fields are not
-            taken.
-        lazily: whether the conversation need not be translated yet.
+        coding: whether the path is below `/coding/v1`, where the fallback fields are errors.
+        lazily: whether the conversation may be translated later.
 
     Raises:
-        GatewayError: invalid, naming the first field at fault.
+        GatewayError: invalid, naming the first invalid field.
     """
     found = _SOURCES.read(body) if lazily and len(betas) <= _FEW_BETAS else None
     if found is None:
@@ -78,17 +78,17 @@ def parse_messages(
     else:
         checked, source, _ = found
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body  # frees its megabytes, unless the caller keeps a reference
     origins = Origins()
     request, lazy = _translated(checked, betas, coding, source, size, origins)
     return ParsedRequest(request, lazy, bool(checked.stream), origins)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
-    """Read the body of POST …/messages/count_tokens; as `parse_messages`.
+    """Parse the body of POST …/messages/count_tokens; see `parse_messages`.
 
     Raises:
-        GatewayError: invalid, naming the first field at fault.
+        GatewayError: invalid, naming the first invalid field.
     """
     checked, _ = read_quickly(_COUNT_TOKENS, body)
     origins = Origins()
@@ -104,7 +104,7 @@ def _translated(
     size: int,
     origins: Origins,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
-    """Return the request; the lazy one too where its body, of `size` bytes, has a `source`."""
+    """Return the request, and the lazy one if the body, of `size` bytes, has a `source`."""
     request = _begin(body, betas, coding)
     names: AbstractSet[str] = body.model_fields_set
     if body.model_extra:
@@ -141,7 +141,7 @@ def _translated(
 
 
 def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
-    """Return a request with what is beside its conversation, its settings and extensions."""
+    """Return a request without its conversation, settings and extensions."""
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
@@ -156,7 +156,7 @@ def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.Gene
     if body.use_built_in_tools:
         request.use_built_in_tools = True
     if coding:
-        # Agents ask for as much as their own provider's models write, whatever the model.
+        # Agents request the maximum of their own provider's models, whatever the model.
         request.lowers_max_tokens = True
         request.expects_built_in_tools = body.use_built_in_tools is None
     return request
@@ -172,7 +172,7 @@ def _add_conversation(
 
 
 def _is_plain(body: MessagesBody) -> bool:
-    """Return whether nothing beside a conversation needs it."""
+    """Return whether no other field of a body needs its conversation."""
     return (
         body.thinking_block_strategy in (None, "preserve")
         and not body.use_built_in_tools
@@ -188,7 +188,7 @@ _SOURCES = SourceReader[MessagesBody](
 def _complete(
     unread: UnreadBody[CountTokensBody], origins: Origins, request: pb.GenerateRequest
 ) -> None:
-    """Add what a request that was read lazily lacks."""
+    """Add the messages and tools to a request that was read lazily."""
     body = unread.read()
     _add_conversation(request, body, "", origins)
     if body.tools:
@@ -201,7 +201,7 @@ def _complete_with_settings(
     origins: Origins,
     request: pb.GenerateRequest,
 ) -> None:
-    """Add what a request lacks of which all fields may go on as they are."""
+    """Add settings, messages and tools to a request whose fields can all be passed on."""
     set_settings(request, unread.read(), names, "", request.betas)
     _complete(unread, origins, request)
 
@@ -213,10 +213,10 @@ def _step_parameters(
     path: str,
     origins: Origins,
 ) -> pb.GenerateRequest:
-    """Translate what a fallback step overrides, checked as part of the merged request.
+    """Translate the fields that a fallback step overrides, checked within the merged request.
 
-    Only the overridden fields are set, with the one exception of those that share a
-    field of the canonical request: they are set together, the rest from the body.
+    Only the overridden fields are set, except for fields that share a field of the canonical
+    request: those are set together, with missing values from the body.
     """
     for name in given:
         if name in _SHARED:

@@ -29,7 +29,7 @@ _THINKING_MODES = {
 _TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
 _CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
 _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
-# Unnamed fields that are required, as they change the answer.
+# Unnamed fields that a provider must support, as they change the answer.
 REQUIRED = ("container", "mcp_servers")
 _OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
 _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
@@ -42,13 +42,13 @@ def set_settings(
     path: str,
     betas: Iterable[str],
 ) -> None:
-    """Set the fields `names` from `given` at `path` ("" for the body).
+    """Set the settings of a request.
 
     Args:
-        target: where to.
+        target: the request.
         given: all fields.
-        names: those to set.
-        path: as above.
+        names: the fields to set.
+        path: path of `given`; "" for the body.
         betas: the names in the `anthropic-beta` header.
 
     Raises:
@@ -109,7 +109,7 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
                 f"{where}.name: must be unique, and {name!r} is {path}[{seen[name]}] already",
             )
         added = target.tools.add(name=name)
-        # Distinguished in the same way as by the wire type.
+        # The same distinction as in the wire type.
         if tool.get("type") in (None, "custom"):
             _set_custom_tool(added, cast(types.CustomTool, tool), where)
         else:
@@ -212,8 +212,8 @@ def _set_extra(
 ) -> None:
     """Keep the unnamed fields.
 
-    A partly known object is kept as a whole: merged over the output of a provider's adapter of this
-    dialect, it restores what the caller sent.
+    A partly known object is kept as a whole: a provider's adapter of this dialect merges it over
+    its output, which restores the caller's fields.
     """
     unknown = given.model_extra or {}
     if not names & ({"metadata", "output_config"} | unknown.keys()):

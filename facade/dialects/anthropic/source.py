@@ -1,11 +1,11 @@
-"""Decides which conversations go to a provider of this dialect as their caller wrote them. Pure.
+"""Selects conversations that are passed to a provider of this dialect as written. Pure.
 
-Those in which the way there and back, by the canonical model, would change nothing that
-counts: texts, calls of tools and their results, signed thinking, and tools of unique names,
-in turns. Whatever is refused, left out, merged or moved on that way is not among them.
+A conversation qualifies if translation to the canonical request and back would change nothing
+relevant: texts, tool calls and their results, signed thinking, and tools with unique names, in
+alternating turns. It must contain nothing that translation rejects, drops, merges or moves.
 
-A conversation is looked at before it has been validated: one that goes as it is keeps to the wire
-types, so it needs no other validation.
+Conversations are checked before validation: one that qualifies matches the wire types, so it needs
+no other validation.
 """
 
 import binascii
@@ -27,12 +27,12 @@ from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGE
 from facade.dialects.sources import Filled, Source, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text, text_of
 
-# Of the prompt's cache.
+# Field that marks the end of a cached prompt.
 _MARK = "cache_control"
 _USUAL_MARK = {"type": "ephemeral"}
 
-# Beside the conversation, the fields that mean one thing to every server of the dialect, and
-# that are right wherever their types are.
+# Fields beside the conversation that mean the same to every server of the dialect, and that need
+# no check other than that of their types.
 _SETTINGS = frozenset({"max_tokens", "temperature", "top_p", "top_k"})
 _BESIDE = EXTENSION_FIELDS | {"model", "messages", "system", "tools", "stream"}
 _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
@@ -40,7 +40,7 @@ _AUTO = {"type": "auto"}
 
 
 class UnreadMessagesBody(MessagesBody):
-    """A body without its conversation, which is looked at apart; several requests may have it."""
+    """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class UnreadMessagesBody(MessagesBody):
 
 
 class _Marked(Struct, forbid_unknown_fields=True, gc=False):
-    # Unknown members of a mark go on if they are texts.
+    # Unknown members of a mark are passed on if they are strings.
     cache_control: dict[str, str] | UnsetType = UNSET
 
 
@@ -102,9 +102,9 @@ _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
 def plain_settings(body: CountTokensBody, *, has_tools: bool) -> dict[str, Any] | None:
-    """Return the fields beside a conversation, if they may go on as they are.
+    """Return the fields beside a conversation, if they can be passed on as they are.
 
-    None where some are checked, renamed or left out.
+    Return None if translation checks, renames or drops some of them.
     """
     if body.model_extra or not body.model_fields_set <= _PLAIN:
         return None
@@ -120,10 +120,10 @@ def plain_settings(body: CountTokensBody, *, has_tools: bool) -> dict[str, Any] 
 
 
 def source_of(fields: Mapping[str, Raw]) -> Source | None:
-    """Return the conversation of a body; None where it has to be validated and translated.
+    """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
-        fields: of the body, with values that have not been validated.
+        fields: the fields of the body, not validated.
     """
     given = fields.get("messages", NULL)
     try:
@@ -146,9 +146,10 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
 
 
 def _settle(messages: Sequence[_Message]) -> bool | None:
-    """Write each block as it is sent; return whether there is thinking.
+    """Rewrite blocks to the form that is sent; return whether there is thinking.
 
-    None unless each message is plain, and user and assistant alternate, the user first and last.
+    Return None unless all messages are plain, and user and assistant alternate, the user first
+    and last.
     """
     thinks = False
     for index, message in enumerate(messages):
@@ -167,7 +168,7 @@ def _settle(messages: Sequence[_Message]) -> bool | None:
 
 
 def _settle_results(blocks: Sequence[_OfUser]) -> bool:
-    """Write a user's blocks as they are sent; return whether they are results and then texts."""
+    """Rewrite a user's blocks to the form that is sent; return whether results precede texts."""
     has_text = False
     for block in blocks:
         if isinstance(block, _TextBlock):
@@ -190,9 +191,9 @@ def _settle_result(block: _Result) -> bool:
 
 
 def _settle_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
-    """Write an assistant's blocks as they are sent; return whether there is thinking.
+    """Rewrite an assistant's blocks to the form that is sent; return whether there is thinking.
 
-    None where a block is not plain.
+    Return None if a block is not plain.
     """
     thinks = False
     for block in blocks:
@@ -212,9 +213,9 @@ def _settle_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
 
 
 def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
-    """Return JSON of the system prompt, b"" for none, and whether it says whom to bill.
+    """Return the JSON of the system prompt, or b"", and whether it has a billing line.
 
-    None where it is not plain.
+    Return None if the system prompt is not plain.
     """
     if given == NULL:
         return b"", False
@@ -228,7 +229,7 @@ def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
 
 
 def _parts(content: Raw) -> list[_Part] | None:
-    """Return parts that are nothing but text, none empty, else None."""
+    """Return the parts of a content if all are plain texts and not empty, else None."""
     parts = _PARTS.decode(content)
     return parts if all(map(_is_plain_text, parts)) else None
 
@@ -238,7 +239,7 @@ def _is_plain_text(text: _Text) -> bool:
 
 
 def _has_plain_mark(block: _Marked) -> bool:
-    """Return whether a mark of the prompt's cache says something, if there is one."""
+    """Return whether a mark of the prompt cache, if any, has a type."""
     return block.cache_control is UNSET or "type" in block.cache_control
 
 
@@ -250,7 +251,7 @@ def _is_signature(signature: str) -> bool:
 
 
 def _are_plain_tools(tools: Any) -> bool:
-    """Return whether no tool says anything that would be left out: empty words and nulls are."""
+    """Return whether translation would drop nothing; it drops empty texts and nulls."""
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
         return False
     names = set()

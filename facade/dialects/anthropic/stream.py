@@ -22,7 +22,7 @@ from services.common.errors import GatewayError, internal
 Json = dict[str, Any]
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-# Fields in the `delta` of `message_delta`; other fields of the end are outside of it.
+# Fields in the `delta` of `message_delta`; other stop fields are outside of it.
 _OF_DELTA = frozenset(("stop_reason", "stop_sequence", "stop_details", "container"))
 # Events written here. Unnamed fields of one of these events are added to it.
 _NAMED = frozenset(
@@ -31,7 +31,7 @@ _NAMED = frozenset(
         *("content_block_start", "content_block_delta", "content_block_stop"),
     }
 )
-# Of a delta: its event up to the block index, the text before the value, and the end.
+# Parts of a delta event: the head with the block index, the text before the value, and the end.
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%s'
 _TEXT = b'{"type":"text_delta","text":'
 _THINKING = b'{"type":"thinking_delta","thinking":'

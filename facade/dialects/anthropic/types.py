@@ -1,10 +1,9 @@
-"""The wire of Anthropic's messages: bodies of POST …/messages and …/count_tokens.
+"""Wire types of Anthropic's messages: bodies of POST …/messages and …/count_tokens.
 
-They check a body straight from its bytes and describe it in OpenAPI. Fields without a
-name here are let through, as are blocks, sources and tools of other types; the
-translator keeps them for providers of the same dialect. Null in an optional field is
-the same as leaving it out. Lists hold TypedDicts, since 100,000 messages as models
-cost a third more memory.
+They validate a body directly from its bytes and describe it in OpenAPI. Unknown fields are
+accepted, as are blocks, sources and tools of unknown types; the translator keeps them for providers
+of the same dialect. Null in an optional field is the same as omitting it. Lists have TypedDicts, as
+100,000 messages as models take a third more memory.
 """
 
 import re
@@ -27,7 +26,7 @@ from facade.dialects.validation import UNTYPED
 MIN_THINKING_BUDGET = 1024
 MAX_TOOL_NAME = 128  # characters
 
-# A type is built when it is first used: few of them are in the life of a process.
+# Types are built on first use: a process uses few of them.
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -48,7 +47,7 @@ def _web_address(text: str) -> str:
 
 
 def _tag_by_type(*names: str) -> Discriminator:
-    """Return what tags a union's member by the object's `type`; `#other` takes all other types."""
+    """Return a discriminator of a union by the object's `type`; other types are `#other`."""
     tags = {name: f"#{name}" for name in names}
 
     def tag(value: Any) -> str | None:
@@ -62,14 +61,14 @@ def _tag_by_type(*names: str) -> Discriminator:
 
 @with_config(_OPEN)
 class CacheControl(TypedDict):
-    """Where the provider's prompt cache may end."""
+    """A point where the provider's prompt cache may end."""
 
     type: Annotated[str, Field(description="`ephemeral`.")]
 
 
 @with_config(_OPEN)
 class Other(TypedDict):
-    """An object of a type without a name here; passed on to providers of this dialect."""
+    """An object of an unknown type, passed on to providers of this dialect."""
 
     type: str
 
@@ -87,7 +86,7 @@ class Base64Source(TypedDict):
 
 @with_config(_OPEN)
 class UrlSource(TypedDict):
-    """A medium that lies somewhere on the web."""
+    """A medium on the web."""
 
     type: Literal["url"]
     url: Annotated[
@@ -135,7 +134,7 @@ class _Cacheable(TypedDict):
 
 @with_config(_OPEN)
 class TextBlock(_Cacheable):
-    """Text; an empty one is left out."""
+    """Text; empty text is dropped."""
 
     type: Literal["text"]
     text: str
@@ -143,7 +142,7 @@ class TextBlock(_Cacheable):
 
 @with_config(_OPEN)
 class ImageBlock(_Cacheable):
-    """A picture."""
+    """An image."""
 
     type: Literal["image"]
     source: ImageSource
@@ -160,7 +159,7 @@ class DocumentBlock(_Cacheable):
 
 @with_config(_OPEN)
 class ThinkingBlock(_Cacheable):
-    """What the model thought; see `thinking_block_strategy`."""
+    """Thinking of the model; see `thinking_block_strategy`."""
 
     type: Literal["thinking"]
     thinking: str
@@ -196,7 +195,7 @@ ResultBlock = Annotated[
 
 @with_config(_OPEN)
 class ToolResultBlock(_Cacheable):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     type: Literal["tool_result"]
     tool_use_id: Annotated[_Text, Field(description="The `id` of the call.")]
@@ -230,7 +229,7 @@ ContentBlock = Annotated[
 
 @with_config(_OPEN)
 class Message(TypedDict):
-    """One turn, or a part of it: neighbours of one role are merged."""
+    """One message; consecutive messages of one role are merged."""
 
     role: Literal["user", "assistant", "system"]
     content: Annotated[
@@ -255,7 +254,7 @@ class CustomTool(_Cacheable):
 
 @with_config(_OPEN)
 class ServerTool(TypedDict):
-    """A tool of a type without a name here, such as one that the provider runs."""
+    """A tool of an unknown type, such as one that the provider runs."""
 
     type: str
     name: NotRequired[Annotated[str, Field(min_length=1, max_length=MAX_TOOL_NAME)]]
@@ -276,7 +275,7 @@ Tool = Annotated[
 
 @with_config(_OPEN)
 class ToolChoice(TypedDict):
-    """Whether and which tools are to be called."""
+    """Whether the model calls tools, and which one."""
 
     type: Annotated[
         str,
@@ -306,7 +305,7 @@ class ThinkingEnabled(TypedDict):
 
 @with_config(_OPEN)
 class ThinkingPlain(TypedDict):
-    """No thinking, or as much as the model thinks fit."""
+    """No thinking, or as much as the model decides."""
 
     type: Literal["disabled", "adaptive"]
 
@@ -337,7 +336,7 @@ class JsonFormat(TypedDict):
 
 @with_config(_OPEN)
 class OutputConfig(TypedDict):
-    """How much effort goes into the answer, and its form."""
+    """The effort and the format of the answer."""
 
     effort: NotRequired[
         Annotated[
@@ -356,7 +355,7 @@ class OutputConfig(TypedDict):
 
 @with_config(_OPEN)
 class Metadata(TypedDict):
-    """What a provider may know of the request."""
+    """Information about the request for the provider."""
 
     user_id: NotRequired[Annotated[str | None, Field(description="An opaque id of the end user.")]]
 
@@ -373,7 +372,7 @@ MaxTokens = Annotated[int, Field(ge=1, le=UINT32_MAX)]
 
 
 class Parameters(BaseModel):
-    """Everything of a request that a fallback step may set otherwise."""
+    """The fields of a request that a fallback step may override."""
 
     model_config = _OPEN
 

@@ -2,7 +2,7 @@
 
 Anthropic's clients treat the `encrypted_content` of search results as opaque and send it back. Here
 it is the compressed text, unsigned: callers may put any text into tool results, so forging it gains
-nothing. It can be read after a change of keys and by every gateway.
+nothing. It stays readable after a change of keys, and by every gateway.
 """
 
 import base64
@@ -23,7 +23,7 @@ _TOOLS = {SEARCH_RESULT: "web_search", FETCH_RESULT: "web_fetch"}
 
 
 def result_json(result: pb.ServerToolResult) -> dict[str, Any]:
-    """Return a result as a block of an answer."""
+    """Return the JSON block of a result."""
     is_fetch = result.name == "web_fetch"
     content: object
     match result.WhichOneof("kind"):
@@ -42,7 +42,7 @@ def result_json(result: pb.ServerToolResult) -> dict[str, Any]:
 
 
 def citation_json(citation: pb.Citation) -> dict[str, Any]:
-    """Return a citation of a text."""
+    """Return the JSON of a citation of a text."""
     return {
         "type": "web_search_result_location",
         "url": citation.url,
@@ -55,7 +55,7 @@ def citation_json(citation: pb.Citation) -> dict[str, Any]:
 def without_own_citations(block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a text block that the caller sent back, without citations that the gateway wrote.
 
-    They are of no use to a provider, which would not know its own index in them.
+    A provider could not use them, as it would not recognize their index.
     """
     given = block.get("citations")
     if not isinstance(given, list):
@@ -75,7 +75,7 @@ def set_result(target: pb.ServerToolResult, block: Mapping[str, Any], path: str)
     """Parse a result that the caller sent back.
 
     Raises:
-        GatewayError: invalid, naming the field that the gateway did not write so.
+        GatewayError: invalid, naming the field that differs from what the gateway writes.
     """
     target.tool_use_id = block["tool_use_id"]
     target.name = _TOOLS[block["type"]]

@@ -1,6 +1,6 @@
-"""Wire types of the `data` of answers, and their translation from responses.
+"""Wire types of the `data` of HTTP responses, and translation of gRPC responses to them.
 
-Blocks, styles and references are JSON already, and are passed on as they are.
+Blocks, styles and references are JSON already, and are passed on unchanged.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from services.common.articles.styles import ArticleStyle
 
 OK = 1
 
-# The value of a field that is left out of an answer.
+# The default of a field that may be omitted.
 _ABSENT: Any = None
 
 Revision = Annotated[int, Field(description="Number of operations the document has had.")]
@@ -26,7 +26,7 @@ _PERMISSIONS = {pb.PERMISSION_PRIVATE: "private", pb.PERMISSION_GROUP_ONLY: "gro
 
 
 def render(data: Mapping[str, object]) -> bytes:
-    """Return the body of a success."""
+    """Return the body of a successful response."""
     return orjson.dumps({"code": OK, "data": data})
 
 
@@ -44,19 +44,19 @@ class Session(_Answer):
 
 
 class Done(_Answer):
-    """It is done."""
+    """Success."""
 
     ok: Literal[True]
 
 
 class Edited(Done):
-    """It is done, and lasts."""
+    """Success of an edit, which is durable."""
 
     revision: Revision
 
 
 class SharePermission(_Answer):
-    """Who may do what with a document."""
+    """The permissions of a document."""
 
     operation: Annotated[bool, Field(description="Whether the caller may edit it.")]
     permission: Annotated[
@@ -66,7 +66,7 @@ class SharePermission(_Answer):
 
 
 class ArticleNode(_Answer):
-    """A document, as lists show it."""
+    """A document in a list."""
 
     outer_id: Annotated[str, Field(description="The document's id.")]
     name: str
@@ -94,14 +94,14 @@ class Articles(_Answer):
 
 
 class Created(_Answer):
-    """The document that was made."""
+    """The created document."""
 
     article: ArticleNode
     group: int
 
 
 class Deleted(_Answer):
-    """The document that is gone."""
+    """The deleted document."""
 
     article: Annotated[str, Field(description="Its id.")]
 
@@ -145,7 +145,7 @@ class Blocks(_Answer):
 
 
 class DocumentChanges(_Answer):
-    """What changed; the revision alone where nothing did."""
+    """The changes of a document; only the revision if there are none."""
 
     revision: Revision
     order: Annotated[list[str], Field(description="Ids of all top-level blocks in order.")] = (
@@ -164,14 +164,14 @@ class DocumentChanges(_Answer):
 
 
 class Inserted(_Answer):
-    """The blocks that were inserted."""
+    """The inserted blocks."""
 
     ids: Annotated[list[str], Field(description="One for each block, in order.")]
     revision: Revision
 
 
 class ReferenceAdded(_Answer):
-    """The reference that was added."""
+    """The added reference."""
 
     id: str
     revision: Revision
@@ -196,7 +196,7 @@ def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
 
 
 def edited(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
-    """Return the data of an edit that makes nothing new."""
+    """Return the data of an edit that creates no ids."""
     return {"ok": True, "revision": answer.revision}
 
 

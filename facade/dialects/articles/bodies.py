@@ -1,8 +1,8 @@
-"""Wire types of the requests, for checks and for the OpenAPI document.
+"""Wire types of the requests, for validation and for the OpenAPI document.
 
-Fields marked `SkipValidation` travel to the service as JSON and are checked there
-(see `facade.dialects.articles.reading`); here their types only describe them.
-Unknown fields are ignored, except where a request's fields are themselves the change.
+Fields marked `SkipValidation` are sent to the service as JSON and validated there (see
+`facade.dialects.articles.reading`); their types here are only documentation. Unknown fields are
+ignored, except in requests whose fields are themselves the change.
 
 Source: the service interface, Document editing.
 """
@@ -25,11 +25,11 @@ from services.common.articles.blocks import (
 )
 
 _INT64 = 2**63
-# The value of a field that was left out; `model_fields_set` tells it from null.
+# The default of an omitted field; `model_fields_set` distinguishes it from null.
 _ABSENT: Any = None
 
 Index = Annotated[int, Field(ge=0)]
-# One wrong index is enough to know; telling of a million would take seconds.
+# Validation stops at the first wrong index: reporting a million would take seconds.
 Path = Annotated[list[Index], Field(min_length=1, fail_fast=True)]
 SessionId = Annotated[str, Field(description="From session/create.")]
 BlockId = Annotated[str, Field(description="From block/insert or doc/read.")]
@@ -52,11 +52,11 @@ class OfSession(_Body):
 
 
 class ListArticles(_Body):
-    """Nothing."""
+    """A request without fields."""
 
 
 class CreateArticle(_Body):
-    """Describes a document to make."""
+    """Describes the document to create."""
 
     group: Annotated[int, Field(ge=-_INT64, lt=_INT64)] | None = Field(
         0, description="Of the caller's groups; 0 is the private one."
@@ -91,7 +91,7 @@ class ReadChanges(OfSession):
 
 
 class EditBody(OfSession):
-    """Names a session, and the revision of its document that is to be edited."""
+    """Names a session, and the expected revision of its document."""
 
     ifRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
         None, description="The revision the caller has seen: 409 when there is a newer one."
@@ -114,7 +114,7 @@ class DeleteBlock(EditBody):
 
 
 class ReplaceText(EditBody):
-    """Describes what a block is to hold, by at least one field that fits its type."""
+    """Describes the new content of a block, by at least one field that fits its type."""
 
     blockId: BlockId
     children: SkipValidation[str | Children] = Field(
@@ -161,8 +161,8 @@ class DeleteReference(EditBody):
     referenceId: str
 
 
-# Fields that nobody knows are refused: where fields are the change itself by the service,
-# which is sent them all.
+# Unknown fields are errors. Where the fields are the change itself, all are sent to the service,
+# which rejects unknown ones; otherwise the translation rejects them.
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
@@ -221,7 +221,7 @@ class SetLeafStyle(EditBody):
 
 
 class SetArticleStyle(EditBody):
-    """Describes changes to the document's style, merged as RFC 7396 says."""
+    """Describes changes to the document's style, merged by RFC 7396."""
 
     model_config = _CHANGE
 

@@ -16,16 +16,16 @@ PREFIX = "/article/v1/"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint; the functions take what the types before them describe.
+    """One endpoint.
 
     Attributes:
-        path: below `PREFIX`.
-        operation_id: its name in the OpenAPI document.
-        rpc: name of the RPC of the ArticleEditorService that it calls.
-        summary: what it does, for the OpenAPI document.
+        path: path below `PREFIX`.
+        operation_id: the operationId in the OpenAPI document.
+        rpc: name of the RPC of the ArticleEditorService.
+        summary: summary in the OpenAPI document.
         body: wire type of the request.
-        request: returns the RPC's request; raises GatewayError.
-        answer: wire type of the answer's `data`.
+        request: converts the body to the RPC's request; raises GatewayError.
+        answer: wire type of the response's `data`.
         data: returns `data` for the body and the RPC's response.
     """
 

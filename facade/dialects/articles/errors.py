@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 
 
 class Code(IntEnum):
-    """Error codes that need no document."""
+    """Codes of errors that are found before the service is called."""
 
     BODY = 40001
     PATH = 40002

@@ -1,6 +1,6 @@
 """An example of each endpoint, in the order of one session with one document.
 
-Ids stand for server-generated ones. A test runs the session against a gateway and compares the
+Ids replace server-generated ones. A test runs the session against a gateway and compares the
 responses. The document is deleted at the end.
 """
 
@@ -21,7 +21,7 @@ _TITLE, _TEXT = "block_title", "block_text"
 
 
 class Example(NamedTuple):
-    """A request's body and the `data` of its answer."""
+    """The body of a request and the `data` of its response."""
 
     body: dict[str, Any]
     data: dict[str, Any]

@@ -87,7 +87,7 @@ def _answer(description: str, schema: dict[str, Any], example: Any = None) -> di
 
 
 def _tidy(schema: Any) -> Any:
-    """Remove defaults of null, which stand for absent fields."""
+    """Remove defaults of null, which mean absent fields."""
     if isinstance(schema, dict):
         return {
             name: _tidy(value)

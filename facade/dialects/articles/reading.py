@@ -1,12 +1,12 @@
-"""Parsing of requests: from bytes to checked fields.
+"""Parsing of requests: from bytes to validated fields.
 
-Who checks what, so that each rule has one place. Here: that the body is a JSON object
-(40001), that the fields an endpoint always needs are there (40004), that paths are lists of
-indices (40002), and the types of what else goes to the service as a value of its own: ids,
-names, numbers (40003). Everything else is the service's to check: which fields exclude each
-other, how many there must be, and all that goes as JSON (blocks, leaves, styles, references).
+Each rule is checked in one place. This module checks that the body is a JSON object (40001), that
+required fields are present (40004), that paths are lists of indices (40002), and the types of other
+fields with a proto field of their own: ids, names and numbers (40003). The service checks the rest:
+which fields exclude each other, how many are required, and all fields that are sent as JSON
+(blocks, leaves, styles, references).
 
-Places are JSON pointers (RFC 6901).
+Locations are JSON pointers (RFC 6901).
 """
 
 import json
@@ -32,7 +32,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object in a body.
 
     Raises:
-        GatewayError: 40001; 40003 for a string that holds half of a surrogate pair.
+        GatewayError: 40001; 40003 for a string with half of a surrogate pair.
     """
     try:
         value = orjson.loads(body)

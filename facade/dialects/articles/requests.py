@@ -1,7 +1,7 @@
 """Translate validated requests into messages of the article service.
 
-Where the fields themselves are the change, the sent fields are passed on as they are, since null
-differs from absence. The service checks their number and combination.
+Where the fields themselves are the change, the sent fields are passed on unchanged, as null differs
+from absence. The service checks their number and combination.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def list_articles(body: bodies.ListArticles) -> articles_pb2.ListArticlesRequest
 
 
 def create_article(body: bodies.CreateArticle) -> articles_pb2.CreateArticleRequest:
-    """Return the request to make a document."""
+    """Return the request to create a document."""
     return articles_pb2.CreateArticleRequest(group_id=body.group or 0, name=body.name or "")
 
 
@@ -65,7 +65,7 @@ def read_blocks(body: bodies.ReadBlocks) -> articles_pb2.ReadBlocksRequest:
 
 
 def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
-    """Return the request to read what changed."""
+    """Return the request to read the changes since a revision."""
     return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
 
 

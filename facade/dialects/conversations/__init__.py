@@ -1,4 +1,4 @@
-"""Stored conversations in OpenAI's format: their JSON, and what callers ask of them."""
+"""Stored conversations in OpenAI's format: translation of requests and responses."""
 
 from facade.dialects.conversations.answers import (
     render_conversation,

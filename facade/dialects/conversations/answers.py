@@ -9,7 +9,7 @@ from gateway.memory.v1.responses_pb2 import ResponseItem
 
 
 def render_conversation(conversation: StoredConversation) -> bytes:
-    """Return a conversation object."""
+    """Return the JSON of a conversation object."""
     return orjson.dumps(
         {
             "id": conversation.id,
@@ -21,12 +21,12 @@ def render_conversation(conversation: StoredConversation) -> bytes:
 
 
 def render_deleted(conversation_id: str) -> bytes:
-    """Return what a deletion is answered with."""
+    """Return the JSON that confirms the deletion of a conversation."""
     return orjson.dumps({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
 
 
 def render_item(item: ResponseItem) -> bytes:
-    """Return an item, with the id that it has in its conversation."""
+    """Return the JSON of an item, with its id in the conversation."""
     body = orjson.loads(item.json)
     if body.get("id") == item.id:
         return item.json
@@ -34,7 +34,7 @@ def render_item(item: ResponseItem) -> bytes:
 
 
 def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
-    """Return a page of items."""
+    """Return the JSON of a page of items."""
     listed = list(items)
     return orjson.dumps(
         {

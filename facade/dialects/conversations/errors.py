@@ -1,4 +1,4 @@
-"""Errors about stored conversations, in OpenAI's words."""
+"""Errors about stored conversations, with OpenAI's messages."""
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -8,7 +8,7 @@ _LONGEST_ID = 128
 
 
 def conversation_error(error: GatewayError, conversation_id: str) -> GatewayError:
-    """Return the caller's error about the conversation that a request names."""
+    """Convert an error to one about the conversation that a request names."""
     if error.reason != errors_pb2.REASON_NOT_FOUND:
         return error
     name = cut(conversation_id, _LONGEST_ID)
@@ -16,7 +16,7 @@ def conversation_error(error: GatewayError, conversation_id: str) -> GatewayErro
 
 
 def room_error(error: GatewayError) -> GatewayError:
-    """Return the caller's error about items of a response that do not fit in a conversation."""
+    """Convert an error to one about items of a response that do not fit in a conversation."""
     if error.reason != errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED:
         return error
     return GatewayError(
@@ -29,7 +29,7 @@ def room_error(error: GatewayError) -> GatewayError:
 
 
 def item_error(error: GatewayError, conversation_id: str, item_id: str) -> GatewayError:
-    """Return the caller's error about the item of a conversation that a path names."""
+    """Convert an error to one about the conversation item that a path names."""
     if error.reason != errors_pb2.REASON_NOT_FOUND or error.param != "id":
         return conversation_error(error, conversation_id)
     name, where = cut(item_id, _LONGEST_ID), cut(conversation_id, _LONGEST_ID)

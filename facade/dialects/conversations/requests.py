@@ -23,7 +23,7 @@ from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
 from services.common.errors import invalid
 
-# Items that one request may add.
+# Maximum items that one request may add.
 MAX_ITEMS = 20
 _MAX_ITEM_ID = 128
 
@@ -67,8 +67,8 @@ class Items(NamedTuple):
     """Items of a body.
 
     Attributes:
-        json: each of them as JSON, as it is kept.
-        references: those among them that stand for stored items.
+        json: the JSON of each item, as it is stored.
+        references: the references to stored items among them.
     """
 
     json: Sequence[bytes]
@@ -76,7 +76,7 @@ class Items(NamedTuple):
 
 
 def parse_create(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> tuple[bytes, Items]:
-    """Read the body of a new conversation; return its metadata as JSON, and its items.
+    """Parse the body of a new conversation; return its metadata as JSON, and its items.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -86,7 +86,7 @@ def parse_create(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> tuple[byt
 
 
 def parse_update(body: bytes) -> bytes:
-    """Read the body of an update; return the metadata as JSON.
+    """Parse the body of an update; return the metadata as JSON.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -95,7 +95,7 @@ def parse_update(body: bytes) -> bytes:
 
 
 def parse_items(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> Items:
-    """Read the body with items that are to be appended.
+    """Parse a body with items to append.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -106,7 +106,7 @@ def parse_items(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> Items:
 def stored_items(
     items: Sequence[bytes], new_id: ids.IdGenerator = ids.new_id
 ) -> list[ResponseItem]:
-    """Return items, each of them JSON, to be stored; one without an id to be found by gets one."""
+    """Return the items to store, from their JSON; one without a valid id gets a new one."""
     given = [orjson.loads(item).get("id") for item in items]
     return [
         ResponseItem(id=item_id if _is_id(item_id) else new_id("item_"), json=item)
@@ -115,7 +115,7 @@ def stored_items(
 
 
 def _items(given: Sequence[Any], new_id: ids.IdGenerator) -> Items:
-    """Return items as they are kept.
+    """Return items in the form in which they are stored.
 
     Raises:
         GatewayError: invalid, an item could not be used in a response.

@@ -1,7 +1,7 @@
 """Translation between protobuf and JSON of memories, turns and profiles.
 
-Both formats have the same fields, but format A has the kind of an object in `object` and times in
-Unix seconds, format B in `type` and as RFC 3339.
+Both formats have the same fields, except that Format A has the kind of an object in `object` and
+times in Unix seconds, and Format B has the kind in `type` and times of RFC 3339.
 """
 
 from facade.dialects.memory.answers import (

@@ -65,7 +65,7 @@ def render_deleted_profile(shape: Format) -> bytes:
 
 
 def _list(items: Sequence[Mapping[str, Any]], next_page: str, shape: Format) -> bytes:
-    """Return the JSON of a list, whose items have an `id`."""
+    """Return the JSON of a page of a list, whose items have an `id`."""
     return orjson.dumps(
         {
             **({"object": "list"} if shape is ApiFormat.OPENAI else {}),

@@ -52,7 +52,7 @@ def _snippet(created_at: int | str) -> dict[str, Any]:
     return {"id": 3, "created_at": created_at, **_FOUND}
 
 
-# By operation: the answer in Format A, and in Format B.
+# Responses by operation, in Format A and in Format B.
 ANSWERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "listMemories": ({"object": "list", **_page(_MEMORY_A)}, _page(_MEMORY_B)),
     "getMemory": ({**_MEMORY_A, **_SUMMARY}, {**_MEMORY_B, **_SUMMARY}),

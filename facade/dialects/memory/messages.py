@@ -1,6 +1,6 @@
 """JSON of the messages of a turn.
 
-The format does not depend on the dialect in which they were sent: a role, and a list of parts.
+The format is the same for all dialects in which messages were sent: a role, and a list of parts.
 """
 
 from collections.abc import Iterable, Mapping

@@ -27,7 +27,7 @@ class Page(NamedTuple):
 
 
 class SearchBody(BaseModel):
-    """What to look for in a memory."""
+    """A search of a memory."""
 
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
@@ -43,10 +43,10 @@ _SEARCH: TypeAdapter[SearchBody] = TypeAdapter(SearchBody)
 
 
 def parse_memory_id(name: str) -> str:
-    """Return the name of a memory in a path, percent-decoded, after validation.
+    """Validate the percent-decoded name of a memory in a path, and return it.
 
     Raises:
-        GatewayError: invalid, when the name is not valid.
+        GatewayError: invalid.
     """
     if len(name) > _MAX_ID:
         raise invalid("memory_id", f"memory_id: must have at most {_MAX_ID} characters")

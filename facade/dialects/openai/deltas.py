@@ -21,7 +21,7 @@ class Choice:
         has_answered: whether the message has content other than thinking.
         has_ended: whether its finish reason has been sent.
         length: characters of its texts so far.
-        annotations: its citations, which come at its end.
+        annotations: its citations, which are sent at its end.
     """
 
     __slots__ = (

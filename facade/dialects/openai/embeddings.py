@@ -1,4 +1,4 @@
-"""OpenAI's embeddings: bodies of `POST /beta/v1/embeddings`, and their answers."""
+"""OpenAI's embeddings: bodies and responses of `POST /beta/v1/embeddings`."""
 
 import binascii
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _ENCODINGS = {
     "float": EmbedRequest.ENCODING_FLOAT,
     "base64": EmbedRequest.ENCODING_BASE64,
 }
-# Fields of the gateway's own that would pass as a provider's.
+# Fields of the gateway that would otherwise be passed on to providers as unknown fields.
 _REFUSED = EXTENSION_FIELDS - FallbackFields.model_fields.keys()
 
 _Token = Annotated[int, Field(ge=0, le=UINT32_MAX)]
@@ -47,7 +47,7 @@ _Tokens = Annotated[list[_Token], Field(fail_fast=True, min_length=1, max_length
 
 
 def _form_of(value: object) -> str:
-    """Return the tag of the form of an input, by its first item."""
+    """Return the tag of an input's type, which its first item determines."""
     if not isinstance(value, list):
         return "#text"
     first = value[0] if value else ""
@@ -91,11 +91,11 @@ _REQUEST: TypeAdapter[EmbeddingsRequest] = TypeAdapter(EmbeddingsRequest)
 
 @dataclass(slots=True)
 class ParsedEmbeddings:
-    """The body of a request for embeddings.
+    """A parsed request for embeddings.
 
     Attributes:
         request: the canonical request.
-        origins: of the steps of its fallback.
+        origins: positions of its fallback steps in the body.
         base64: whether the answer has vectors in base64.
     """
 
@@ -105,10 +105,10 @@ class ParsedEmbeddings:
 
 
 def parse_embeddings(body: bytes) -> ParsedEmbeddings:
-    """Read the body of `POST /beta/v1/embeddings`.
+    """Parse the body of `POST /beta/v1/embeddings`.
 
     Raises:
-        GatewayError: invalid, naming the field at fault and what it takes.
+        GatewayError: invalid, naming the invalid field and its valid values.
     """
     wire, _ = read_quickly(_REQUEST, body)
     request = EmbedRequest(
@@ -130,7 +130,7 @@ def parse_embeddings(body: bytes) -> ParsedEmbeddings:
 
 
 def render_embeddings(response: EmbedResponse, *, base64: bool) -> bytes:
-    """Return the answer's JSON, for an answer without `passthrough`."""
+    """Return the JSON of a response without `passthrough`."""
     data = [
         {"object": "embedding", "index": index, "embedding": _written(vector, base64=base64)}
         for index, vector in enumerate(response.vectors)
@@ -157,5 +157,5 @@ def _set_inputs(request: EmbedRequest, given: str | list[Any]) -> None:
 
 
 def _no_parameters(parameters: object, path: str, origins: Origins) -> GenerateRequest:
-    """Refuse the parameters of a fallback step; see `ReadParameters`."""
+    """Reject the parameters of a fallback step; see `ReadParameters`."""
     raise invalid(path, f"{path}: are not taken for embeddings")

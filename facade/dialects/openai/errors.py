@@ -37,7 +37,7 @@ def error_object(error: GatewayError) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "message": error.message,
         "type": kind,
-        # A value of a provider of the same dialect.
+        # The provider's own value, if it uses the same dialect.
         "param": error.upstream_param or error.param or None,
         "code": error_code(error),
     }
@@ -47,7 +47,7 @@ def error_object(error: GatewayError) -> dict[str, Any]:
 
 
 def error_code(error: GatewayError) -> str | int:
-    """Return the `code` of an error: its provider's where that speaks the dialect, else ours."""
+    """Return the `code` of an error: the provider's if it uses the dialect, else the gateway's."""
     if error.reason == errors_pb2.REASON_BUDGET_EXCEEDED:
         return _SPENT
     return error.upstream_code or error.code

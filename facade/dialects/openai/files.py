@@ -18,8 +18,8 @@ CURSORS = {"after_id": "after"}
 def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
     """Parse the query of a list.
 
-    It may hold `after`, `limit` (1 to 10,000; 10,000 when absent), `order` (newest first
-    when absent) and `purpose`.
+    It may have `after`, `limit` (1 to 10,000; 10,000 when absent), `order` (newest first when
+    absent) and `purpose`.
 
     Raises:
         GatewayError: invalid, naming the parameter.
@@ -62,7 +62,7 @@ def render_deleted_file(file_id: str) -> bytes:
 
 
 def render_storage(stored: GetStorageResponse) -> bytes:
-    """Return the JSON of what the caller's files take up."""
+    """Return the JSON of the caller's file storage."""
     return orjson.dumps(
         {
             "object": "storage",
@@ -82,6 +82,6 @@ def _file(file: File) -> dict[str, Any]:
         "expires_at": file.expires_at,
         "filename": file.filename,
         "purpose": NAMES[file.purpose],
-        # OpenAI's clients poll it until a file is ready, which it is at once.
+        # OpenAI's clients poll it until a file is ready; files are ready at once.
         "status": "processed",
     }

@@ -1,4 +1,4 @@
-"""The forms of an answer, in chats and in responses."""
+"""Output formats of chat completions and responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,13 @@ FORMATS = {
 
 
 def set_format(target: OutputFormat, kind: str, described: Mapping[str, Any], path: str) -> None:
-    """Set the form of an answer.
+    """Set the output format of an answer.
 
     Args:
         target: modified in place.
-        kind: one of `FORMATS`.
-        described: with `json_schema`, the object with `name` and `schema`.
-        path: of that object.
+        kind: a key of `FORMATS`.
+        described: for `json_schema`, the object with `name` and `schema`.
+        path: path of that object.
 
     Raises:
         GatewayError: invalid, as `to_json`.

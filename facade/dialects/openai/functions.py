@@ -1,7 +1,7 @@
-"""Functions, which the dialect had before tools: old clients know nothing else.
+"""Functions, the predecessor of tools, which old clients use.
 
-They are tools in the canonical request. The model is asked for one call at a time, as an answer
-has room for one; if it makes more of them, the first counts.
+They are tools in the canonical request. Parallel calls are disabled, as an answer has room for one
+call; if the model makes more, only the first is returned.
 """
 
 from typing import Any
@@ -24,12 +24,12 @@ _FINISH_REASON = "function_call"
 
 
 def calls_functions(wire: ChatRequest) -> bool:
-    """Return whether a request is from before tools, and its answer has to be."""
+    """Return whether a request uses functions instead of tools, and so must its answer."""
     return wire.functions is not None or wire.function_call is not None
 
 
 def set_functions(request: GenerateRequest, wire: ChatRequest) -> None:
-    """Set the tools and their choice from the functions of a chat, if it has some.
+    """Set the tools and the tool choice from the functions of a chat, if it has any.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -54,7 +54,7 @@ def _read_choice(choice: ToolName, names: set[str], path: str) -> ToolChoice:
 
 
 def render_function_completion(response: GenerateResponse | PlainAnswer, created: int) -> bytes:
-    """Return an answer as `render_completion` does, with calls of functions."""
+    """Like `render_completion`, with function calls in place of tool calls."""
     answer = completion(response, created)
     for choice in answer["choices"]:
         calls = choice["message"].pop("tool_calls", None)
@@ -65,7 +65,7 @@ def render_function_completion(response: GenerateResponse | PlainAnswer, created
 
 
 class _FunctionChoice(Choice):
-    """One choice of a stream with calls of functions."""
+    """The state of a choice of a stream with function calls."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class _FunctionChoice(Choice):
 
 
 class FunctionChatStream(ChatStream):
-    """Encodes an answer as `ChatStream` does, with calls of functions."""
+    """Like `ChatStream`, with function calls in place of tool calls."""
 
     choice_type = _FunctionChoice
 
@@ -89,7 +89,7 @@ class FunctionChatStream(ChatStream):
 
 
 def _function_delta(delta: dict[str, Any]) -> dict[str, Any]:
-    """Return a delta with a part of the first call, if it has one of any."""
+    """Replace the tool calls of a delta by a function call, if the first call is among them."""
     for call in delta.pop("tool_calls", ()):
         if call["index"] == 0 and "function" in call:
             delta["function_call"] = call["function"]

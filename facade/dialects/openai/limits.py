@@ -1,6 +1,6 @@
-"""Response headers that tell a caller its limits, as OpenAI names them.
+"""Response headers with the limits of a caller, under OpenAI's names.
 
-Source: https://platform.openai.com/docs/guides/rate-limits; a reset is a duration as Go writes it.
+Source: https://platform.openai.com/docs/guides/rate-limits; a reset is a duration in Go's format.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from gateway.accounts.v1.limits_pb2 import (
 from services.common.passed_answer import CallerLimit
 
 LIMIT_HEADERS: Final = "x-ratelimit-"
-# The names for the limit, for what remains of it, and for when that is reset.
+# Header names of the limit, of the remaining amount, and of the time until the reset.
 _NAMES: Mapping[Measure.ValueType, tuple[str, str, str]] = {
     measure: (
         f"{LIMIT_HEADERS}limit-{name}",
@@ -30,7 +30,7 @@ _NAMES: Mapping[Measure.ValueType, tuple[str, str, str]] = {
 
 
 def limit_headers(limits: Iterable[LimitState | CallerLimit], now_ms: int) -> dict[str, str]:
-    """Return the headers of a caller's limits, by the time in Unix milliseconds."""
+    """Return the headers of a caller's limits; `now_ms` is in Unix milliseconds."""
     headers: dict[str, str] = {}
     for one in limits:
         if names := _NAMES.get(one.measure):

@@ -61,7 +61,7 @@ def read_image(image: ImageUrl, path: str) -> Media:
 
 
 def image_at(url: str, detail: str | None, path: str) -> Media:
-    """Return the image that a URL names or holds; `path` is the path of the URL.
+    """Return the image of a URL, data URL or file id; `path` is the path of that field.
 
     Raises:
         GatewayError: invalid, as `read_image`.

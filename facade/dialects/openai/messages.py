@@ -79,12 +79,12 @@ def add_messages(
 ) -> None:
     """Add chat messages to the request, in order.
 
-    Empty texts are dropped, and messages that are empty then.
+    Empty texts are dropped, and so are messages that become empty.
 
     Args:
         request: a request without messages.
         messages: the messages.
-        path: of the array.
+        path: path of the array.
         origins: the positions of the messages are added.
 
     Raises:
@@ -148,7 +148,7 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
         place.mark(0, 0, WHOLE)
         result = Block()
         if role == "function":
-            # It names the function, not a participant.
+            # `name` is the name of the function, not of a participant.
             name, result.tool_result.tool_use_id = "", _last_call_id(request, path)
         else:
             result.tool_result.tool_use_id = _tool_call_id(message, path)
@@ -211,7 +211,7 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
         blocks += [_call(call, f"{place.path}.tool_calls[{i}]") for i, call in enumerate(calls)]
     elif function:
         place.mark(len(blocks), 0, FUNCTION_CALL)
-        # The call of a function has no id; tools want one, which only has to be unique.
+        # A function call has no id; a tool call needs one, which only has to be unique.
         call: ToolCall = {"id": f"call_{place.given}", "type": "function", "function": function}
         blocks.append(_call(call, f"{place.path}.function_call"))
     return blocks
@@ -265,7 +265,7 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
 
 
 def _hidden_thinking(part: Mapping[str, object]) -> Block | None:
-    """Return the block of thinking that this gateway signed for a caller of messages.
+    """Return the thinking block that this gateway signed for a caller of the messages endpoint.
 
     LangChain sends it as a content part when it continues such an answer in a chat. Other parts of
     this type are kept for providers of this dialect.

@@ -40,7 +40,7 @@ FIELD_NAMES = FieldNames(
     lists=("content", "tool_calls", "reasoning_content", "refusal", "", "function_call"),
 )
 
-# Those of requests with `functions`.
+# Field names of requests with `functions`.
 FUNCTION_NAMES = replace(
     FIELD_NAMES,
     names={

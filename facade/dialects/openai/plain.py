@@ -15,13 +15,13 @@ def plain_request(
     """Return the plain form of a chat.
 
     Args:
-        conversation: of a chat that `source.source_of` returns the fields of.
-        settings: as `source.plain_settings` returns them.
+        conversation: the conversation of a chat for which `source.source_of` returns a source.
+        settings: the result of `source.plain_settings`.
     """
     if settings is not None:
         settings = dict(settings)
         if settings.get("n") == 1:
-            del settings["n"]  # it is what holds without it
+            del settings["n"]  # the default
         if _MAX_TOKENS in settings:
             settings["max_tokens"] = settings.pop(_MAX_TOKENS)
     return PlainRequest(
@@ -32,7 +32,7 @@ def plain_request(
 
 
 def beginning(conversation: Mapping[str, Any]) -> Iterator[PlainMessage]:
-    """Yield the messages of a chat up to the first of a user; see `LazyRequest.beginning`."""
+    """Yield the messages of a chat up to the first user message; see `LazyRequest.beginning`."""
     for message in conversation["messages"]:
         yield _message(message)
         if message["role"] == "user":

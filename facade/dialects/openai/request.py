@@ -1,4 +1,4 @@
-"""A chat completion's body into the request of the canonical model."""
+"""Translate the body of a chat completion to the canonical request."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ from services.common.lazy_request import LazyRequest
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
-# Fields that would pass as unknown ones, and what to do instead.
+# Fields that would otherwise count as unknown, with the error message.
 _REFUSED = {
     "use_built_in_tools": "is a field of the messages endpoint alone",
     "thinking_block_strategy": "is a field of the messages endpoint alone",
 }
-# What a fallback step cannot set, since it is decided once for the whole request.
+# Fields that a fallback step cannot override, as they apply to the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
 _TOKEN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
-# Fields of one name and one meaning on both sides.
+# Fields with the same name and meaning in the canonical request.
 _SAME = frozenset(
     (
         "temperature",
@@ -63,15 +63,16 @@ _SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """A chat completion's body, understood.
+    """The parsed body of a chat completion.
 
     Attributes:
-        request: what to generate; all but its messages and tools where `lazy` is there.
-        lazy: the request with the conversation as its caller wrote it, where that can go so.
+        request: the canonical request, without messages and tools if `lazy` is set.
+        lazy: the request with its conversation as the caller wrote it, if it can be passed on
+            so; else None.
         stream: whether the answer is streamed.
-        origins: where its messages and blocks stood in the body.
-        include_usage: whether the stream ends with a chunk that tells the usage.
-        calls_functions: whether tools are functions in the request and its answer.
+        origins: positions of its messages and blocks in the body.
+        include_usage: whether the stream ends with a usage chunk.
+        calls_functions: whether request and answer have functions in place of tools.
     """
 
     request: GenerateRequest
@@ -83,14 +84,14 @@ class ParsedRequest:
 
 
 def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
-    """Read the body of `POST /beta/v1/chat/completions`.
+    """Parse the body of `POST /beta/v1/chat/completions`.
 
     Args:
         body: JSON.
-        lazily: whether the conversation need not be translated yet.
+        lazily: whether the conversation may be translated later.
 
     Raises:
-        GatewayError: invalid, naming the field at fault and what it takes.
+        GatewayError: invalid, naming the invalid field and its valid values.
     """
     found = _SOURCES.read(body) if lazily else None
     if found is None:
@@ -98,7 +99,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     else:
         wire, source, _ = found
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
@@ -149,7 +150,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
 
 
 def _is_plain(wire: ChatRequest) -> bool:
-    """Return whether nothing beside a conversation needs it."""
+    """Return whether no other field of a body needs its conversation."""
     return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
 
 
@@ -157,7 +158,7 @@ _SOURCES = SourceReader[ChatRequest](UnreadChatRequest, ("messages", "tools"), _
 
 
 def _complete(unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest) -> None:
-    """Add what a request that was read lazily lacks."""
+    """Add the messages and tools to a request that was read lazily."""
     wire = unread.read()
     add_messages(request, wire.messages, "messages", origins)
     if wire.tools:
@@ -167,7 +168,7 @@ def _complete(unread: UnreadBody[ChatRequest], origins: Origins, request: Genera
 def _complete_with_settings(
     unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest
 ) -> None:
-    """Add what a request lacks of which all fields may go on as they are."""
+    """Add settings, messages and tools to a request whose fields can all be passed on."""
     request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
     _complete(unread, origins, request)
 
@@ -175,9 +176,9 @@ def _complete_with_settings(
 def _step_parameters(
     outer: ChatRequest, parameters: Mapping[str, object], path: str, origins: Origins
 ) -> GenerateRequest:
-    """Read what a fallback step sets over the outer request; see `ReadParameters`.
+    """Parse the parameters of a fallback step; see `ReadParameters`.
 
-    A step is checked as the request that it makes of the outer one, and told as the
+    The step is merged into the outer request and checked as a whole. The result has only the
     fields in which the two differ.
     """
     check_step(parameters, path, _OF_THE_WHOLE, ("tools", "stop"))
@@ -190,16 +191,16 @@ def _step_parameters(
 
 
 def _over(outer: ChatRequest, step: ChatParameters) -> ChatParameters:
-    """Lay what a step gives over what the outer request gives; nulls give nothing."""
+    """Return the outer fields with the fields of a step over them; nulls count as absent."""
     below, above = given_fields(outer, ChatParameters), given_fields(step, ChatParameters)
     if _TOKEN_LIMITS & above.keys():
-        # Two names of one thing: the step's takes the place of the outer one, whichever it is.
+        # Two names of the same limit: the step's replaces the outer one under either name.
         below = {field: value for field, value in below.items() if field not in _TOKEN_LIMITS}
     return ChatParameters.model_construct(**below | above)
 
 
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
-    """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
+    """Return the request without conversation and routing; `prefix` goes before field paths."""
     request = GenerateRequest(
         dialect=DIALECT_OPENAI,
         ignores_stop_sequence=True,
@@ -211,7 +212,7 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
         setattr(request, field, said[field])
     if not _TOKEN_LIMITS.isdisjoint(said):
         request.max_tokens = _token_limit(wire, prefix)
-        # A step says so in either case, as the request may have used the other name.
+        # A step sets it in either case, as the request may have used the other name.
         if "max_tokens" not in said or prefix:
             request.names_max_completion_tokens = "max_tokens" not in said
     if "stop" in said:
@@ -239,9 +240,9 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
 
 
 def _said(wire: ChatParameters) -> dict[str, Any]:
-    """Return the fields with a name that are there and not null.
+    """Return the named fields that are set and not null.
 
-    Most are not, and to ask a model for each of its attributes takes a while.
+    Most are not, and reading every attribute of a pydantic model is slow.
     """
     held = wire.__dict__
     return {
@@ -250,7 +251,7 @@ def _said(wire: ChatParameters) -> dict[str, Any]:
 
 
 def _token_limit(wire: ChatParameters, prefix: str) -> int:
-    """Return the most tokens to write, which are given by one name or both."""
+    """Return the maximum of output tokens, which is given under one name or both."""
     old, new = wire.max_tokens, wire.max_completion_tokens
     if old is not None and new is not None and old != new:
         path = f"{prefix}max_completion_tokens"
@@ -262,7 +263,7 @@ def _token_limit(wire: ChatParameters, prefix: str) -> int:
 
 def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> None:
     if not _is_known(given):
-        return  # it goes on as it is, among the fields without a name
+        return  # it is passed on unchanged, among the unnamed fields
     described = given.get("json_schema")
     if given["type"] == "json_schema":
         path = f"{path}.json_schema"
@@ -272,9 +273,9 @@ def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> N
 
 
 def _is_known(form: ResponseFormat) -> bool:
-    """Return whether the canonical model has a name for a form.
+    """Return whether the canonical request has a field for a format.
 
-    llama.cpp's server takes the schema of a `json_schema` beside the type.
+    llama.cpp's server reads the schema of a `json_schema` beside the type.
     """
     if form["type"] == "json_schema" and "json_schema" not in form:
         return len(form) == 1
@@ -282,7 +283,7 @@ def _is_known(form: ResponseFormat) -> bool:
 
 
 def _has_more(form: ResponseFormat) -> bool:
-    """Return whether a form has fields that the canonical model has no name for."""
+    """Return whether a format has unnamed fields."""
     described = form.get("json_schema")
     inner = described.keys() if described is not None else frozenset()
     return bool(form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS)
@@ -291,7 +292,7 @@ def _has_more(form: ResponseFormat) -> bool:
 def _keep_unnamed(
     request: GenerateRequest, unknown: Mapping[str, Any], said: Mapping[str, Any], prefix: str
 ) -> None:
-    """Keep the fields that have no name in the canonical model; a null says nothing."""
+    """Keep the fields without a canonical name; nulls are dropped."""
     extra = {field: value for field, value in unknown.items() if value is not None}
     if not _REFUSED.keys().isdisjoint(extra):
         field = next(field for field in _REFUSED if field in extra)
@@ -300,12 +301,12 @@ def _keep_unnamed(
     if "logit_bias" in said:
         extra["logit_bias"] = said["logit_bias"]
     if (options := said.get("web_search_options")) is not None:
-        # It goes on as it is to models that search by themselves.
+        # It is passed on unchanged to models that search by themselves.
         extra["web_search_options"] = options
         request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
     form = said.get("response_format")
     if form is not None and (_has_more(form) or not _is_known(form)):
-        # As a whole: in this dialect it is put back over what is known of it.
+        # As a whole: a provider's adapter of this dialect puts it over the known fields.
         extra["response_format"] = form
     if extra:
         keep_of_request(request, extra, prefix.removesuffix("."))

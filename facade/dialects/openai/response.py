@@ -43,7 +43,7 @@ def render_completion(response: GenerateResponse | PlainAnswer, created: int) ->
 
 
 def completion(response: GenerateResponse | PlainAnswer, created: int) -> dict[str, Any]:
-    """Return an answer as `render_completion` does, before it is serialized."""
+    """Return the object that `render_completion` serializes."""
     return {
         **({} if isinstance(response, PlainAnswer) else _extra(response)),
         "id": completion_id(response.id),
@@ -69,9 +69,9 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
 
 
 def _extra(holder: GenerateResponse | Choice | Finish | Usage) -> dict[str, Any]:
-    """Return the unnamed fields of an answer, or of a part of it.
+    """Return the unnamed fields of an answer, or of part of it.
 
-    To look at a message that is not there takes longer than to ask for it.
+    `HasField` is faster than reading an absent message.
     """
     return unnamed(holder.extra) if holder.HasField("extra") else {}
 
@@ -94,7 +94,7 @@ def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
 
 
 def annotation(citation: Citation, before: int) -> dict[str, Any]:
-    """Return a citation of a text that so many characters of the message come before."""
+    """Return a citation of a text after `before` characters of the message."""
     return {
         "type": "url_citation",
         "url_citation": {
@@ -151,7 +151,7 @@ def _choice(index: int, choice: Choice | PlainChoice) -> dict[str, Any]:
 
 
 def _text_message(choice: Choice) -> dict[str, Any] | None:
-    """Return a message that is one text, as nearly all are; None for any other."""
+    """Return the message if it is a single text, as nearly all are; None for any other."""
     blocks = choice.blocks
     if len(blocks) != 1 or choice.HasField("extra"):
         return None

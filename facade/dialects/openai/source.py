@@ -1,11 +1,11 @@
-"""Decides which conversations go to a provider of this dialect as their caller wrote them. Pure.
+"""Selects conversations that are passed to a provider of this dialect as written. Pure.
 
-Those in which the way there and back, by the canonical model, would change nothing that
-counts: texts, calls of functions and their results, and functions as tools, in the usual
-order. Whatever is refused, renamed, left out or moved on that way is not among them.
+A conversation qualifies if translation to the canonical request and back would change nothing
+relevant: texts, function calls and their results, and functions as tools, in the usual order. It
+must contain nothing that translation rejects, renames, drops or moves.
 
-A conversation is looked at before it has been validated: one that goes as it is keeps to the wire
-types, so it needs no other validation.
+Conversations are checked before validation: one that qualifies matches the wire types, so it needs
+no other validation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ from services.common.raw_json import NULL, is_filled, is_text, text_of
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 
-# Beside the conversation, the fields that mean one thing to every server of the dialect, and
-# that are right wherever their types are.
+# Fields beside the conversation that mean the same to every server of the dialect, and that need
+# no check other than that of their types.
 _SETTINGS = frozenset(
     {
         *("temperature", "top_p", "n", "seed", "presence_penalty", "frequency_penalty"),
@@ -45,7 +45,7 @@ _USAGE = frozenset({"include_usage"})
 
 
 class UnreadChatRequest(ChatRequest):
-    """A body without its conversation, which is looked at apart; several requests may have it."""
+    """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -95,7 +95,7 @@ class _Assistant(
 ):
     content: Raw | UnsetType = UNSET
     tool_calls: Annotated[list[_Call], Meta(max_length=MAX_TOOL_CALLS)] | None = None
-    # What answers have beside: nulls say nothing.
+    # Further fields of answers, which clients send back; null means absent.
     refusal: None = None
     annotations: None = None
     audio: None = None
@@ -110,9 +110,10 @@ _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
 def plain_settings(wire: ChatRequest, *, has_tools: bool) -> dict[str, object] | None:
-    """Return the fields beside a conversation, if they may go on as they are.
+    """Return the fields beside a conversation, if they can be passed on as they are.
 
-    Those of the stream are not among them. None where some are checked, renamed or left out.
+    The result has no fields about streaming. Return None if translation checks, renames or drops
+    some fields.
     """
     if wire.model_extra or not wire.model_fields_set <= _PLAIN:
         return None
@@ -131,16 +132,16 @@ def plain_settings(wire: ChatRequest, *, has_tools: bool) -> dict[str, object] |
 
 
 def source_of(fields: Mapping[str, Raw]) -> Source | None:
-    """Return the conversation of a body; None where it has to be validated and translated.
+    """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
-        fields: of the body, with values that have not been validated.
+        fields: the fields of the body, not validated.
     """
     given = fields.get("messages", NULL)
     try:
         messages = _MESSAGES.decode(given)
         if isinstance(messages[-1], _Assistant):
-            return None  # one that is gone on with
+            return None  # a message that the model continues
         only_maker = _settle(messages)
     except (DecodeError, RecursionError):
         return None
@@ -158,9 +159,9 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
 
 
 def _settle(messages: Sequence[_Message]) -> bool | None:
-    """Write each content as it is sent; return whether some content is a list.
+    """Rewrite contents to the form that is sent; return whether some content is a list.
 
-    None where a message is not plain.
+    Return None if a message is not plain.
     """
     follows_calls = has_lists = False
     for message in messages:
@@ -192,7 +193,7 @@ def _settle(messages: Sequence[_Message]) -> bool | None:
 
 
 def _settle_assistant(message: _Assistant) -> bool:
-    """Write the content of an assistant's message as it is sent; return whether it is plain."""
+    """Rewrite an assistant's content to the form that is sent; return whether it is plain."""
     content = message.content
     if content is UNSET or content == NULL:
         texts = NULL
@@ -217,7 +218,7 @@ def _settle_assistant(message: _Assistant) -> bool:
 
 
 def _parts(content: Raw) -> list[_Part] | None:
-    """Return parts that are nothing but text, none empty, else None."""
+    """Return the parts of a content if all are texts and not empty, else None."""
     parts = _PARTS.decode(content)
     return parts if all(is_filled(part.text) for part in parts) else None
 

@@ -39,7 +39,7 @@ class ChatStream:
             others.
 
     Attributes:
-        choice_type: what the state of a choice is kept in.
+        choice_type: class of the state of a choice.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """

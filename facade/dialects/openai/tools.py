@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
 from services.common.texts import quoted
 
-# The choice of a tool in a dialect, and its tools.
+# Types of a dialect: the choice of a tool, and the tools.
 Choice = TypeVar("Choice")
 Tools = TypeVar("Tools", bound=Sized)
 
@@ -80,8 +80,8 @@ def set_tool_choice(
     Args:
         request: modified in place.
         choice: a mode, or the choice of a tool.
-        parallel: the `parallel_tool_calls`.
-        path: of the choice.
+        parallel: the value of `parallel_tool_calls`.
+        path: path of the choice.
         tools: the tools of the request, or their names; possibly empty.
         read_named: translates the choice of a tool at a path.
 
@@ -158,7 +158,7 @@ def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_choice(choice: NamedToolChoice, names: Collection[str], path: str) -> ToolChoice:
-    """Return the choice of a tool, which has to be one of these names.
+    """Translate the choice of a tool, whose name must be in `names`.
 
     Raises:
         GatewayError: invalid.

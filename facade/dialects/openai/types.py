@@ -1,13 +1,13 @@
-"""The wire types of `POST /beta/v1/chat/completions`: they check requests and document them.
+"""Wire types of `POST /beta/v1/chat/completions`, for validation and documentation.
 
-Messages are TypedDicts, since 100,000 of them cost a third less memory than models.
-Content parts, tools and tool calls are one type each rather than a union by `type`:
-kinds that are not known here must pass, so what a kind needs is checked where it is read.
-Unknown fields are allowed nearly everywhere and travel on to providers of this dialect.
-Names of union members begin with `#` (see `facade.dialects.validation`).
+Messages are TypedDicts, as 100,000 of them take a third less memory than models. Content parts,
+tools and tool calls are one type each, not a union by `type`, as unknown types are accepted; the
+fields that a type requires are checked by the translation. Unknown fields are accepted nearly
+everywhere and passed on to providers of this dialect. Names of union members begin with `#` (see
+`facade.dialects.validation`).
 
-Source: the service interface, chat completions; for the fields that it takes as given,
-OpenAI's API reference.
+Source: the service interface, chat completions; for the fields that it presupposes, OpenAI's API
+reference.
 """
 
 from typing import Annotated, Any, Literal, NotRequired
@@ -26,7 +26,7 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.validation import FewFields
 
-# A type is built when it is first used: few of them are in the life of a process.
+# Types are built on first use: a process uses few of them.
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 Text = Annotated[str, Field(min_length=1)]
@@ -37,7 +37,7 @@ Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 @with_config(_OPEN)
 class ImageUrl(TypedDict):
-    """Where an image is."""
+    """The location of an image."""
 
     url: Annotated[
         Text,
@@ -75,9 +75,9 @@ class File(TypedDict):
 
 @with_config(_OPEN)
 class ContentPart(TypedDict):
-    """A piece of a message; each `type` has a field of its own name beside it.
+    """A part of a message; each `type` has a field of the same name.
 
-    Clients that write all fields they know have null in those of other types.
+    Clients that write all known fields have null in those of other types.
     """
 
     type: Annotated[
@@ -118,7 +118,7 @@ class CustomCall(TypedDict):
 
 @with_config(_OPEN)
 class ToolCall(TypedDict):
-    """A tool call of the assistant's."""
+    """A tool call of the assistant."""
 
     id: Annotated[Text, Field(description="Id of the call, named by the tool message.")]
     type: Annotated[Literal["function", "custom"], Field(description="Which kind of tool.")]
@@ -195,7 +195,7 @@ class CustomDefinition(TypedDict):
 
 @with_config(_OPEN)
 class Tool(TypedDict):
-    """A tool that the model may call; other types go on to providers of this dialect."""
+    """A tool that the model may call; other types are passed on to providers of this dialect."""
 
     type: Annotated[Text, Field(description="function or custom.")]
     function: NotRequired[
@@ -230,7 +230,7 @@ class AllowedTools(TypedDict):
 
 @with_config(_OPEN)
 class NamedToolChoice(TypedDict):
-    """A certain tool, or some of them."""
+    """The choice of a certain tool, or of some tools."""
 
     type: Annotated[
         Text,
@@ -248,7 +248,7 @@ class NamedToolChoice(TypedDict):
 
 @with_config(_OPEN)
 class JsonSchema(TypedDict):
-    """What an answer must match."""
+    """The schema that an answer must match."""
 
     name: Annotated[
         str, Field(min_length=1, max_length=64, description="Name of the schema, for the model.")
@@ -264,7 +264,7 @@ class JsonSchema(TypedDict):
 
 @with_config(_OPEN)
 class ResponseFormat(TypedDict):
-    """The form of an answer."""
+    """The format of an answer."""
 
     type: Annotated[
         Text,
@@ -280,7 +280,7 @@ class ResponseFormat(TypedDict):
 
 @with_config(_OPEN)
 class StreamOptions(TypedDict):
-    """How the answer is streamed; further options go on to providers of this dialect."""
+    """Options of streaming; unknown options are passed on to providers of this dialect."""
 
     include_usage: NotRequired[
         Annotated[
@@ -291,7 +291,7 @@ class StreamOptions(TypedDict):
 
 StopStrings = Annotated[list[Text], Tag("#list"), Field(fail_fast=True, max_length=64)]
 
-# A bias that came as an integer goes on as one.
+# An integer bias is passed on as an integer.
 Bias = Annotated[
     Annotated[int, Tag("#integer")] | Annotated[float, Tag("#number")], Field(ge=-100, le=100)
 ]
@@ -301,7 +301,7 @@ Messages = Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES,
 
 
 class ChatParameters(BaseModel):
-    """How to answer: everything but the conversation and its routing."""
+    """The parameters of a request, without the conversation and its routing."""
 
     model_config = _OPEN
 
@@ -370,7 +370,7 @@ class ChatParameters(BaseModel):
 
 
 class StepParameters(ChatParameters):
-    """What a fallback step may set otherwise than the request."""
+    """The fields of a request that a fallback step may override."""
 
     messages: Messages | None = Field(None, description="Another conversation.")
 

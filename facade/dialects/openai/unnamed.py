@@ -30,7 +30,7 @@ _SCHEMA_FIELDS = tuple(JsonSchema.__annotations__)
 
 
 def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: str) -> None:
-    """Keep unnamed fields of a request; set their canonical equivalents before.
+    """Keep unnamed fields of a request, whose canonical fields have been set before.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -49,7 +49,7 @@ def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: s
 
 
 def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> None:
-    """Keep unnamed fields of a message; a cache mark is moved to its last block.
+    """Keep unnamed fields of a message; a cache mark is set on its last block.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -97,7 +97,7 @@ def _keep_modalities(request: GenerateRequest, given: object) -> None:
 
 
 def _name_form(request: GenerateRequest, extra: Opaque) -> None:
-    """List what the canonical format covers of `response_format`, or mark it as required."""
+    """List the fields of `response_format` with a canonical field, or mark it as required."""
     if not request.HasField("output_format"):
         extra.required.append(_FORM)
         return
@@ -106,10 +106,10 @@ def _name_form(request: GenerateRequest, extra: Opaque) -> None:
 
 
 def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
-    """Remove the `cache_control` that clients write for Anthropic's models; return b"" if there is
-    none.
+    """Return the `cache_control` that clients write for Anthropic's models, or b"".
 
-    It is a field of a request, message, content part or tool, or of a tool's `function`.
+    It is a field of a request, message, content part or tool, or of a tool's `function`. It is
+    added to the named fields of `extra`.
     """
     function = fields.get("function")
     if isinstance(function, dict) and _MARK in function:

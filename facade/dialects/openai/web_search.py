@@ -15,7 +15,7 @@ _KNOWN = frozenset({"search_context_size", "user_location", "filters"})
 def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
     """Translate `web_search_options` at `path`.
 
-    Options of another shape than OpenAI's belong to a provider and are accepted.
+    Options in another format than OpenAI's belong to a provider and are accepted.
 
     Raises:
         GatewayError: invalid, naming the field of a wrong type.
@@ -35,7 +35,7 @@ def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
 
 
 def web_search_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool:
-    """Translate a tool `web_search` of responses at `path`, whose shape has been checked.
+    """Translate a tool `web_search` of responses at `path`, which has been validated.
 
     Raises:
         GatewayError: invalid, naming the field of a wrong type.
@@ -49,7 +49,7 @@ def web_search_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool:
 def _search(
     options: Mapping[str, Any], known: Set[str], near: object, place: str, path: str
 ) -> pb.WebTool:
-    """Return the search with `options` at `path`, for a user `near` something, told at `place`."""
+    """Return the tool for `options` at `path`; `near` is the user's location, at `place`."""
     size = options.get("search_context_size")
     return pb.WebTool(
         kind=pb.WebTool.KIND_SEARCH,

@@ -1,8 +1,8 @@
-"""The wire types of a response's input: items and content parts.
+"""Wire types of a response's input: items and content parts.
 
-Items are unions by their `type`. Content parts are one type, since kinds that are not known here
-must pass; what a kind needs is checked where it is read. Unknown fields are allowed nearly
-everywhere and travel on to providers of this dialect. Names of union members begin with `#` (see
+Items are a union by `type`. Content parts are one type, as unknown types are accepted; the fields
+that a type requires are checked by the translation. Unknown fields are accepted nearly everywhere
+and passed on to providers of this dialect. Names of union members begin with `#` (see
 `facade.dialects.validation`).
 """
 
@@ -15,7 +15,7 @@ from facade.dialects.extensions import MAX_BLOCKS, MAX_MESSAGES
 from facade.dialects.openai.types import InputAudio
 from facade.dialects.validation import UNTYPED
 
-# A type is built when it is first used: few of them are in the life of a process.
+# Types are built on first use: a process uses few of them.
 OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 Text = Annotated[str, Field(min_length=1)]
@@ -42,7 +42,7 @@ def _item_tag(value: Any) -> str | None:
 
 @with_config(OPEN)
 class ContentPart(TypedDict):
-    """A piece of a message or of a tool's output."""
+    """A part of a message or of a tool's output."""
 
     type: Annotated[
         Text,
@@ -126,7 +126,7 @@ class CustomToolCall(TypedDict):
 
 @with_config(OPEN)
 class ToolOutput(TypedDict):
-    """What a tool of the caller's returned."""
+    """The output of a tool that the caller ran."""
 
     type: Literal["function_call_output", "custom_tool_call_output"]
     call_id: Annotated[Text, Field(description="Id of the call that it answers.")]
@@ -143,7 +143,7 @@ class ReasoningText(TypedDict):
 
 @with_config(OPEN)
 class Reasoning(TypedDict):
-    """What the model thought, as an answer gave it."""
+    """Thinking of the model, as an answer returned it."""
 
     type: Literal["reasoning"]
     summary: NotRequired[

@@ -15,9 +15,9 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Role
 from services.common.errors import invalid
 
-# Before encrypted thinking in `encrypted_content`, where a signature of thinking may stand too.
+# Prefix of encrypted thinking in `encrypted_content`, which may also have a signature of thinking.
 REDACTED = "redacted."
-# How ids of searches by the gateway begin.
+# Prefix of the ids of searches by the gateway.
 OWN_SEARCH = "ws_gw"
 
 _ROLES: Mapping[str, Role.ValueType] = {
@@ -29,7 +29,7 @@ _ROLES: Mapping[str, Role.ValueType] = {
 _SPOKEN = frozenset({"type", "role", "content"})
 _CALL = frozenset({"type", "call_id", "name", "arguments", "input"})
 _OUTPUT = frozenset({"type", "call_id", "output"})
-# Fields of items of an answer: sent back, they say nothing to another provider.
+# Fields of an answer's items, which are of no use to another provider when they are sent back.
 _OF_ANSWERS = ("id", "status")
 _REASONING = ("type", *_OF_ANSWERS, "summary", "content", "encrypted_content")
 _SEARCH_CALL = "web_search_call"
@@ -42,7 +42,7 @@ _ITEMS: TypeAdapter[Sequence[item_types.Item]] = TypeAdapter(item_types.Items)
 
 
 def messages_of_items(items: Sequence[bytes]) -> list[Message]:
-    """Return the canonical messages of items, each of them JSON.
+    """Return the canonical messages of items, which are given as JSON.
 
     Raises:
         GatewayError: invalid, naming the field below `input`.
@@ -61,7 +61,7 @@ def add_instructions(messages: list[Message], instructions: str, origins: Origin
 def add_input(
     messages: list[Message], given: str | Sequence[item_types.Item], path: str, origins: Origins
 ) -> None:
-    """Add an input, which is a user's text or a list of items; see `add_items`."""
+    """Add an input, which is a text of the user or a list of items; see `add_items`."""
     if not isinstance(given, str):
         add_items(messages, given, path, origins)
     elif given:
@@ -74,13 +74,13 @@ def add_items(
 ) -> None:
     """Add the messages of items, in order; references to stored items add none.
 
-    Thoughts, texts and calls of the assistant that follow each other become one message, as the
-    results of calls come directly after the message with the calls.
+    Consecutive thinking, texts and calls of the assistant become one message, as the results of
+    calls come directly after the message with the calls.
 
     Args:
-        messages: the messages before, which are added to.
+        messages: the preceding messages; modified in place.
         items: the items.
-        path: of the array.
+        path: path of the array.
         origins: the positions of the items are added.
 
     Raises:
@@ -92,7 +92,7 @@ def add_items(
 
 
 class _Conversation:
-    """The messages of one input, as they are translated."""
+    """The messages of an input during its translation."""
 
     def __init__(self, messages: list[Message], origins: Origins) -> None:
         self._messages = messages
@@ -101,7 +101,7 @@ class _Conversation:
         self._skipped = -len(messages)  # items without a message of their own so far
 
     def add(self, item: dict[str, Any], index: int, path: str) -> None:
-        """Translate an item; `index` is its place in the array, and `path` its path."""
+        """Translate an item; `index` is its index in the array, and `path` its path."""
         match item.get("type"):
             case None if "role" not in item:
                 pass  # a reference
@@ -140,7 +140,7 @@ class _Conversation:
             keep(message, item, _SPOKEN, path, _OF_ANSWERS)
 
     def _joined(self, block: Block) -> Message | None:
-        """Return the assistant's message that a block belongs to, if there is one already.
+        """Return the assistant's message that a block is added to, or None for a new one.
 
         Texts of two items are two messages, unless calls precede the second one.
         """
@@ -152,7 +152,7 @@ class _Conversation:
         return last if is_call or "tool_use" in kinds or not kinds & {"text", "refusal"} else None
 
     def _place(self, message: Message, blocks: Sequence[tuple[int, Block]], index: int) -> None:
-        """Store where the blocks of a message stood in the content of its item."""
+        """Store the positions of the blocks of a message in the content of its item."""
         number, first = len(self._messages) - 1, len(message.blocks)
         expected = 0
         if first == 0 and index - number == self._skipped:
@@ -235,9 +235,10 @@ class _Conversation:
             self._of_assistant(block, index)
 
     def _add_search(self, item: dict[str, Any], path: str) -> None:
-        """Keep the record of a search, which holds nothing that another provider could use.
+        """Keep the record of a search, which is of no use to another provider.
 
-        It is a message without blocks. The gateway's own searches are no provider's.
+        It becomes a message without blocks. Records of the gateway's own searches are dropped, as
+        no provider knows them.
         """
         if str(item.get("id", "")).startswith(OWN_SEARCH):
             return
@@ -245,7 +246,7 @@ class _Conversation:
         keep(message, item, _NOTHING, path, _OF_SEARCHES)
         last = self._assistant
         if last is not None and any(block.HasField("tool_use") for block in last.blocks):
-            # The results of calls come directly after them.
+            # The results of calls have to come directly after them.
             self._origins.move(len(self._messages) - 1)
             self._messages[-1:] = [message, last]
         else:

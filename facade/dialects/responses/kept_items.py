@@ -1,4 +1,4 @@
-"""Items of an input as they are kept: with a type and an id. Pure."""
+"""Input items in the form in which they are stored: with a type and an id. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ _PREFIXES = {
     "custom_tool_call_output": "ctco",
     "reasoning": "rs",
 }
-# Types of items that say how far they are.
+# Types of items with a status.
 _WITH_STATUS = ("message", "function_call", "function_call_output")
-# Members that parts of items have when they are read, by the type of the part.
+# Defaults of members that clients expect in parts of items, by the type of the part.
 _PART_MEMBERS: Mapping[str, Json] = {
     "output_text": {"annotations": [], "logprobs": []},
     "input_image": {"detail": "auto"},
@@ -27,7 +27,7 @@ _PART_MEMBERS: Mapping[str, Json] = {
 
 
 def references_in(items: Sequence[Mapping[str, Any]], path: str) -> Sequence[Reference]:
-    """Return the references to stored items among items; `path` is that of their list."""
+    """Return the references to stored items among items; `path` is the path of their list."""
     return [
         Reference(index, item["id"], f"{path}[{index}]")
         for index, item in enumerate(items)
@@ -44,7 +44,7 @@ def kept_item(item: Mapping[str, Any], new_id: ids.IdGenerator) -> Json:
 
 
 def conversation_item(item: Mapping[str, Any], new_id: ids.IdGenerator) -> Json:
-    """Return an item with all that clients expect of an item that they read from a conversation."""
+    """Return an item with all members that clients expect of an item of a conversation."""
     kept = kept_item(item, new_id)
     kind = kept["type"]
     if kind in _WITH_STATUS and kept.get("status") is None:
@@ -66,11 +66,11 @@ def _parts(message: Json) -> list[Json]:
 
 
 def _given(part: Json) -> Json:
-    """Return a part without those nulls that say that a member has its default."""
+    """Return a part without the nulls of members that have a default."""
     members = _PART_MEMBERS.get(part["type"], {})
     return {name: value for name, value in part.items() if value is not None or name not in members}
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """Return the type of an input item, which messages and references may leave out."""
+    """Return the type of an input item, which messages and references may omit."""
     return item.get("type") or ("message" if "role" in item else _REFERENCE)

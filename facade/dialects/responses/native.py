@@ -1,7 +1,7 @@
-"""Responses of providers of this dialect, which are passed on as the provider wrote them.
+"""Passthrough of responses of providers of this dialect.
 
-What says which response it is, and what is kept of it, is the gateway's, and so are the sequence
-numbers of events.
+The gateway sets the id of the response, the members about storage, and the sequence numbers of
+events.
 """
 
 import re
@@ -12,24 +12,24 @@ from facade.dialects.responses.state import UNKEPT, Echo
 from facade.dialects.responses.writer import EventWriter
 
 _TYPE = re.compile(rb'\{"type":"([a-z_.]+)"')
-# The beginning of an event whose number comes as OpenAI writes it, and up to the end of the id of
-# its response object, if that follows.
+# The beginning of an event with its sequence number where OpenAI writes it, up to the end of the id
+# of its response object, if that follows.
 _HEAD = re.compile(
     rb'\{"type":"([a-z_.]+)","sequence_number":(\d{1,15}),(?:"response":\{"id":"([^"]*))?'
 )
-# Between the lines of a server-sent event, and after each.
+# Between the lines of a server-sent event, and at its end.
 _DATA, _BLANK = b"\ndata: ", b"\n\n"
-# How a server-sent event with a whole item begins, up to its data.
+# The beginning of a server-sent event with a whole item, up to its data.
 _ITEM_LINE = b"event: response.output_item.done\ndata: "
-# Before a response object that is the last member of an event.
+# Before the response object of an event, which is its last member.
 _RESPONSE = b'"response":'
-# Inside of a string the quotes would be escaped.
+# Not found inside a string, where the quotes would be escaped.
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*\d+')
-# How a response object begins, up to its id; as it comes in events, and in any other way.
+# The beginning of a response object, up to its id: the usual one, and with any white space.
 _USUALLY = b'{"id":"'
 _BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
 _QUOTE = b'"'
-# Found in a sixth of the time that they take as bytes.
+# As integers, which are found in a sixth of the time of bytes objects.
 _LF, _CR = b"\n\r"
 # Events with a response object; the last ones end the answer.
 _CREATIONS = (b"response.created", b"response.queued")
@@ -43,9 +43,9 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     """Return a provider's response object with the gateway's id and state.
 
     Args:
-        body: the object as JSON, which says that nothing is kept of it.
+        body: the object as JSON, with the state of a response that is not stored.
         response_id: the gateway's id.
-        echo: the state.
+        echo: has the state.
     """
     begin = 0
     if body.startswith(_USUALLY):
@@ -59,12 +59,12 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
 
 
 class NativeEvents:
-    """Writes a provider's events as they are, with the gateway's id and state.
+    """Writes a provider's events unchanged, except for the gateway's id and state.
 
-    The event that ends the answer is held, since the response may have to be stored before it.
+    The event that ends the answer is held, as the response may have to be stored before it.
 
     Attributes:
-        response: the response object, once its last event is there.
+        response: the response object, once the event that ends the answer has arrived.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class NativeEvents:
     ) -> None:
         """Create a writer of events that continues the sequence numbers of `writer`.
 
-        Where the response `is_queued`, its creation has been written already.
+        If the response `is_queued`, the event of its creation has been written already.
         """
         self._is_queued = is_queued
         self._end: tuple[bytes, bytes, re.Match[bytes] | None] | None = None
@@ -83,9 +83,9 @@ class NativeEvents:
         self.response = b""
 
     def write(self, event: bytes) -> None:
-        """Write an event of the provider's, a JSON object.
+        """Write an event of the provider, a JSON object.
 
-        A response object is its last member; see `pass_on_response`.
+        If it has a response object, that is usually its last member; see `pass_on_response`.
         """
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
@@ -97,7 +97,7 @@ class NativeEvents:
             return
         if kind in _WITH_RESPONSE:
             if head is not None and head[3] is not None and self._echo.state is UNKEPT:
-                # The usual case, as `pass_on_response` has it.
+                # The usual case, with the same result as `pass_on_response`.
                 parts = event[: head.start(3)], self._id.encode(), event[head.end(3) :]
                 event = b"".join(parts)
                 if kind in _ENDS:
@@ -113,12 +113,12 @@ class NativeEvents:
             self._write(kind, event, head)
 
     def write_run(self, text: bytes, count: int, number: int) -> None:
-        """Write events of the provider's that come as server-sent events.
+        """Write events of the provider that are server-sent events already.
 
         Args:
-            text: of the events.
-            count: how many they are. The last one alone may have a whole item.
-            number: of the first one; those of the others follow.
+            text: the events.
+            count: the number of events; only the last one may have a whole item.
+            number: sequence number of the first event; the others have the next ones.
         """
         writer = self._writer
         if number == writer.number:
@@ -144,7 +144,7 @@ class NativeEvents:
         self._writer.out.append(b"event: %b\ndata: %b\n\n" % (kind, numbered))
 
     def items(self) -> list[bytes]:
-        """Return the items that are complete, as JSON."""
+        """Return the complete items as JSON."""
         return [orjson.dumps(orjson.loads(event)["item"]) for event in self._items]
 
     def _with_response(self, kind: bytes, event: bytes, at: int) -> bytes:
@@ -164,12 +164,12 @@ class NativeEvents:
 
 
 def _end_of(head: re.Match[bytes]) -> int:
-    """Return where a head ends, before the response object if there is one."""
+    """Return the end of a head, before the response object if there is one."""
     return head.end(2) + 1
 
 
 def _numbered(event: bytes, head: re.Match[bytes] | None, number: int) -> bytes:
-    """Return an event, which begins with that head, with that sequence number."""
+    """Return an event with a sequence number; `head` is the match of its beginning, if any."""
     if head is not None:
         if int(head[2]) == number:
             return event

@@ -35,8 +35,8 @@ class OpenMessage:
         self._place = {"item_id": given_id, "output_index": index}
         self._id = given_id
         self._parts: list[Json] = []
-        self._of_message: Json = {}  # fields without a name
-        self._own: Json = {}  # those of the part
+        self._of_message: Json = {}  # unnamed fields of the message
+        self._own: Json = {}  # unnamed fields and annotations of the part
         self._texts: list[str] = []
         self._logprobs: list[Json] = []
         self._deltas: Deltas | None = None
@@ -77,7 +77,7 @@ class OpenMessage:
         )
 
     def add(self, kind: str, event: Event) -> None:
-        """Write a citation, or fields without a name."""
+        """Write citations, and keep unnamed fields."""
         fields: Json = {}
         if kind == "further":
             self._of_message |= own_fields(event.further.message)
@@ -122,7 +122,7 @@ class OpenMessage:
 
 
 class OpenReasoning:
-    """Thoughts, or a summary of them, in one part."""
+    """Thinking, or a summary of it, in one part."""
 
     def __init__(self, writer: EventWriter, index: int, given_id: str, block: Block) -> None:
         """Begin the item number `index` with a thinking block."""
@@ -142,7 +142,7 @@ class OpenReasoning:
             self._add_text(block.thinking.text, ())
 
     def add(self, kind: str, event: Event) -> None:
-        """Write more of the text, or keep more of the proof."""
+        """Write more of the text, or keep more of the signature."""
         if kind == "thinking":
             self._add_text(event.thinking, event.pieces)
         elif kind == "signature":
@@ -231,7 +231,7 @@ class OpenCall:
 
 
 class OpenSearch:
-    """A call of one of the gateway's own tools, open until its result comes."""
+    """A call of one of the gateway's own tools, open until its result arrives."""
 
     def __init__(
         self, writer: EventWriter, index: int, given_id: str, block: Block, *, sources: bool
@@ -274,7 +274,7 @@ class OpenSearch:
 
 
 class OpenWhole:
-    """An item that comes as a whole."""
+    """An item that arrives as a whole."""
 
     def __init__(self, writer: EventWriter, index: int, item: Json) -> None:
         """Begin the item number `index`."""
@@ -282,7 +282,7 @@ class OpenWhole:
         writer.write("response.output_item.added", output_index=index, item=item)
 
     def add(self, kind: str, event: Event) -> None:
-        """Add fields of an item of a type without a name."""
+        """Add fields of an item of an unknown type."""
         if kind == "opaque":
             fields = own_fields(event.opaque)
             fields.pop("type", None)

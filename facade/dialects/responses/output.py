@@ -29,7 +29,7 @@ _FETCH = "web_fetch"
 
 
 def item_id(prefix: str, response_id: str, index: int) -> str:
-    """Return the id of an output item, which is unique as that of its response is."""
+    """Return the id of an output item, which is unique if the id of its response is."""
     return f"{prefix}_{response_id.removeprefix(_RESPONSE)}{index:04x}"
 
 
@@ -39,7 +39,7 @@ def search_id(response_id: str, index: int) -> str:
 
 
 def message(own: Mapping[str, Any], given_id: str, status: str, content: list[Any]) -> Json:
-    """Return a message; `own` are its fields without a name."""
+    """Return a message; `own` are its unnamed fields."""
     return {
         **own,
         "id": given_id,
@@ -62,7 +62,7 @@ def annotation(citation: Citation) -> Json:
 
 
 def text_part(own: Mapping[str, Any], text: str, logprobs: list[Any]) -> Json:
-    """Return a text; `own` are its annotations, and fields without a name."""
+    """Return a text; `own` are its annotations and unnamed fields."""
     return {"annotations": [], **own, "type": "output_text", "logprobs": logprobs, "text": text}
 
 
@@ -72,7 +72,7 @@ def refusal_part(refusal: str) -> Json:
 
 
 def reasoning(own: Mapping[str, Any], given_id: str, text: str, proof: str) -> Json:
-    """Return thoughts, with the proof of their origin."""
+    """Return a reasoning item; `proof` is the signature, sent as `encrypted_content`."""
     summary = [{"type": "summary_text", "text": text}] if text else []
     item: Json = {"summary": summary, **own, "id": given_id, "type": "reasoning"}
     if not item.get("encrypted_content"):
@@ -81,12 +81,12 @@ def reasoning(own: Mapping[str, Any], given_id: str, text: str, proof: str) -> J
 
 
 def redacted(given_id: str, data: str) -> Json:
-    """Return thoughts that only the provider can read."""
+    """Return a reasoning item with thinking that only its provider can read."""
     return reasoning({}, given_id, "", REDACTED + data)
 
 
 def call(own: Mapping[str, Any], given_id: str, status: str, use: ToolUse, written: str) -> Json:
-    """Return a call of a tool with its arguments, or the beginning of it."""
+    """Return a tool call with its arguments, or without them while it is open."""
     kind, field = ("custom_tool_call", "input") if use.freeform else ("function_call", "arguments")
     return {
         **own,
@@ -113,15 +113,15 @@ def search(
     *,
     sources: bool = False,
 ) -> Json:
-    """Return a call of one of the gateway's own tools: a search, or a page that was opened.
+    """Return a call of one of the gateway's own tools: a search, or an opened page.
 
     Args:
-        given_id: its id.
-        status: of the call.
-        name: of the tool.
+        given_id: id of the call.
+        status: status of the call.
+        name: name of the tool.
         arguments: JSON as the model wrote it.
-        result: what it found, once known.
-        sources: whether the pages that were found are listed.
+        result: the result, once known.
+        sources: whether the found pages are listed.
     """
     given = _object(arguments)
     if name == _FETCH:
@@ -142,13 +142,13 @@ def search_status(result: ServerToolResult) -> str:
 
 
 def picture(given_id: str, media: Media) -> Json:
-    """Return a picture that the model made."""
+    """Return an image that the model generated."""
     data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
     return {"id": given_id, "type": "image_generation_call", "status": COMPLETED, "result": data}
 
 
 def kind_of(block: Block) -> str:
-    """Return the kind of a block, "" for one that this dialect does not show."""
+    """Return the kind of a block, or "" if this dialect does not show it."""
     kind = block.WhichOneof("kind") or ""
     match kind:
         case "media":
@@ -168,7 +168,7 @@ def opaque_item(block: Block, given_id: str) -> Json:
 
 
 def logprobs_of(json: bytes) -> list[Json]:
-    """Return log probabilities in the shape of this dialect, of a text."""
+    """Return the log probabilities of a text in the format of this dialect."""
     if not json:
         return []
     return [

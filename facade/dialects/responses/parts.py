@@ -11,7 +11,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from services.common.errors import invalid
 
-# `text` is what some clients call both.
+# Some clients write `text` for both.
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _MEDIA = frozenset({"input_image", "input_file", "input_audio"})
 _KNOWN = {
@@ -21,7 +21,7 @@ _KNOWN = {
     "input_file": frozenset({"type", "file_id", "file_data", "file_url", "filename"}),
     "input_audio": frozenset({"type", "input_audio"}),
 }
-# Fields that answers have, and that say nothing where they are sent back empty.
+# Fields of answers, which are dropped if they are sent back empty.
 _OF_ANSWERS = ("annotations", "logprobs")
 
 
@@ -34,8 +34,8 @@ def blocks_of(
 
     Args:
         content: the parts.
-        path: of their array.
-        assistant: whether they are the assistant's, which has no media, and may refuse.
+        path: path of their array.
+        assistant: whether they are the assistant's, which may have refusals, and no media.
 
     Raises:
         GatewayError: invalid, naming the field.

@@ -4,7 +4,7 @@ from typing import Final
 
 from facade.dialects.paths import FieldNames
 
-# Where a block stood in its item, by the index in `FIELD_NAMES.lists`.
+# Position of a block in its item, as an index in `FIELD_NAMES.lists`.
 CONTENT: Final = 0
 WHOLE: Final = 1  # an item, or a text, that is one block
 

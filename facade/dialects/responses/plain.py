@@ -6,7 +6,7 @@ from typing import Any
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
 
 _MAX_TOKENS = "max_output_tokens"
-# Fields of items of an answer: sent back, they say nothing to another provider.
+# Fields of an answer's items, which are of no use to another provider when they are sent back.
 _OF_ANSWERS = frozenset({"id", "status"})
 _SPOKEN = _OF_ANSWERS | {"type", "role", "content"}
 _TEXT = frozenset({"type", "text"})
@@ -20,13 +20,13 @@ def plain_request(
 ) -> PlainRequest | None:
     """Return the plain form of a conversation, if it has one.
 
-    Reasoning has none, nor have calls of custom tools, outputs that follow no call, and texts of
-    the assistant after a call.
+    Reasoning, calls of custom tools, outputs that follow no call, and texts of the assistant after
+    a call have no plain form.
 
     Args:
-        conversation: of a request that `source.source_of` returns the fields of.
-        instructions: those of the request.
-        settings: as `source.plain_settings` returns them.
+        conversation: the conversation of a request for which `source.source_of` returns a source.
+        instructions: the instructions of the request.
+        settings: the result of `source.plain_settings`.
     """
     messages: list[PlainMessage] = []
     if instructions:
@@ -48,7 +48,10 @@ def plain_request(
 
 
 def beginning(conversation: Mapping[str, Any], instructions: str | None) -> Iterator[PlainMessage]:
-    """Yield the texts of a conversation up to the first of a user; see `LazyRequest.beginning`."""
+    """Yield the texts of a conversation up to the first user message.
+
+    See `LazyRequest.beginning`.
+    """
     if instructions:
         yield PlainMessage("system", [instructions])
     given = conversation["input"]
@@ -97,7 +100,7 @@ def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
 
 
 def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the texts of content, None where parts have further fields."""
+    """Return the texts of content, or None if parts have further fields."""
     if isinstance(content, str):
         return [content] if content else []
     if any(_says_more(part) for part in content):

@@ -1,4 +1,4 @@
-"""A response's body into the request of the canonical model."""
+"""Translate the body of a response to the canonical request."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,14 +62,15 @@ _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """A response's body, understood.
+    """The parsed body of a response.
 
     Attributes:
-        request: what to generate; all but its messages and tools where `lazy` is there.
-        lazy: the request with the conversation as its caller wrote it, where that can go so.
+        request: the canonical request, without messages and tools if `lazy` is set.
+        lazy: the request with its conversation as the caller wrote it, if it can be passed on
+            so; else None.
         stream: whether the answer is streamed.
-        origins: where its messages and blocks stood in the body.
-        state: what says whether the response is kept, and what it repeats.
+        origins: positions of its messages and blocks in the body.
+        state: the storage options and the fields that the response echoes.
     """
 
     request: GenerateRequest
@@ -82,15 +83,15 @@ class ParsedRequest:
 def parse_request(
     body: bytes, *, lazily: bool = False, new_id: ids.IdGenerator = ids.new_id
 ) -> ParsedRequest:
-    """Read the body of `POST /beta/v1/responses`.
+    """Parse the body of `POST /beta/v1/responses`.
 
     Args:
         body: JSON.
-        lazily: whether the conversation need not be translated yet.
-        new_id: makes ids of input items, with the prefix it is given.
+        lazily: whether the conversation may be translated later.
+        new_id: creates ids of input items, with a given prefix.
 
     Raises:
-        GatewayError: invalid, naming the field at fault and what it takes.
+        GatewayError: invalid, naming the invalid field and its valid values.
     """
     found = _SOURCES.read(body) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
@@ -105,7 +106,7 @@ def parse_request(
         plain, source, rest = found
         wire, unread = plain, UnreadBody(plain, source.parts)
     size = len(body)
-    del body  # the last of its megabytes, unless the caller keeps them
+    del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     origins = Origins()
     lazy = state = None
@@ -122,7 +123,7 @@ def parse_request(
     if state is None:
         state = _state(wire, unread, new_id, dump)
     if lazy is None:
-        _ = state.echo.json  # of a large body, of which nothing is to be held
+        _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
         request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, origins, request)
@@ -140,27 +141,27 @@ def parse_request(
 
 
 class _Unread(UnreadResponseRequest):
-    """A body without its conversation, and what follows from that alone."""
+    """A body without its conversation, with cached values that depend on it alone."""
 
     @cached_property
     def settings(self) -> Mapping[str, object] | None:
-        """The fields that go on as they are where there are no tools; see `plain_settings`."""
+        """The fields that can be passed on if there are no tools; see `plain_settings`."""
         return plain_settings(self, has_tools=False)
 
     @cached_property
     def state(self) -> ResponseState | None:
-        """The state of a request without tools; None where that holds some of the input."""
+        """The state of a request without tools; None if it has items of the input."""
         if self.store is not False:
             return None
         state = _state(self, None, ids.new_id, orjson.dumps)
-        _ = state.echo.json  # it would refer to this until somebody reads it
+        _ = state.echo.json  # serialized now: until then it refers to this object
         return state
 
 
 def _is_plain(wire: _Unread) -> bool:
-    """Return whether nothing beside a conversation needs it, and all of it is in the request.
+    """Return whether no other field of a body needs its conversation, which is complete.
 
-    One with a mistake of those that `_check` finds is none.
+    A body with an error that `_check` reports is not plain.
     """
     held = wire.__dict__
     return (
@@ -218,7 +219,7 @@ def _lazy(
 
 
 def _complete(unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest) -> None:
-    """Add what a request that was read lazily lacks."""
+    """Add the messages and tools to a request that was read lazily."""
     wire = unread.read()
     if wire.tools:
         add_tools(request, wire.tools, "tools", wire.max_tool_calls)
@@ -228,7 +229,7 @@ def _complete(unread: UnreadBody[_Unread], origins: Origins, request: GenerateRe
 def _complete_with_settings(
     unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest
 ) -> None:
-    """Add what a request lacks of which all fields may go on as they are."""
+    """Add settings, messages and tools to a request whose fields can all be passed on."""
     request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
     _complete(unread, origins, request)
 
@@ -279,8 +280,8 @@ def _state(
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
 ) -> ResponseState:
-    """Return the state of a request; `unread` is its body if the conversation goes as it is."""
-    # Attributes of the wire type are looked up slowly.
+    """Return the state of a request; `unread` is its body if the conversation is passed on."""
+    # Attributes of pydantic models are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
     name = conversation_name(wire)
@@ -312,7 +313,7 @@ def _state(
 
 
 def _items(given: Any, *, store: bool) -> Sequence[Mapping[str, Any]]:
-    """Return the items of an input; of a text only where they are stored."""
+    """Return the items of an input; a text is an item only if `store` is true."""
     if not isinstance(given, str):
         items: Sequence[Mapping[str, Any]] = given
         return items
@@ -323,7 +324,7 @@ def _items(given: Any, *, store: bool) -> Sequence[Mapping[str, Any]]:
 def _step_parameters(
     outer: ResponseRequest, parameters: Mapping[str, object], path: str, origins: Origins
 ) -> GenerateRequest:
-    """Read what a fallback step sets over the outer request; see `ReadParameters`."""
+    """Parse the parameters of a fallback step; see `ReadParameters`."""
     check_step(parameters, path, _OF_THE_WHOLE, ("tools",))
     given = check(_PARAMETERS, parameters, path)
     below, above = (given_fields(one, ResponseParameters) for one in (outer, given))
@@ -345,7 +346,7 @@ def _step_parameters(
 def _parameters(
     wire: ResponseParameters, prefix: str, *, with_tools: bool = True
 ) -> GenerateRequest:
-    """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
+    """Return the request without conversation and routing; `prefix` goes before field paths."""
     request = GenerateRequest(dialect=DIALECT_RESPONSES)
     if wire.max_output_tokens is not None:
         request.max_tokens = wire.max_output_tokens

@@ -1,7 +1,7 @@
-"""Fields of a response's body without a canonical name, kept for providers of this dialect.
+"""Unnamed fields of a response's body, kept for providers of this dialect.
 
-An object of which a part has a canonical name is kept as a whole: in this dialect it is put back
-over what is known of it.
+A partly known object is kept as a whole: a provider's adapter of this dialect puts it over the
+known fields.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
 
-# Fields that would pass as unknown ones, and what to do instead.
+# Fields that would otherwise count as unknown, with the error message.
 _REFUSED = {
     "messages": "is a field of chat completions; use input",
     "max_tokens": "is a field of chat completions; use max_output_tokens",
@@ -25,7 +25,7 @@ _REFUSED = {
     "use_built_in_tools": "is a field of the messages endpoint alone",
     "thinking_block_strategy": "is a field of the messages endpoint alone",
 }
-# Fields that are kept. Where the gateway acts on one too, the condition is beside it.
+# Fields that are kept, with the condition under which the gateway handles them too.
 _KEPT: Mapping[str, Callable[[Any], bool]] = {
     "include": lambda value: {ENCRYPTED, LOGPROBS, SOURCES}.issuperset(value),
     "max_tool_calls": lambda value: True,  # it counts the searches alone; see `add_tools`
@@ -42,12 +42,12 @@ _REASONING = ("reasoning.effort", "reasoning.summary", "reasoning.generate_summa
 
 
 def keep_of_request(request: GenerateRequest, wire: ResponseParameters, prefix: str) -> None:
-    """Keep the fields of a body without a canonical name; a null says nothing.
+    """Keep the unnamed fields of a body; nulls are dropped.
 
     Args:
         request: its `extra` is set.
-        wire: the body, or what a fallback step makes of it.
-        prefix: what comes before the fields' paths.
+        wire: the body, or the body with the parameters of a fallback step.
+        prefix: prefix of field paths.
 
     Raises:
         GatewayError: invalid, for a field that belongs to another endpoint, or as `to_json`.

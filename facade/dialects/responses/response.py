@@ -18,7 +18,7 @@ from services.common.errors import GatewayError
 from services.common.passed_answer import TokenCounts
 from services.common.plain_answer import PlainAnswer
 
-# Why a response is incomplete; one with any other reason is complete.
+# Reasons of incomplete responses; with any other finish reason a response is complete.
 _REASONS: dict[FinishReason.ValueType, str] = {
     conversation.FINISH_REASON_MAX_TOKENS: "max_output_tokens",
     conversation.FINISH_REASON_CONTEXT_WINDOW: "max_output_tokens",
@@ -40,7 +40,7 @@ def render_response(
         response: the answer, with one choice.
         response_id: the gateway's id.
         created: Unix seconds.
-        echo: what it repeats of the request.
+        echo: the echoed fields of the request.
         completed: Unix seconds; `created` when absent.
     """
     extra = None
@@ -83,12 +83,12 @@ def failed_response(
     """Return the response object of an answer that failed.
 
     Args:
-        error: why.
+        error: the error.
         response_id: the gateway's id.
         created: Unix seconds.
-        echo: what it repeats of the request.
+        echo: the echoed fields of the request.
         model: the model's name.
-        items: the output items that were complete before, as JSON.
+        items: the output items that were completed before, as JSON.
     """
     return response_object(
         response_id, created, echo, model=model, output=items, status=FAILED, error=failure(error)
@@ -114,15 +114,15 @@ def response_object(
     Args:
         response_id: the gateway's id.
         created: Unix seconds.
-        echo: what it repeats of the request.
+        echo: the echoed fields of the request.
         model: the model's name.
         output: the items as JSON.
-        usage: tokens, once known.
-        extra: the answer's fields without a name.
-        status: `completed`, or `incomplete` where there is a reason, when it is "".
-        reason: why it is incomplete.
-        error: why it failed.
-        completed: Unix seconds, of a complete response.
+        usage: token usage, once known.
+        extra: unnamed fields of the answer.
+        status: the status; "" is `incomplete` if there is a reason, else `completed`.
+        reason: the reason if it is incomplete.
+        error: the error if it failed.
+        completed: Unix seconds, of a completed response.
     """
     status = status or (INCOMPLETE if reason else COMPLETED)
     fields = {
@@ -145,9 +145,9 @@ def response_object(
 
 
 def incomplete_reason(reason: FinishReason.ValueType, refused: bool) -> str:
-    """Return why a response is incomplete, "" for a complete one.
+    """Return the reason why a response is incomplete, or "" if it is complete.
 
-    A refusal in words is complete.
+    A response with a refusal in words is complete.
     """
     if refused and reason == conversation.FINISH_REASON_REFUSAL:
         return ""
@@ -181,7 +181,7 @@ def usage_object(usage: Usage | TokenCounts) -> Json:
 
 
 def _only_text(choice: Choice) -> str:
-    """Return the text of an answer that is nothing else, as nearly all are; else ""."""
+    """Return the text of an answer that is a single text, as nearly all are; else ""."""
     blocks = choice.blocks
     if len(blocks) != 1 or choice.logprobs or choice.HasField("extra"):
         return ""
@@ -190,14 +190,14 @@ def _only_text(choice: Choice) -> str:
 
 
 def _spoken(text: str, response_id: str, reason: str) -> Json:
-    """Return the message of an answer that is one text, incomplete where there is a reason."""
+    """Return the message of an answer that is one text; it is incomplete if there is a reason."""
     status = INCOMPLETE if reason else COMPLETED
     given_id = output.item_id("msg", response_id, 0)
     return output.message({}, given_id, status, [output.text_part({}, text, [])])
 
 
 def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Json]:
-    """Return the output items; the last one is incomplete where the response is."""
+    """Return the output items; the last one is incomplete if the response is."""
     groups = _groups(choice.blocks)
     logprobs = output.logprobs_of(choice.logprobs) if echo.logprobs else []
     texts = sum(block.WhichOneof("kind") == "text" for block in choice.blocks)
@@ -236,7 +236,7 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
 
 
 def _groups(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Return the blocks of each item: texts that follow each other are one message."""
+    """Return the blocks of each item; consecutive texts are one message."""
     groups: list[list[Block]] = []
     is_open = False
     for block in blocks:
@@ -284,7 +284,7 @@ def _item(block: Block, response_id: str, index: int, status: str) -> Json:
 
 
 def _split(logprobs: Sequence[Json], text: str) -> tuple[list[Json], list[Json]]:
-    """Divide log probabilities after the tokens of a text."""
+    """Split log probabilities after the tokens of a text."""
     length = 0
     for index, one in enumerate(logprobs):
         if length >= len(text):

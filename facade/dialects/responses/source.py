@@ -1,11 +1,11 @@
-"""Decides which conversations go to a provider of this dialect as their caller wrote them. Pure.
+"""Selects conversations that are passed to a provider of this dialect as written. Pure.
 
-Those in which the way there and back, by the canonical model, would change nothing that counts:
-texts, calls of tools and their outputs, and thoughts that such a provider encrypted. Whatever is
-refused, left out, fetched or adapted on that way is not among them.
+A conversation qualifies if translation to the canonical request and back would change nothing
+relevant: texts, tool calls and their outputs, and reasoning that such a provider encrypted. It must
+contain nothing that the gateway rejects, drops, fetches or adapts.
 
-A conversation is looked at before it has been validated: one that goes as it is keeps to the wire
-types, so it needs no other validation.
+Conversations are checked before validation: one that qualifies matches the wire types, so it needs
+no other validation.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ from facade.dialects.sources import Filled, Source, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
-# How OpenAI's encrypted thoughts begin (Fernet, version 128).
+# Prefix of OpenAI's encrypted reasoning (Fernet, version 128).
 _ENCRYPTED = b'"gAAAA'
 _QUOTE = b'"'
 _EMPTY = b'""'
 
-# Beside the conversation, the fields that mean one thing to every server of the dialect, and that
-# are right wherever their types are.
+# Fields beside the conversation that mean the same to every server of the dialect, and that need
+# no check other than that of their types.
 _SETTINGS = frozenset(
     {
         *("max_output_tokens", "temperature", "top_p", "parallel_tool_calls", "metadata"),
@@ -42,7 +42,7 @@ _PLAIN = _SETTINGS | _BESIDE | {"stream", "store", "background", "tool_choice"}
 
 
 class UnreadResponseRequest(ResponseRequest):
-    """A body without its conversation, which is looked at apart; several requests may have it."""
+    """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,7 +68,7 @@ class _Thought(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """An item of any type; one without a type is a message. Nulls say nothing."""
+    """An item of any type; an item without a type is a message. Null means absent."""
 
     type: (
         Literal[
@@ -103,9 +103,9 @@ _THOUGHTS = Decoder(list[_Thought])
 
 
 def plain_settings(wire: ResponseRequest, *, has_tools: bool) -> dict[str, object] | None:
-    """Return the fields beside a conversation, if they may go on as they are.
+    """Return the fields beside a conversation, if they can be passed on as they are.
 
-    None where some are checked, renamed or left out.
+    Return None if translation checks, renames or drops some of them.
     """
     given = wire.model_fields_set
     if wire.model_extra or not given <= _PLAIN:
@@ -121,10 +121,10 @@ def plain_settings(wire: ResponseRequest, *, has_tools: bool) -> dict[str, objec
 
 
 def source_of(fields: Mapping[str, Raw]) -> Source | None:
-    """Return the conversation of a body; None where it has to be validated and translated.
+    """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
-        fields: of the body, with values that have not been validated.
+        fields: the fields of the body, not validated.
     """
     given = bytes(fields.get("input", NULL))
     try:
@@ -143,7 +143,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
 
 
 def _written(given: bytes) -> bytes:
-    """Return the input as it is sent, in JSON; b"" where it is not plain."""
+    """Return the JSON of the input in the form that is sent; b"" if it is not plain."""
     if given.startswith(_QUOTE):
         return given if given != _EMPTY else b""
     items = _ITEMS.decode(given)
@@ -151,12 +151,12 @@ def _written(given: bytes) -> bytes:
         if not _settle(item):
             return b""
     if items[-1].role == "assistant":
-        return b""  # one that is gone on with
+        return b""  # a message that the model continues
     return encode(items)
 
 
 def _settle(item: _Item) -> bool:
-    """Write an item as it is sent; return whether it is plain."""
+    """Rewrite an item to the form that is sent; return whether it is plain."""
     kind = item.type or "message"
     foreign, nothing = _FOREIGN[kind]
     if foreign(item) != nothing:
@@ -191,7 +191,7 @@ def _is_call(item: _Item) -> bool:
 
 
 def _settle_text(item: _Item, name: str) -> bool:
-    """Write content as it is sent; return whether it is text alone, and none of it empty."""
+    """Rewrite content to the form that is sent; return whether all of it are non-empty texts."""
     content = getattr(item, name)
     if content is UNSET or is_filled(content):
         return content is not UNSET
@@ -204,7 +204,7 @@ def _settle_text(item: _Item, name: str) -> bool:
 
 
 def _settle_spoken(item: _Item) -> bool:
-    """Write what the assistant said as it is sent; as `_settle_text`."""
+    """Rewrite the content of an assistant's message; see `_settle_text`."""
     content = item.content
     if content is UNSET or is_filled(content):
         return content is not UNSET
@@ -224,7 +224,7 @@ def _settle_spoken(item: _Item) -> bool:
 
 
 def _settle_thoughts(item: _Item, name: str) -> bool:
-    """Write thoughts as they are sent; return whether they are texts, if there are any."""
+    """Rewrite reasoning to the form that is sent; return whether all of its parts are texts."""
     given = getattr(item, name)
     if given is UNSET or given == NULL:
         return True
@@ -236,7 +236,7 @@ def _settle_thoughts(item: _Item, name: str) -> bool:
     return True
 
 
-# Fields of items, by their type, beside those that items of all types have.
+# Fields of items by type, beside the fields of all types.
 _OF_TYPES = {
     "message": ("role", "content", "phase"),
     "function_call": ("call_id", "name", "arguments"),
@@ -249,7 +249,7 @@ _OF_ALL = ("type", "id", "status")
 
 
 def _foreign_to(kind: str) -> tuple[Callable[[_Item], object], object]:
-    """Return a reader of the fields of other types, and what it reads where they are not there."""
+    """Return a getter of the fields of other types, and its result if all of them are absent."""
     known = {*_OF_ALL, *_OF_TYPES[kind]}
     read = attrgetter(*[name for name in _Item.__struct_fields__ if name not in known])
     return read, read(_Item())

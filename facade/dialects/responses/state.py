@@ -1,4 +1,4 @@
-"""The fields of a request that its response repeats, and those that decide on storage. Pure."""
+"""The fields of a request that its response echoes, and its storage options. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from facade.dialects.responses.types import ResponseRequest
 
 LOGPROBS = "message.output_text.logprobs"
 SOURCES = "web_search_call.action.sources"
-# What every answer has.
+# Included in every answer.
 ENCRYPTED = "reasoning.encrypted_content"
 
-# Fields that a response repeats, with what OpenAI fills in for those that are absent.
+# Fields that a response echoes, with the defaults that OpenAI fills in.
 _REPEATED: Mapping[str, object] = {
     "background": False,
     "conversation": None,
@@ -40,25 +40,25 @@ _REPEATED: Mapping[str, object] = {
     "user": None,
 }
 _DEFAULTS = orjson.dumps(_REPEATED)[1:-1]
-# Sets of fields that requests give, as programs give the same few.
+# Number of cached sets of field names, as programs send the same few.
 _COMBINATIONS = 256
-# Members of a native provider's response that are the gateway's, of one that belongs to none before
-# it, by whether it is stored.
+# Members about storage that the gateway sets in a passthrough response, by whether it is stored;
+# for a response that continues no other and belongs to no conversation.
 _STATES = [
     b'"background":false,"conversation":null,"previous_response_id":null,"store":%b' % store
     for store in (b"false", b"true")
 ]
-# The members of a response of which nothing is kept.
+# These members of a response that is not stored.
 UNKEPT = _STATES[False]
 
 
 class Echo:
-    """The fields of a request that its response repeats.
+    """The fields of a request that its response echoes.
 
     Attributes:
-        state: those of them about stored responses, as members of a JSON object without its braces.
+        state: the fields about storage, as members of a JSON object without its braces.
         logprobs: whether the response has log probabilities.
-        sources: whether its searches list the pages that were found.
+        sources: whether its searches list the found pages.
     """
 
     __slots__ = ("_json", "logprobs", "sources", "state")
@@ -71,7 +71,7 @@ class Echo:
         logprobs: bool = False,
         sources: bool = False,
     ) -> None:
-        """Create the fields; `json` is all of them, or returns them when they are needed."""
+        """Create the fields; `json` is the JSON of all of them, or returns it on first use."""
         self._json = json
         self.state = state
         self.logprobs = logprobs
@@ -90,7 +90,7 @@ class Echo:
 
     @property
     def json(self) -> bytes:
-        """All of them, as members of a JSON object without its braces."""
+        """All fields, as members of a JSON object without its braces."""
         if callable(self._json):
             self._json = self._json()
         return self._json
@@ -101,9 +101,9 @@ class Reference:
     """A reference to an item of a stored response.
 
     Attributes:
-        index: its place among the items.
+        index: index of the reference among the items.
         item_id: the id of the item.
-        path: its path in the body.
+        path: path of the reference in the body.
     """
 
     index: int
@@ -117,29 +117,29 @@ class StoredConversation:
 
     Attributes:
         id: its id.
-        last_position: position of the last of its items, once they have been read; 0 for none.
+        last_position: position of its last item, once its items have been read; 0 without items.
     """
 
     id: str
     last_position: int = 0
 
 
-# A frozen class takes three times as long to create, and each request has one.
+# Not frozen: a frozen class takes three times as long to create, and each request has one.
 @dataclass(slots=True)
 class ResponseState:
-    """What a request says about stored responses, and what its response repeats.
+    """The storage options of a request, and the fields that its response echoes.
 
     Attributes:
-        store: whether the response is kept.
+        store: whether the response is stored.
         background: whether it is generated after the request has been answered.
         previous_response_id: the response that it continues.
         conversation: the stored conversation that it belongs to; the name of a memory is in the
             request.
-        input_items: with `store`, a conversation or references, the items of the input as JSON,
-            each with an id; an input that is a text is a message.
+        input_items: the items of the input as JSON, each with an id, if there is `store`, a
+            conversation or a reference; an input that is a text is a message.
         references: the references to stored items in the input, which have no canonical message.
         instructions: the system prompt, which is the first canonical message.
-        echo: what the response repeats.
+        echo: the fields that the response echoes.
     """
 
     store: bool
@@ -190,13 +190,13 @@ def echo_of(
     conversation: str | None,
     dump: Callable[[object], bytes],
 ) -> Echo:
-    """Return what the response to a request repeats.
+    """Return the fields that the response to a request echoes.
 
-    Most of it is only read when the gateway writes the response itself.
+    Most of them are only needed if the gateway writes the response itself.
 
     Args:
         wire: the request, which may lack its conversation.
-        read: returns it with its tools.
+        read: returns the request with its tools.
         conversation: the name of the conversation that it belongs to.
         dump: serializes values.
     """
@@ -221,7 +221,7 @@ def echo_of(
 
 
 def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], bytes]) -> bytes:
-    """Return the members of all fields that a response repeats."""
+    """Return the JSON members of all fields that a response echoes."""
     wire = read()
     held = wire.__dict__
     given: dict[str, object] = {
@@ -246,7 +246,7 @@ def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], byte
 
 @lru_cache(_COMBINATIONS)
 def _defaults_beside(names: frozenset[str]) -> bytes:
-    """Return the members of what OpenAI fills in for all other fields."""
+    """Return the JSON members of OpenAI's defaults for all fields except `names`."""
     return orjson.dumps({k: v for k, v in _REPEATED.items() if k not in names})[1:-1]
 
 
@@ -266,7 +266,7 @@ def _text(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool with what OpenAI fills in."""
+    """Return a tool with the defaults that OpenAI fills in."""
     if tool["type"] != "function":
         return tool
     return {"description": None, "parameters": None, **tool, "strict": tool.get("strict", True)}

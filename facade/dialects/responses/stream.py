@@ -36,14 +36,14 @@ _SPOKEN = ("text", "refusal")
 class ResponseStream:
     """Encodes the events of one answer as a stream, a batch at a time.
 
-    An item ends where the next one begins or the answer ends, since only then it is known whether
-    it is complete.
+    An item ends when the next one begins or the answer ends, as only then it is known whether it
+    is complete.
 
     Args:
         response_id: the gateway's id.
         created: Unix seconds.
-        echo: what the response repeats of the request.
-        now: Unix seconds.
+        echo: the echoed fields of the request.
+        now: returns Unix seconds.
 
     Attributes:
         route: the model that serves the answer, once known.
@@ -64,15 +64,15 @@ class ResponseStream:
         self._is_queued = False
         self._native: NativeEvents | None = None
         self._start = Start()
-        self._extra = Opaque()  # fields of the answer without a name
+        self._extra = Opaque()  # unnamed fields of the answer
         self._finish: Finish | None = None
         self._writer = EventWriter()
-        self._items: list[bytes] = []  # in order; empty for one that is open
+        self._items: list[bytes] = []  # in order; b"" for an open item
         self._open: OpenItem | None = None  # the item of the block, and its index
         self._index = 0
         self._message: OpenMessage | None = None  # the open item, if it is a message
         self._searches: dict[str, OpenSearch] = {}
-        self._unopened: Block | None = None  # a text without words so far
+        self._unopened: Block | None = None  # a text that is empty so far
         self._hidden = False  # whether the block is not shown
         self._refused = False
 
@@ -80,7 +80,7 @@ class ResponseStream:
         """Return the first events of an answer that is generated in the background.
 
         Args:
-            model: the model's name, as the request has it.
+            model: the model's name in the request.
         """
         self._is_queued = True
         self._start.model = model
@@ -154,7 +154,7 @@ class ResponseStream:
         return writer.take()
 
     def _take(self, kind: str | None, event: Event) -> None:
-        """Write what an event other than the usual text becomes."""
+        """Encode an event other than the usual text."""
         match kind:
             case "usage":
                 self.usage = event.usage
@@ -174,12 +174,12 @@ class ResponseStream:
                 self._delta(kind, event)
 
     def _pass_on(self, events: Iterable[Event], native: NativeEvents) -> None:
-        """Write the provider's own events; those without one say nothing more."""
+        """Write the provider's own events; events without one add nothing to them."""
         for event in events:
             if sent := event.native:
                 if count := event.native_count:
                     native.write_run(sent, count, event.native_number)
-                    continue  # it has texts beside, if anything
+                    continue  # beside it the event has at most a text
                 native.write(sent)
             kind = event.WhichOneof("kind")
             if kind == "usage":
@@ -188,7 +188,7 @@ class ResponseStream:
                 self._start, self.route = event.start, event.start.route
 
     def _add_further(self, event: Event) -> None:
-        """Keep fields without a name, of the answer and of the open message."""
+        """Keep unnamed fields of the answer and of the open message."""
         if fields := own_fields(event.further.answer):
             before = own_fields(self._extra)
             self._extra = to_opaque(DIALECT_RESPONSES, {**before, **fields}, "")

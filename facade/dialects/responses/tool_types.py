@@ -1,4 +1,4 @@
-"""The wire types of a response's tools and of their choice; see `item_types`."""
+"""Wire types of a response's tools and tool choice; see `item_types`."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -39,7 +39,7 @@ class CustomTool(TypedDict):
 
 @with_config(OPEN)
 class WebSearch(TypedDict):
-    """A search of the web; the gateway searches for models that cannot do it themselves."""
+    """A web search; the gateway searches for models that cannot do it themselves."""
 
     type: Literal[
         "web_search",
@@ -89,7 +89,7 @@ Tool = Annotated[
 
 @with_config(OPEN)
 class NamedToolChoice(TypedDict):
-    """A certain tool, or some of them."""
+    """The choice of a certain tool, or of some tools."""
 
     type: Annotated[
         Text,

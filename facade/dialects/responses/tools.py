@@ -24,13 +24,13 @@ def add_tools(
 ) -> None:
     """Add tools to the request; `path` is the path of the array.
 
-    Tools other than functions are kept as JSON for providers of this dialect. A search of the web
-    is the gateway's as well.
+    Tools other than functions are kept as JSON for providers of this dialect. A web search is also
+    translated to a tool of the gateway.
 
     Args:
         request: modified in place.
         tools: the tools.
-        path: of the array.
+        path: path of the array.
         max_searches: the `max_tool_calls` of the request.
 
     Raises:
@@ -50,7 +50,7 @@ def add_tools(
             )
         request.tools.append(added)
     if not all(tool.opaque for tool in request.tools):
-        # Coding agents offer tools of OpenAI's own beside their functions, whichever the model.
+        # Coding agents send OpenAI's own tools beside their functions, whatever the model.
         for added, tool in zip(request.tools, tools, strict=True):
             added.optional = tool["type"] not in _NAMED
 
@@ -81,7 +81,7 @@ def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
 def read_choice(
     choice: NamedToolChoice, tools: Sequence[Mapping[str, Any]], path: str
 ) -> ToolChoice:
-    """Return the choice of a tool, which has to be one of these.
+    """Translate the choice of a tool, which must be one of `tools`.
 
     Raises:
         GatewayError: invalid.

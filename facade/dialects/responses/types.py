@@ -1,6 +1,6 @@
-"""The wire types of `POST /beta/v1/responses`: they check requests and document them.
+"""Wire types of `POST /beta/v1/responses`, for validation and documentation.
 
-Unknown fields are allowed nearly everywhere and travel on to providers of this dialect. Names of
+Unknown fields are accepted nearly everywhere and passed on to providers of this dialect. Names of
 union members begin with `#` (see `facade.dialects.validation`).
 
 Source: OpenAI's API reference, "Create a model response".
@@ -19,7 +19,7 @@ from facade.dialects.validation import FewFields
 
 @with_config(OPEN)
 class Format(TypedDict):
-    """The form of an answer."""
+    """The format of an answer."""
 
     type: Annotated[
         Text,
@@ -56,7 +56,7 @@ class Format(TypedDict):
 
 @with_config(OPEN)
 class TextConfig(TypedDict):
-    """How the answer is written."""
+    """Options of the answer's text."""
 
     format: NotRequired[Annotated[Format | None, Field(description="The form of the answer.")]]
     verbosity: NotRequired[Annotated[str | None, Field(description="low, medium or high.")]]
@@ -64,7 +64,7 @@ class TextConfig(TypedDict):
 
 @with_config(OPEN)
 class ReasoningConfig(TypedDict):
-    """How the model thinks."""
+    """Options of the model's thinking."""
 
     effort: NotRequired[
         Annotated[
@@ -89,7 +89,7 @@ class Conversation(TypedDict):
 
 @with_config(OPEN)
 class StreamOptions(TypedDict):
-    """How the answer is streamed; options go on to providers of this dialect."""
+    """Options of streaming, passed on to providers of this dialect."""
 
 
 Metadata = Annotated[
@@ -103,7 +103,7 @@ Metadata = Annotated[
 
 
 class ResponseParameters(BaseModel):
-    """How to answer: everything but the conversation and its routing."""
+    """The parameters of a request, without the conversation and its routing."""
 
     model_config = OPEN
 
@@ -163,7 +163,7 @@ class ResponseParameters(BaseModel):
 
 
 class StepParameters(ResponseParameters):
-    """What a fallback step may set otherwise than the request."""
+    """The fields of a request that a fallback step may override."""
 
     input: Input | None = Field(None, description="Another conversation.")
 

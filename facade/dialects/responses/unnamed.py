@@ -1,4 +1,4 @@
-"""Fields of responses without a canonical name, kept as JSON for providers of the dialect."""
+"""Unnamed fields of responses, kept as JSON for providers of the dialect."""
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -21,9 +21,9 @@ def keep(
 
     Args:
         holder: its `extra` is set.
-        given: the object; a null says nothing.
+        given: the object; nulls are dropped.
         known: names of fields with a canonical name.
-        path: of the object.
+        path: path of the object.
         named: names of fields that providers of other dialects do not report as dropped.
 
     Raises:
@@ -40,7 +40,7 @@ def keep(
 
 
 def own_fields(extra: Opaque) -> dict[str, Any]:
-    """Return the fields of an opaque object of this dialect, none of another's."""
+    """Return the fields of an opaque object; none if it is of another dialect."""
     if extra.dialect != DIALECT_RESPONSES or not extra.json:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)

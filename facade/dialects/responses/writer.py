@@ -1,13 +1,13 @@
-"""Writes events of a streamed response, with their sequence numbers."""
+"""Writer of the events of a streamed response, with their sequence numbers."""
 
 from collections.abc import Sequence
 from itertools import chain, repeat
 
 import orjson
 
-# What follows a delta, up to the sequence number: of a call or a refusal, and of a text.
+# JSON after a delta, up to the sequence number: of a call or a refusal, and of a text.
 _TAILS = (b',"sequence_number":', b',"logprobs":[],"sequence_number":')
-# What follows the text of a delta, for small numbers.
+# JSON after the text of a delta, for small sequence numbers.
 _ENDS = tuple([b'"%b%d}\n\n' % (tail, number) for number in range(1024)] for tail in _TAILS)
 _EVENT = b'event: %b\ndata: {"type":"%b",%b,"sequence_number":%d}\n\n'
 
@@ -16,9 +16,9 @@ class Deltas:
     """The JSON around the deltas of one text or of one call's arguments.
 
     Attributes:
-        head: what comes before the string of a delta.
-        tail: what comes after it, up to the sequence number.
-        ends: what comes after its text, for the first sequence numbers.
+        head: the JSON before the string of a delta.
+        tail: the JSON after that string, up to the sequence number.
+        ends: the JSON after the text of a delta, for small sequence numbers.
     """
 
     __slots__ = ("ends", "head", "tail")
@@ -31,12 +31,12 @@ class Deltas:
         self.tail, self.ends = _TAILS[has_logprobs], _ENDS[has_logprobs]
 
     def end(self, number: int) -> bytes:
-        """Return what comes after the text of the delta of a number."""
+        """Return the JSON after the text of the delta with a sequence number."""
         return b'"%b%d}\n\n' % (self.tail, number)
 
 
 class EventWriter:
-    """The events of a stream that have not been taken yet.
+    """A buffer of the events of a stream.
 
     Attributes:
         number: the next sequence number.

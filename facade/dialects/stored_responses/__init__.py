@@ -1,4 +1,4 @@
-"""Stored responses in OpenAI's format: their JSON, their events, and what callers ask of them."""
+"""Stored responses in OpenAI's format: translation of their queries, objects and events."""
 
 from facade.dialects.stored_responses.content import (
     input_items,

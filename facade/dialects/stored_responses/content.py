@@ -1,7 +1,7 @@
-"""Response objects as they are stored, and back.
+"""Conversion of response objects to their stored form, and back.
 
-The output of a response is stored apart from the rest of it, an item at a time, as it is part of
-the conversations that go on from the response.
+The output of a response is stored separately, item by item, as it is part of the conversations
+that continue the response.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,10 +39,10 @@ def new_response(
     response: bytes,
     conversation: StoredConversation | None = None,
 ) -> NewResponse:
-    """Return a response to be stored.
+    """Return the response to store.
 
     Args:
-        response_id: its id.
+        response_id: id of the response.
         previous_id: id of the response that it continues.
         sent: the items of the request's input, as JSON.
         response: the response object.
@@ -61,7 +61,7 @@ def new_response(
 
 
 def input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
-    """Return the items of a request's input, each of them JSON, to be stored."""
+    """Return the items to store of a request's input, which are given as JSON."""
     items = [orjson.loads(item) for item in sent]
     return [
         ResponseItem(id=_id(item, response_id, index, "in"), json=json)
@@ -72,13 +72,14 @@ def input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
 def is_appended(response: bytes) -> bool:
     """Return whether the items of a response object are appended to its conversation.
 
-    Those of a response that failed or was cancelled are not: its input is to be sent again.
+    Items of a failed or cancelled response are not appended, as the caller has to send its input
+    again.
     """
     return orjson.loads(response)["status"] in _APPENDED
 
 
 def response_content(response: bytes, events: bytes = b"") -> ResponseContent:
-    """Return the stored content of a response object, with the events that were streamed of it."""
+    """Return the stored content of a response object, with its packed streamed events."""
     body = orjson.loads(response)
     items = body["output"]
     body["output"] = []
@@ -112,12 +113,12 @@ def with_status(response: bytes, status: str) -> bytes:
 
 
 def render_deleted(response_id: str) -> bytes:
-    """Return what a deletion is answered with."""
+    """Return the JSON that confirms the deletion of a response."""
     return orjson.dumps({"id": response_id, "object": "response", "deleted": True})
 
 
 def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
-    """Return a page of items."""
+    """Return the JSON of a page of items."""
     listed = list(items)
     return orjson.dumps(
         {
@@ -131,7 +132,7 @@ def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
 
 
 def _id(item: dict[str, Any], response_id: str, index: int, kind: str) -> str:
-    """Return the id of an item; one of the gateway's own where it has none to be found by."""
+    """Return the id of an item, or an id of the gateway's own if it has no valid one."""
     given = item.get("id")
     if isinstance(given, str) and 1 <= len(given) <= _MAX_ITEM_ID and given.isprintable():
         return given

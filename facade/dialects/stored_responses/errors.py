@@ -1,4 +1,4 @@
-"""Errors about stored responses, in OpenAI's words."""
+"""Errors about stored responses, with OpenAI's messages."""
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
@@ -8,7 +8,7 @@ _LONGEST_ID = 128
 
 
 def stored_error(error: GatewayError, response_id: str) -> GatewayError:
-    """Return the caller's error about the response that a path names."""
+    """Convert an error to one about the response that a path names."""
     name = cut(response_id, _LONGEST_ID)
     if error.reason == errors_pb2.REASON_NOT_FOUND:
         what = "Response"
@@ -21,14 +21,14 @@ def stored_error(error: GatewayError, response_id: str) -> GatewayError:
 
 
 def cancel_error(error: GatewayError, response_id: str) -> GatewayError:
-    """Return the caller's error about the response that is to be cancelled."""
+    """Convert an error to one about the response to cancel."""
     if error.reason == errors_pb2.REASON_INVALID_REQUEST:
         return GatewayError(error.reason, "Cannot cancel a synchronous response.")
     return stored_error(error, response_id)
 
 
 def continued_error(error: GatewayError, response_id: str) -> GatewayError:
-    """Return the caller's error about the response that a request continues."""
+    """Convert an error to one about the response that a request continues."""
     field = "previous_response_id"
     name = cut(response_id, _LONGEST_ID)
     match error.reason:
@@ -50,7 +50,7 @@ def continued_error(error: GatewayError, response_id: str) -> GatewayError:
 
 
 def item_error(error: GatewayError, item_id: str, path: str) -> GatewayError:
-    """Return the caller's error about an item that a request refers to."""
+    """Convert an error to one about an item that a request references."""
     if error.reason != errors_pb2.REASON_NOT_FOUND:
         return error
     return GatewayError(

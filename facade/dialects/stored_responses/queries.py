@@ -12,11 +12,11 @@ _FLAGS = {"true": True, "false": False}
 
 
 class RetrieveQuery(NamedTuple):
-    """How a response is retrieved.
+    """The query of a response.
 
     Attributes:
-        stream: whether as a stream of events.
-        starting_after: sequence number of the last event that is left out; -1 for none.
+        stream: whether the response is returned as a stream of events.
+        starting_after: sequence number of the last event to leave out; -1 for none.
     """
 
     stream: bool
@@ -32,7 +32,7 @@ class ItemsQuery(NamedTuple):
 
 
 def parse_retrieve_query(query: Mapping[str, str]) -> RetrieveQuery:
-    """Parse the query of a response; all of the response that is stored is always included.
+    """Parse the query of a response; `include` is ignored, as all that is stored is returned.
 
     Raises:
         GatewayError: invalid, naming the parameter.

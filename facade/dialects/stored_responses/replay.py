@@ -1,4 +1,4 @@
-"""The events of a stored response: as they were streamed, or made from its object."""
+"""The events of a stored response, as they were streamed or generated from its object."""
 
 import re
 import zlib
@@ -11,7 +11,7 @@ from gateway.memory.v1.responses_pb2 import StoredResponse
 
 Json = dict[str, Any]
 
-# Bytes of the events that are stored of a response.
+# Maximum bytes of the stored events of a response.
 MAX_EVENTS = 32 << 20
 
 _END = b"\n\n"
@@ -22,19 +22,19 @@ _PARTS = {"output_text": ("text", "output_text"), "refusal": ("refusal", "refusa
 
 
 def pack_events(streamed: bytes) -> bytes:
-    """Return streamed events as they are stored; none where there are too many."""
+    """Compress streamed events for storage; return b"" if they are too large."""
     return zlib.compress(streamed, 1) if len(streamed) <= MAX_EVENTS else b""
 
 
 def replay(stored: StoredResponse, response: bytes, starting_after: int) -> bytes:
-    """Return the events of a response that has ended, after one of them.
+    """Return the events of a response that has ended, after `starting_after`.
 
-    The last event is always among them, so that a stream ends with the whole response.
+    The result always has the last event, so that a stream ends with the whole response.
 
     Args:
         stored: the response, with its events.
         response: its response object.
-        starting_after: sequence number of the last event that is left out; -1 for none.
+        starting_after: sequence number of the last event to leave out; -1 for none.
     """
     packed = stored.content.events if stored.state == StoredResponse.STATE_ENDED else b""
     events = _unpack(packed) or _made(response, stored)
@@ -50,7 +50,7 @@ def last_event(response: bytes, number: int) -> bytes:
 
 
 def _unpack(packed: bytes) -> list[bytes]:
-    """Return events as they were streamed; none where there are none, or too many."""
+    """Return events as they were streamed; an empty list if none are stored, or too many."""
     if not packed:
         return []
     unpacking = zlib.decompressobj()
@@ -61,7 +61,7 @@ def _unpack(packed: bytes) -> list[bytes]:
 
 
 def _number(event: bytes) -> int:
-    """Return the sequence number of an event, which stands at its end."""
+    """Return the sequence number of an event, which is usually at its end."""
     found = _NUMBER.search(event, max(len(event) - 64, 0), len(event) - len(_END))
     return (
         int(found[1]) if found else int(orjson.loads(event[event.index(b"{") :])["sequence_number"])
@@ -77,7 +77,7 @@ def _last(response: Json, number: int) -> bytes:
 
 
 def _made(response: bytes, stored: StoredResponse) -> list[bytes]:
-    """Return events made from a response object."""
+    """Generate events from a response object."""
     whole: Json = orjson.loads(response)
     begun = {**whole, "status": "in_progress", "output": [], "usage": None, "error": None}
     begun |= {"incomplete_details": None, "completed_at": None}
@@ -95,7 +95,7 @@ def _made(response: bytes, stored: StoredResponse) -> list[bytes]:
 
 
 def _write_item(writer: EventWriter, index: int, item: Json) -> None:
-    """Write the events of an output item: its beginning, each of its texts as one, its end."""
+    """Write the events of an output item: its beginning, one delta per text, and its end."""
     kind = item.get("type")
     place = {"item_id": item.get("id"), "output_index": index}
     match kind:
