@@ -16,11 +16,11 @@ from typing import Any
 import grpc
 
 from facade.dialects import responses, stored_responses
+from facade.dialects.parsed_request import ParsedRequest
 from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.live_events import LiveEvents
-from facade.parsing import Parsed
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import FinishResponse, RunResponseRequest, StartResponse
 from services.common.channels import Metadata
@@ -46,7 +46,7 @@ class BackgroundResponse:
     def __init__(
         self,
         exchange: Exchange,
-        parsed: Parsed,
+        parsed: ParsedRequest,
         state: responses.ResponseState,
         metadata: Metadata,
         response_id: str,
@@ -59,7 +59,7 @@ class BackgroundResponse:
         self._tasks = context.background
         self._user_id = exchange.caller.user_id
         self._metadata = metadata
-        self._request: Any = parsed.request
+        self._request: Any = parsed.message
         self._model = parsed.model
         self._is_streamed = parsed.stream
         self._state = state

@@ -12,8 +12,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from facade.dialects import responses
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import Origins
-from facade.parsing import Kind, Option, Options, Parsed, parse
+from facade.parsing import Kind, Option, Options, parse
 from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
@@ -50,7 +51,7 @@ class ParserPool:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def parse(self, kind: Kind, held: list[bytes], **options: Option) -> Parsed:
+    async def parse(self, kind: Kind, held: list[bytes], **options: Option) -> ParsedRequest:
         """Parse the body of a request; see `facade.parsing.parse`.
 
         Raises:
@@ -90,7 +91,7 @@ class ParserPool:
         if not self._idle:
             self._idle.append(_start_process())
 
-    def _parse_apart(self, kind: Kind, held: list[bytes], options: Options) -> Parsed:
+    def _parse_apart(self, kind: Kind, held: list[bytes], options: Options) -> ParsedRequest:
         process = self._take()
         assert process.stdin is not None and process.stdout is not None
         head = {"kind": kind, "options": options, "max_values": self._max_values}
@@ -112,7 +113,7 @@ class ParserPool:
         request: LargeRequest | EmbedRequest = LargeRequest(parts)
         if kind == "embeddings":
             request = EmbedRequest.FromString(b"".join(parts))
-        return Parsed(request, **{**result, "origins": Origins.load(result["origins"])})
+        return ParsedRequest(request, **{**result, "origins": Origins.load(result["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:
@@ -134,7 +135,7 @@ class ParserPool:
 
 def _parse_if_quick(
     kind: Kind, held: list[bytes], options: Options, max_values: int, lazily: bool
-) -> Parsed | None:
+) -> ParsedRequest | None:
     """Parse a body, unless it needs a process."""
     return parse(kind, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
 

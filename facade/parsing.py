@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from facade.dialects import anthropic, openai, responses
-from facade.dialects.paths import FieldNames, Origins
+from facade.dialects.parsed_request import ParsedRequest
+from facade.dialects.paths import FieldNames
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common import json_scan
 from services.common.errors import GatewayError
 
@@ -17,32 +16,6 @@ Kind = Literal["chat", "messages", "count_tokens", "embeddings", "responses"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class Parsed:
-    """A parsed request.
-
-    Attributes:
-        request: a `GenerateRequest`, `LazyRequest` or `EmbedRequest`, or a `LargeRequest` if
-            another process has parsed the body; `facade.inference_stub` accepts all of them.
-        model: the model that the caller named.
-        stream: whether the answer is streamed.
-        origins: positions of its messages and blocks in the body.
-        include_usage: whether a chat's stream ends with a usage chunk.
-        calls_functions: whether a chat has functions in place of tools.
-        base64: whether the answer has vectors in base64.
-        state: for responses, the storage options and the fields that the response echoes.
-    """
-
-    request: Any
-    model: str
-    stream: bool
-    origins: Origins
-    include_usage: bool = False
-    calls_functions: bool = False
-    base64: bool = False
-    state: responses.ResponseState | None = None
 
 
 def field_names(kind: Kind, *, are_functions: bool = False) -> FieldNames:
@@ -60,7 +33,7 @@ def field_names(kind: Kind, *, are_functions: bool = False) -> FieldNames:
 
 def parse(
     kind: Kind, held: list[bytes], options: Options, max_values: int, *, lazily: bool = False
-) -> Parsed:
+) -> ParsedRequest:
     """Parse the body of a request.
 
     Args:
@@ -75,44 +48,25 @@ def parse(
     """
     if len(held[0]) > max_values:
         check_values(held[0], max_values)
-    include_usage = calls_functions = base64 = False
-    state = None
-    request: GenerateRequest | EmbedRequest
     # Passed by keyword: unpacked arguments are held until the call returns.
     if kind == "chat":
-        chat = openai.parse_chat(held.pop(), lazily=lazily)
-        request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
-        include_usage, calls_functions = chat.include_usage, chat.calls_functions
+        parsed = openai.parse_chat(held.pop(), lazily=lazily)
     elif kind == "embeddings":
-        embeddings = openai.parse_embeddings(held.pop())
-        request, lazy, stream, origins = embeddings.request, None, False, embeddings.origins
-        base64 = embeddings.base64
+        parsed = openai.parse_embeddings(held.pop())
     elif kind == "responses":
-        response = responses.parse_request(held.pop(), lazily=lazily)
-        request, lazy, stream = response.request, response.lazy, response.stream
-        origins, state = response.origins, response.state
+        parsed = responses.parse_request(held.pop(), lazily=lazily)
     else:
         betas, coding = options["betas"], bool(options["coding"])
         if kind == "messages":
             parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
         else:
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
-        request, lazy = parsed.request, parsed.lazy
-        stream, origins = parsed.stream, parsed.origins
     # Passthrough is possible for whole answers, and for streams of the responses endpoint.
-    request.takes_passthrough = (not stream or kind == "responses") and not calls_functions
+    if not (parsed.stream and kind != "responses") and not parsed.calls_functions:
+        parsed.request.takes_passthrough = True
     if "headers" in options:
-        request.headers.update(options["headers"])
-    return Parsed(
-        lazy or request,
-        request.model,
-        stream,
-        origins,
-        include_usage,
-        calls_functions,
-        base64,
-        state,
-    )
+        parsed.request.headers.update(options["headers"])
+    return parsed
 
 
 def check_values(body: bytes, limit: int) -> None:

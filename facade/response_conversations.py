@@ -14,9 +14,9 @@ from dataclasses import replace
 import grpc
 
 from facade.dialects import conversations, responses, stored_responses
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import CallerPaths, FieldNames, Origins
 from facade.http.exchange import Exchange
-from facade.parsing import Parsed
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
@@ -75,7 +75,7 @@ class ContinuedPaths(CallerPaths):
 
 
 async def put_conversation(
-    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, metadata: Metadata
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, metadata: Metadata
 ) -> responses.ResponseState:
     """Insert the conversation that a request continues; return its state with resolved items.
 
@@ -95,7 +95,8 @@ async def put_conversation(
         field = _CONVERSATION
         before, conversation = await _stored(exchange, conversation, sent, metadata)
     earlier = await _messages(before, field)
-    parsed.request = request = await _complete(parsed.request)
+    parsed.request = request = await _complete(parsed.message)
+    parsed.lazy = None
     first = 1 if state.instructions else 0
     if state.references:
         own = await _messages(sent, "")

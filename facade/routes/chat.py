@@ -4,9 +4,9 @@ from collections.abc import Awaitable
 from functools import partial
 
 from facade.dialects import openai
+from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
-from facade.parsing import Parsed
 from facade.routes.generation import generate, parse, stream
 
 
@@ -15,7 +15,7 @@ async def create(exchange: Exchange) -> Response:
     return await _begin(exchange, await parse(exchange, "chat"))
 
 
-def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
+def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
     created = int(exchange.context.clock.now())
     if parsed.stream:
         streaming = openai.FunctionChatStream if parsed.calls_functions else openai.ChatStream

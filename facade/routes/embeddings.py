@@ -4,9 +4,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from facade.dialects import openai
+from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.parsing import Parsed
 from facade.route_headers import answer_headers
 from facade.routes.generation import parse, rpc_metadata
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -23,7 +23,7 @@ async def create(exchange: Exchange) -> Response:
     return await _begin(exchange, await parse(exchange, "embeddings"))
 
 
-def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
+def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
     inference = exchange.context.inference
     call = inference.Embed(parsed.request, metadata=rpc_metadata(exchange))
     return _answer(exchange, call, base64=parsed.base64)

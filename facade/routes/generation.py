@@ -11,12 +11,13 @@ from typing import Any
 from aiohttp import web
 
 from facade.bodies import ReceivedBody, complete_body
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
-from facade.parsing import Kind, Option, Parsed, field_names
+from facade.parsing import Kind, Option, field_names
 from facade.route_headers import answer_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.conversation.v1 import conversation_pb2
@@ -51,7 +52,7 @@ def check_json(exchange: Exchange) -> None:
         raise unsupported_media_type(exchange.content_type)
 
 
-async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
+async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequest:
     """Read and parse a request: its body, and the headers that belong to the caller's dialect.
 
     Raises:
@@ -109,22 +110,22 @@ def metadata(request: web.Request) -> Metadata:
 
 
 def stream(
-    exchange: Exchange, parsed: Parsed, encoder: Encoder, observer: EndObserver | None = None
+    exchange: Exchange, parsed: ParsedRequest, encoder: Encoder, observer: EndObserver | None = None
 ) -> Awaitable[Response]:
     """Start a streamed call; return the coroutine that writes the response; see `relay`."""
     context = exchange.context
     carried = rpc_metadata(exchange)
     if exchange.has_own_task:
-        begin = partial(context.stream_generate, parsed.request, carried)
+        begin = partial(context.stream_generate, parsed.message, carried)
     else:
-        call = context.inference.StreamGenerate(parsed.request, metadata=carried)
+        call = context.inference.StreamGenerate(parsed.message, metadata=carried)
         begin = partial(deliver, call)
     return relay(exchange, begin, encoder, observer)
 
 
 def generate(
     exchange: Exchange,
-    parsed: Parsed,
+    parsed: ParsedRequest,
     render: Callable[[GenerateResponse], bytes],
     pass_on: Callable[[bytes], bytes] = bytes,
 ) -> Awaitable[Response]:
@@ -139,9 +140,9 @@ def generate(
     context = exchange.context
     carried = rpc_metadata(exchange)
     if exchange.has_own_task:
-        call = context.generate(parsed.request, carried)
+        call = context.generate(parsed.message, carried)
     else:
-        call = context.inference.Generate(parsed.request, metadata=carried)
+        call = context.inference.Generate(parsed.message, metadata=carried)
     return _whole(exchange, call, render, pass_on)
 
 

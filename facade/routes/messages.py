@@ -3,9 +3,9 @@
 from collections.abc import Awaitable
 
 from facade.dialects import anthropic
+from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.parsing import Parsed
 from facade.route_headers import answer_headers
 from facade.routes.generation import generate, parse, rpc_metadata, stream
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -19,7 +19,7 @@ async def create(exchange: Exchange, *, coding: bool = False) -> Response:
     return await _begin(exchange, await parse(exchange, "messages", betas=betas, coding=coding))
 
 
-def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
+def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
     if parsed.stream:
         encoder = anthropic.MessageStream(exchange.request_id)
         return stream(exchange, parsed, encoder)

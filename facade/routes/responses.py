@@ -6,9 +6,9 @@ from collections.abc import Awaitable
 
 from facade.background_responses import BackgroundResponse
 from facade.dialects import responses
+from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.parsing import Parsed
 from facade.response_conversations import put_conversation
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
@@ -28,7 +28,7 @@ async def create(exchange: Exchange) -> Response:
 
 
 async def _generate_in_background(
-    exchange: Exchange, parsed: Parsed, state: responses.ResponseState
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
     metadata = rpc_metadata(exchange)
@@ -40,7 +40,7 @@ async def _generate_in_background(
 
 
 def _generate(
-    exchange: Exchange, parsed: Parsed, state: responses.ResponseState
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
 ) -> Awaitable[Response]:
     """Start a generation; return the coroutine that responds with the response, or its events."""
     response_id = new_response_id()
@@ -52,7 +52,7 @@ def _generate(
 
 
 async def _generate_stored(
-    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, response_id: str
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, response_id: str
 ) -> Response:
     """Respond with the response or its events, and store it before its end is sent."""
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
@@ -74,7 +74,7 @@ def _encoder(
 
 
 def _whole(
-    exchange: Exchange, parsed: Parsed, state: responses.ResponseState, response_id: str
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, response_id: str
 ) -> Awaitable[Response]:
     created, echo = int(exchange.context.clock.now()), state.echo
     return generate(

@@ -11,7 +11,7 @@ from facade.dialects.anthropic.files import (
 from facade.dialects.anthropic.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.anthropic.models import render_model, render_model_list
 from facade.dialects.anthropic.paths import FIELD_NAMES
-from facade.dialects.anthropic.request import ParsedRequest, parse_count_tokens, parse_messages
+from facade.dialects.anthropic.request import parse_count_tokens, parse_messages
 from facade.dialects.anthropic.response import render_count, render_message
 from facade.dialects.anthropic.stream import MessageStream
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
@@ -22,7 +22,6 @@ __all__ = [
     "CountTokensBody",
     "MessageStream",
     "MessagesBody",
-    "ParsedRequest",
     "limit_headers",
     "parse_count_tokens",
     "parse_file_list",

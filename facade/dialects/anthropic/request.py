@@ -6,7 +6,6 @@ translates.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter
@@ -17,6 +16,7 @@ from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.source import UnreadMessagesBody, plain_settings, source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import Origins
 from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.validation import check, exact_json, read_quickly, validate
@@ -38,24 +38,6 @@ _STRATEGIES = {
     "discard": pb.THINKING_BLOCK_STRATEGY_DISCARD,
     "flatten": pb.THINKING_BLOCK_STRATEGY_FLATTEN,
 }
-
-
-@dataclass(slots=True)
-class ParsedRequest:
-    """A parsed request.
-
-    Attributes:
-        request: the canonical request, without messages and tools if `lazy` is set.
-        lazy: the request with its conversation as the caller wrote it, if it can be passed on
-            so; else None.
-        stream: whether the answer is streamed.
-        origins: positions of its messages and blocks in the body.
-    """
-
-    request: pb.GenerateRequest
-    lazy: LazyRequest | None
-    stream: bool
-    origins: Origins
 
 
 def parse_messages(
@@ -81,7 +63,7 @@ def parse_messages(
     del body  # frees its megabytes, unless the caller keeps a reference
     origins = Origins()
     request, lazy = _translated(checked, betas, coding, source, size, origins)
-    return ParsedRequest(request, lazy, bool(checked.stream), origins)
+    return ParsedRequest(request, checked.model, checked.stream or False, origins, lazy)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
@@ -93,7 +75,7 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
     checked, _ = read_quickly(_COUNT_TOKENS, body)
     origins = Origins()
     request, _ = _translated(checked, betas, coding, None, 0, origins)
-    return ParsedRequest(request, None, False, origins)
+    return ParsedRequest(request, checked.model, False, origins)
 
 
 def _translated(

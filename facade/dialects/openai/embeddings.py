@@ -1,7 +1,6 @@
 """OpenAI's embeddings: bodies and responses of `POST /beta/v1/embeddings`."""
 
 import binascii
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -16,6 +15,7 @@ from facade.dialects.extensions import (
     set_fallback,
 )
 from facade.dialects.openai.types import Text
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames, Origins
 from facade.dialects.validation import read_quickly, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -89,22 +89,7 @@ class EmbeddingsRequest(FallbackFields):
 _REQUEST: TypeAdapter[EmbeddingsRequest] = TypeAdapter(EmbeddingsRequest)
 
 
-@dataclass(slots=True)
-class ParsedEmbeddings:
-    """A parsed request for embeddings.
-
-    Attributes:
-        request: the canonical request.
-        origins: positions of its fallback steps in the body.
-        base64: whether the answer has vectors in base64.
-    """
-
-    request: EmbedRequest
-    origins: Origins
-    base64: bool
-
-
-def parse_embeddings(body: bytes) -> ParsedEmbeddings:
+def parse_embeddings(body: bytes) -> ParsedRequest:
     """Parse the body of `POST /beta/v1/embeddings`.
 
     Raises:
@@ -126,7 +111,8 @@ def parse_embeddings(body: bytes) -> ParsedEmbeddings:
         request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, ""))
     origins = Origins()
     set_fallback(request, wire, _no_parameters, origins)
-    return ParsedEmbeddings(request, origins, wire.encoding_format == "base64")
+    is_base64 = wire.encoding_format == "base64"
+    return ParsedRequest(request, wire.model, False, origins, base64=is_base64)
 
 
 def render_embeddings(response: EmbedResponse, *, base64: bool) -> bytes:

@@ -1,7 +1,6 @@
 """Translate the body of a chat completion to the canonical request."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from facade.dialects.openai.types import (
 )
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import Origins
 from facade.dialects.sources import SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
@@ -59,28 +59,6 @@ _SAME = frozenset(
 )
 _FORMAT_FIELDS = frozenset(ResponseFormat.__annotations__)
 _SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
-
-
-@dataclass(slots=True)
-class ParsedRequest:
-    """The parsed body of a chat completion.
-
-    Attributes:
-        request: the canonical request, without messages and tools if `lazy` is set.
-        lazy: the request with its conversation as the caller wrote it, if it can be passed on
-            so; else None.
-        stream: whether the answer is streamed.
-        origins: positions of its messages and blocks in the body.
-        include_usage: whether the stream ends with a usage chunk.
-        calls_functions: whether request and answer have functions in place of tools.
-    """
-
-    request: GenerateRequest
-    lazy: LazyRequest | None
-    stream: bool
-    origins: Origins
-    include_usage: bool
-    calls_functions: bool
 
 
 def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
@@ -146,7 +124,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if options:
         keep_stream_options(request, options)
     are_functions = source is None and calls_functions(wire)
-    return ParsedRequest(request, lazy, stream, origins, include_usage, are_functions)
+    return ParsedRequest(request, wire.model, stream, origins, lazy, include_usage, are_functions)
 
 
 def _is_plain(wire: ChatRequest) -> bool:

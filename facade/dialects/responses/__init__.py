@@ -4,7 +4,7 @@ from facade.dialects.responses.items import add_items, messages_of_items
 from facade.dialects.responses.kept_items import conversation_item, references_in
 from facade.dialects.responses.native import pass_on_response
 from facade.dialects.responses.paths import FIELD_NAMES
-from facade.dialects.responses.request import ParsedRequest, parse_request
+from facade.dialects.responses.request import parse_request
 from facade.dialects.responses.response import failed_response, render_response
 from facade.dialects.responses.state import (
     Echo,
@@ -18,7 +18,6 @@ from facade.dialects.responses.types import ResponseRequest
 __all__ = [
     "FIELD_NAMES",
     "Echo",
-    "ParsedRequest",
     "Reference",
     "ResponseRequest",
     "ResponseState",

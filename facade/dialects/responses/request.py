@@ -1,7 +1,6 @@
 """Translate the body of a response to the canonical request."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from pydantic import TypeAdapter
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
+from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import Origins
 from facade.dialects.responses.items import (
     add_input,
@@ -58,26 +58,6 @@ _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 _OF_THE_WHOLE = ResponseRequest.model_fields.keys() - StepParameters.model_fields.keys()
 _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
-
-
-@dataclass(slots=True)
-class ParsedRequest:
-    """The parsed body of a response.
-
-    Attributes:
-        request: the canonical request, without messages and tools if `lazy` is set.
-        lazy: the request with its conversation as the caller wrote it, if it can be passed on
-            so; else None.
-        stream: whether the answer is streamed.
-        origins: positions of its messages and blocks in the body.
-        state: the storage options and the fields that the response echoes.
-    """
-
-    request: GenerateRequest
-    lazy: LazyRequest | None
-    stream: bool
-    origins: Origins
-    state: ResponseState
 
 
 def parse_request(
@@ -137,7 +117,7 @@ def parse_request(
         if state.conversation is None and wire.conversation is not None:
             wire.memory_id = wire.memory_id or conversation_name(wire)
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
-    return ParsedRequest(request, lazy, stream, origins, state)
+    return ParsedRequest(request, wire.model, stream, origins, lazy, state=state)
 
 
 class _Unread(UnreadResponseRequest):

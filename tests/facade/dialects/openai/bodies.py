@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from facade.dialects.openai import ParsedRequest, parse_chat
+from facade.dialects.openai import parse_chat
+from facade.dialects.parsed_request import ParsedRequest
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Message, Opaque
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest

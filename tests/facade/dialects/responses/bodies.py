@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from facade.dialects.responses import ParsedRequest, parse_request
+from facade.dialects.parsed_request import ParsedRequest
+from facade.dialects.responses import parse_request
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message, Opaque
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
