@@ -51,7 +51,7 @@ class CircuitBreakers:
 
     Args:
         failures: transient failures in a row that open one.
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
         changed: told each new state.
         uniform: random source for jitter.
     """

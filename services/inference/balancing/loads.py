@@ -75,7 +75,7 @@ class Loads:
     """What one process knows of all deployments.
 
     Args:
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
         metrics: counts calls and cooldowns.
         now: Unix seconds, for limits that are told as times.
     """
