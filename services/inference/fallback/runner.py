@@ -185,7 +185,9 @@ class FallbackRunner:
             runner = self._step_runner(following)
 
     def _step_runner(self, index: int) -> StepRunner:
-        """Return the runner of the first step from `index` that its breaker admits, or of the last.
+        """Return the runner of the first step from `index` whose breaker admits calls.
+
+        The last step is never skipped.
         """
         context = self._context
         steps = context.plan.steps
