@@ -40,7 +40,8 @@ _UNITS_S = (3600.0, 60.0, 1.0, 0.001)
 _FIRST_TIME = 1e9
 # Status codes of rate limits and overload.
 _OF_LIMITS = frozenset({429, 503, 529})
-# Status codes that do not depend on the request. 403 is not included: it may reject the content.
+# Status codes that reject the operator's account or model whatever the request is. 403 is not
+# included: it may reject the content.
 _OF_ACCOUNTS = frozenset({401, 402, 404})
 
 

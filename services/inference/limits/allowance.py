@@ -14,7 +14,7 @@ from services.inference.limits.windows import Window, window_of
 
 # The amount kept available after a tick, as a multiple of what was used in the tick.
 _TICKS_AHEAD: Final = 2
-# An allowance is scarce if no more than one part in this many of its limit remains.
+# An allowance is scarce if at most its limit divided by this remains.
 _SCARCE: Final = 8
 # Time without a request after which a day's or month's allowance is forgotten.
 _FORGOTTEN_MS: Final = 600_000
@@ -153,7 +153,7 @@ class Allowance:
         self._active_at_ms = now_ms
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
-        """Return whether, by a current grant, less than `amount` remains."""
+        """Return whether the last grant is current and left less than `amount`."""
         told_at_ms = self._told_at_ms
         is_fresh = told_at_ms is not None and now_ms < told_at_ms + self._fresh_ms
         return is_fresh and amount > max(0, self.available) + self._remaining
@@ -270,5 +270,5 @@ class Allowance:
         self._told_at_ms = now_ms
 
     def failed(self) -> None:
-        """Record that the last claim was not answered."""
+        """Record that the last claim was not answered; it may have been granted nevertheless."""
         self._sent = None
