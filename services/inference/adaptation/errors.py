@@ -38,7 +38,7 @@ def of_helper(path: str, what: str, model: str, error: GatewayError) -> Adaptati
     """Return the error for a failed helper model: 502, or 400 where it rejected the medium.
 
     Args:
-        path: of the part.
+        path: the path of the part.
         what: the helper's task, such as `describe the image`.
         model: the name that callers use.
         error: the provider's error.
