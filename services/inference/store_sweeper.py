@@ -1,4 +1,4 @@
-"""Periodic deletion of what stores keep for a while."""
+"""Periodic deletion of old entries of byte stores."""
 
 import logging
 
@@ -21,7 +21,7 @@ class StoreSweeper(Sweeper):
         store: the store.
         lease: see `services.common.sweeping.sweeper_lease`.
         every_s: seconds between two sweeps.
-        bounds: those of the store.
+        bounds: the limits of the store.
         clock: the clock.
     """
 

@@ -1,4 +1,4 @@
-"""Builds the limiter of a process from settings."""
+"""Build the limiter of a process from settings."""
 
 import grpc
 from prometheus_client import CollectorRegistry
