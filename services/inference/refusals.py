@@ -216,7 +216,7 @@ class Refusals:
     """The rejected fields of each model, as named by `new_refusal`.
 
     Attributes:
-        by_model: those of the models that have rejected any.
+        by_model: the rejected fields, by model.
     """
 
     def __init__(self) -> None:

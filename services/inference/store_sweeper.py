@@ -17,7 +17,7 @@ class StoreSweeper(Sweeper):
     """Deletes entries of a store that are too old or exceed its bounds.
 
     Args:
-        name: what the entries are, for the log.
+        name: the name of the store, for the log.
         store: the store.
         lease: see `services.common.sweeping.sweeper_lease`.
         every_s: seconds between two sweeps.

@@ -35,7 +35,7 @@ def at_part(path: str, error: GatewayError) -> AdaptationError:
 
 
 def of_helper(path: str, what: str, model: str, error: GatewayError) -> AdaptationError:
-    """Return the error for a failed helper model: 502, or 400 where it rejected the medium.
+    """Return the error for a failed helper model: 502, or 400 if it rejected the medium.
 
     Args:
         path: the path of the part.

@@ -18,7 +18,7 @@ _MEASURES: Mapping[str, Measure.ValueType] = {
     "spend_per_month_pusd": limits_pb2.MEASURE_SPEND_PER_MONTH,
 }
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
-# The value of `model` that stands for the gateway's own converters.
+# The model name of the gateway's embedded converters.
 _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})

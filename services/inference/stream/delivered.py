@@ -92,7 +92,7 @@ class DeliveredPrefix:
         elif kind == "signature":
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
-            # Texts beside the provider's own events belong to no block.
+            # Texts beside native events belong to no block.
             if self.blocks:
                 keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind in ("opaque", "citation"):

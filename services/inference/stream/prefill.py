@@ -1,6 +1,6 @@
 """Prefill: an assistant message at the end of a request, which the answer continues.
 
-A model that cannot continue a message is asked to by a user message, and may repeat the
+A model that cannot continue a message is asked to do so by a user message, and may repeat the
 prefill. The caller already has the prefill, so the repetition is removed from the answer.
 """
 
