@@ -250,7 +250,7 @@ class Inference:
         return cost_of_used(used, self.engine.routes.costs)
 
     async def record_usage(self) -> None:
-        """Record the usage of all ended requests, within some seconds; see `UsageRecorder`."""
+        """Record the usage of all ended requests, within some seconds."""
         await self._recorder.settle()
 
     async def drain(self, within_s: float) -> None:

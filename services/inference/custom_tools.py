@@ -1,8 +1,8 @@
 """Emulation of custom tools by functions, for providers that only have functions. Pure.
 
 Custom tools take free text. Each becomes a function with one text argument, `input`. A grammar
-cannot be enforced then: it is written into the description, and its field is reported as dropped.
-Calls of such functions are converted back to calls of the custom tools; see `stream.custom_calls`.
+cannot be enforced then: it goes into the argument's description, and its field is reported as
+dropped. Calls of such functions become calls of the custom tools; see `stream.custom_calls`.
 
 Source: OpenAI's guide on function calling, "Custom tools".
 """

@@ -73,7 +73,7 @@ class Engine:
         memories: opens turns at the memory service.
         limits: limits on time and size.
         memory: settings of memory.
-        metrics: Prometheus metrics.
+        metrics: metrics of inference.
         monotonic: monotonic clock, in seconds.
         adaptation: converts media for models that do not read them.
         uniform: random source for jitter.

@@ -132,7 +132,7 @@ def apply_strategy(
       signature, which may be their own, but never thinking encrypted by OpenAI.
 
     For targets that do not check signatures, a gateway signature that carries data is replaced by
-    these data; targets that do not know them ignore them. Messages that become empty are removed.
+    that data; a target that does not use it ignores it. Messages that become empty are removed.
 
     Args:
         request: the request; not modified, and returned as it is if it has no thinking.

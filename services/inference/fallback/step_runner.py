@@ -144,7 +144,7 @@ class StepRunner:
             raise
 
     async def may_retry(self, error: UpstreamError) -> bool:
-        """Return whether to retry the model after a failure, once the delay has passed."""
+        """Wait for the retry delay after a failure; return False at once without a retry."""
         if not self._allows_retry(error):
             return False
         context = self._context

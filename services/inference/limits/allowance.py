@@ -194,7 +194,7 @@ class Allowance:
         return self.available < 0 and -self.available * _SCARCE >= self._remaining
 
     def tick(self) -> None:
-        """End a tick, and set the target for the available amount by what was used in the tick."""
+        """End a tick; what was used in it determines the amount to keep available."""
         # A single request allows no prediction.
         self._target = _TICKS_AHEAD * self._used_in_tick if self._takes_in_tick > 1 else 0
         self._used_in_tick = self._takes_in_tick = 0

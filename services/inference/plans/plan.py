@@ -139,7 +139,7 @@ class Plan(NamedTuple):
         return range(index, end)
 
     def hedges(self, index: int) -> bool:
-        """Return whether the step after `index` is hedged: started while `index` is silent.
+        """Return whether a step is hedged: the next model is called beside it while it is silent.
 
         A model that thinks is silent in any case, and a second call would be billed as well.
         """
