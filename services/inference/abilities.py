@@ -1,8 +1,8 @@
 """Query local servers for the media that their models read.
 
 Ollama reports the capabilities of each model (`POST /api/show`), llama-server those of its only
-model (`GET /props`). Other servers such as vLLM report nothing: their models are sent every medium
-until they reject one (`refusals`).
+model (`GET /props`). Other servers such as vLLM report nothing: their models are sent all kinds of
+media until they reject one (`refusals`).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MEDIA = {
 async def learn(
     client: http.Client, providers: Mapping[str, Provider], names: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], Inputs]:
-    """Return the media that models of local servers read beside text, if reported.
+    """Return the media that models of local servers read besides text, if reported.
 
     Args:
         client: the HTTP client.

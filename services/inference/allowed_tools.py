@@ -1,7 +1,7 @@
-"""A choice among some of the tools, `allowed_tools`, for providers of other dialects. Pure.
+"""The tool choice `allowed_tools`, for providers of other dialects. Pure.
 
-They are offered these tools alone. In its own dialect the choice goes on with all tools, so that
-the provider's prompt cache, which begins with them, stays valid.
+Providers of other dialects are sent only the allowed tools. A provider of the choice's own dialect
+is sent the choice and all tools, so that its prompt cache, which begins with them, stays valid.
 
 Source: OpenAI's guide on function calling, "Allowed tools".
 """
@@ -26,7 +26,7 @@ _DIALECTS = (DIALECT_OPENAI, DIALECT_RESPONSES)
 
 
 def limits_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> bool:
-    """Return whether a choice among some tools is to be translated for a provider of a dialect."""
+    """Return whether `allowed_tools` has to be translated for a provider of a dialect."""
     if not request.HasField("tool_choice"):
         return False
     choice = request.tool_choice
@@ -39,16 +39,16 @@ def limits_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> bool:
 
 
 def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> GenerateRequest:
-    """Return a request as a provider of a dialect may see it, with the allowed tools alone.
+    """Return a request with only the allowed tools, if the choice has to be translated.
 
     Args:
-        request: it is not changed.
-        dialect: the provider's.
+        request: the request; not modified.
+        dialect: the dialect of the provider.
     """
     if not limits_tools(request, dialect):
         return request
     given = orjson.loads(request.tool_choice.extra.json)
-    # In a chat the tools stand in a field.
+    # In chat completions the choice is nested in a field of its own.
     inner = given.get(_TYPE, given) if isinstance(given, dict) else None
     if not isinstance(inner, dict) or given.get("type") != _TYPE:
         return request
@@ -66,13 +66,13 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
         del changed.tools[:]
         changed.tools.extend(kept)
     else:
-        # A conversation with calls of tools needs their definitions.
+        # A conversation with tool calls needs the definitions of the tools.
         changed.tool_choice.mode = ToolChoice.MODE_NONE
     return changed
 
 
 def _names(allowed: Sequence[Mapping[str, Any]]) -> Set[str]:
-    """Return the names of the functions and custom tools among these."""
+    """Return the names of the functions and custom tools in a list of allowed tools."""
     found = set()
     for tool in allowed:
         kind = tool.get("type")

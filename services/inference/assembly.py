@@ -57,17 +57,17 @@ _LEARN_LOCAL_EVERY_S = 30.0
 _LEARN_ALL_EVERY_ROUNDS = 20
 # Name of the folder of conversions.
 _CONVERSIONS = "conversions"
-# The same of cached answers, and of the lease of their sweeper.
+# Name of the folder of cached answers, and of the lease of their sweeper.
 ANSWERS = "answers"
 
 
 @dataclass(frozen=True)
 class OtherServices:
-    """The other services, as this one reaches them.
+    """Clients of the other services.
 
     Attributes:
-        files: reads the files that requests name.
-        memories: opens turns of memories.
+        files: reads the files that requests reference.
+        memories: opens turns at the memory service.
         send_usage: stores usage records.
     """
 
@@ -78,11 +78,11 @@ class OtherServices:
 
 @dataclass(frozen=True)
 class SharedStores:
-    """What processes that share stored conversions and answers agree by.
+    """Leases and disk reserve of the stores that processes share.
 
     Attributes:
         conversions_lease: held by the process that deletes old conversions.
-        answers_lease: held by the process that deletes old answers.
+        answers_lease: held by the process that deletes old cached answers.
         reserve: the free disk space that both stores leave.
     """
 
@@ -96,7 +96,7 @@ class Inference:
 
     Attributes:
         engine: generates answers.
-        cache: keeps them; None where the settings do not turn it on.
+        cache: caches answers; None unless the settings enable it.
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
     ) -> Self:
-        """Build the service; this does not wait for providers.
+        """Build the service, without waiting for providers.
 
-        `telemetry` records spans, where there is a collector.
+        `telemetry` records spans; None without a collector.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -246,11 +246,11 @@ class Inference:
         return kept | told
 
     def cost_of(self, used: UsedModel) -> int | None:
-        """Return the cost of what a model used, by the settings in force; see `cost_of_used`."""
+        """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
         return cost_of_used(used, self.engine.routes.costs)
 
     async def record_usage(self) -> None:
-        """Have the usage of all requests that have ended recorded, in some seconds at most."""
+        """Record the usage of all ended requests, within some seconds."""
         await self._recorder.settle()
 
     async def drain(self, within_s: float) -> None:
@@ -275,7 +275,7 @@ class Inference:
         await self._client.close()
 
     def _open_cache(self, settings: Settings, stores: SharedStores, clock: Clock) -> None:
-        """Open the cache of answers, and begin to sweep it."""
+        """Open the cache of answers, and start its sweeper."""
         bounds = settings.response_cache
         store = open_store(settings.storage, stores.reserve, ANSWERS)
         every_s = ROUNDS * settings.limits.sweep_every_s

@@ -1,4 +1,4 @@
-"""One attempt at a provider: what it is asked, and the filters of what it answers."""
+"""One attempt: a call of a provider, and the filters of its answer."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 
@@ -13,19 +13,19 @@ from services.inference.thinking import Signer
 
 
 class Attempt:
-    """One attempt.
+    """One call of one provider for a request.
 
     Args:
-        call: what to ask.
-        provider: whom to ask.
-        filters: what the answer passes, in order.
-        signer: signs its thinking before it passes them; None where its provider does.
-        left_out: how many remembered turns the request was shortened by.
-        adapted: what was converted for the model.
+        call: the arguments of the call.
+        provider: the provider to call.
+        filters: applied to the events of the answer, in order.
+        left_out: number of remembered turns left out of the request.
+        adapted: media that were converted for the model; see `RouteInfo.adapted`.
+        signer: signs the thinking, before the filters; None if the provider signs it.
 
     Attributes:
-        usage: the latest that the provider has reported, or None.
-        is_done: whether the provider need not write any more.
+        usage: the latest usage that the provider has reported, or None.
+        is_done: whether the rest of the provider's answer is not needed.
     """
 
     __slots__ = (
@@ -53,23 +53,23 @@ class Attempt:
 
     @property
     def stream(self) -> bool:
-        """Whether the provider is asked by `batches`, and not by `whole`."""
+        """Whether to call `batches` and not `whole`."""
         return self._call.stream
 
     @property
     def refused_fields(self) -> frozenset[str]:
-        """What the model is known to refuse, names of `services.inference.refusals`."""
+        """Fields that the model rejects, as named by `services.inference.refusals`."""
         return self._call.refused_fields
 
     @property
     def answer_headers(self) -> Mapping[str, str] | None:
-        """The headers of the provider's response; None before it, and without HTTP."""
+        """The headers of the provider's response; None before the response, and without HTTP."""
         return self._call.answer_headers
 
     def whole(self) -> Awaitable[Batch | PassedAnswer]:
-        """Ask the provider, and return all events of its answer, which are for `passed`.
+        """Call the provider; return all events of its answer, to be filtered by `passed`.
 
-        An answer that goes to the caller as it is passes no filters.
+        A `PassedAnswer` is not filtered.
 
         Raises:
             GatewayError: as `batches`.
@@ -77,21 +77,21 @@ class Attempt:
         return self._provider.whole(self._call)
 
     def batches(self) -> Batches:
-        """Ask the provider, and return its events, a batch for each read, none empty.
+        """Call the provider; yield its events, one non-empty batch per read.
 
-        Each batch is for `passed`.
+        Each batch is to be filtered by `passed`.
 
         Raises:
-            GatewayError: unsupported or invalid, when the provider cannot carry the
+            GatewayError: unsupported or invalid, if the provider does not support the
                 request; nothing has been sent then.
             UpstreamError: the provider failed.
         """
         return self._provider.stream(self._call)
 
     def passed(self, batch: Batch) -> Batch:
-        """Return the events of a batch that pass the filters, possibly none."""
+        """Apply the filters to a batch; return the resulting events, possibly none."""
         if self._signer is not None:
-            # Made here, since most whole answers have no events.
+            # Created on the first batch: most whole answers have no events.
             signing = ThinkingSigner(self._signer, self._call.target.upstream)
             self._filters, self._signer = (signing, *self._filters), None
         for event in batch:
@@ -104,11 +104,11 @@ class Attempt:
         return batch
 
     def add_head(self, error: UpstreamError) -> None:
-        """Add to a failure what a caller is told of the head of the answer it came with."""
+        """Add the response headers and request id that a caller may see to an error."""
         self._call.add_head(error, self._provider.dialect)
 
     def route(self, step_id: str, attempts: int) -> Route:
-        """Return what serves the attempt, and what of the request could not be used."""
+        """Return the route: the model and provider, and what was dropped or converted."""
         call = self._call
         target = call.target
         headers, request_id = call.answer_head(self._provider.dialect)

@@ -1,4 +1,4 @@
-"""Makes the attempts at one request: for each model the request as that model is to see it."""
+"""Makes the attempts of one request, each with the request as adapted to the step's model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -40,14 +40,14 @@ from services.inference.tools.rounds import Rounds
 
 
 class Prepared(NamedTuple):
-    """The request as one step's model is to see it, and what of it was left out for that.
+    """The request as adapted to one step's model, and what was dropped from it.
 
     Attributes:
         request: the request.
-        dropped: paths of fields.
-        left_out: how many remembered turns.
-        media: those in it.
-        adapted: what was converted, as `RouteInfo.adapted` tells it.
+        dropped: paths of dropped fields.
+        left_out: number of remembered turns that were left out.
+        media: the media in the request.
+        adapted: converted media, as in `RouteInfo.adapted`.
     """
 
     request: GenerateRequest
@@ -58,21 +58,21 @@ class Prepared(NamedTuple):
 
 
 class RequestAttempts:
-    """Makes the attempts at one request; see `fallback.attempts.AttemptFactory`.
+    """Makes the attempts of one request; see `fallback.attempts.AttemptFactory`.
 
     Args:
-        request: with the bytes of files in their places. Where the plan has one step it
-            may be changed, else never.
-        media: those of the request.
-        plan: whose steps are asked.
-        providers: by name.
-        signer: knows and makes the gateway's signatures.
-        refusals: what models have refused; more is added.
-        conversation: the request's, where the server's memory takes part in it.
-        has_thoughts: whether there may be thinking in the request.
-        lazy: what completes the request, where it has no conversation yet.
-        session: opens what converts the request's media; None where it has none.
-        rounds: makes of the request that of a round, where the gateway's own tools take part.
+        request: the request, with the bytes of files in place. It is modified only if the plan
+            has a single step.
+        media: the media of the request.
+        plan: the plan.
+        providers: the providers, by name.
+        signer: makes and verifies the gateway's signatures.
+        refusals: fields that models have rejected; new ones are added.
+        conversation: the stored and the sent conversation; None without memory.
+        has_thoughts: whether the request may contain thinking.
+        lazy: the lazy request; None if the request is complete.
+        session: opens the session that converts media; None if the request has none.
+        rounds: makes the request of a round; None if the gateway's own tools are not used.
     """
 
     def __init__(
@@ -102,13 +102,12 @@ class RequestAttempts:
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
         self._open_session = session
         self._session: Session | None = None  # once there is something to convert
-        # Of steps with converted media, by their ids in this process: what converting took is
-        # not done again.
+        # Requests with converted media, by `id(step)`: media are converted once per step.
         self._adapted: dict[int, Prepared] = {}
         self._rounds = rounds
 
     def prepare(self, step: Step) -> Prepared:
-        """Return the request as a step's model is to see it, its media as far as converted."""
+        """Return the request as adapted to a step's model, with media converted by `adapt`."""
         if self._adapted and (adapted := self._adapted.get(id(step))) is not None:
             return adapted
         if self._prepared is None or self._prepared[0] is not step:
@@ -130,7 +129,7 @@ class RequestAttempts:
         elif request is not self._request:
             media = _media_of(request, step)
         elif media and not self._alone and not _reads_documents(step):
-            # Texts become blocks for this model; the next may read documents.
+            # A copy: text files become text blocks for this model; the next may read documents.
             request = copied(request)
             media = find_media(request)
         if not media:
@@ -140,7 +139,7 @@ class RequestAttempts:
         return Prepared(request, dropped, left_out, rest, told)
 
     def may_convert(self, step: Step) -> bool:
-        """Return whether a step's model may not read all media; see `AttemptFactory`."""
+        """Return whether media may have to be converted for a step; see `AttemptFactory`."""
         if self._open_session is None:
             return False
         if step.parameters is not None or self._conversation is not None:
@@ -158,7 +157,7 @@ class RequestAttempts:
         return not self.refused(step).isdisjoint(MEDIA)
 
     async def adapt(self, step: Step) -> None:
-        """Convert what a step's model does not read; see `AttemptFactory`."""
+        """Convert the media that a step's model does not read; see `AttemptFactory`."""
         prepared = await offload(self.prepare, step)
         if not prepared.media:
             return
@@ -167,8 +166,8 @@ class RequestAttempts:
             return
         adapted = await self._opened().adapt(prepared.media, reader)
         if adapted is not None:
-            # Pages are many times as large as the file's id that the caller sent: even to copy
-            # them, or to find out how large they are, takes a while.
+            # Rendered pages are many times larger than the file id that the caller sent: even
+            # copying or measuring them takes time.
             if adapted.has_media:
                 mark_large()
             rewritten = await offload(self._rewritten, prepared, adapted)
@@ -177,7 +176,7 @@ class RequestAttempts:
 
     @property
     def guesses(self) -> bool:
-        """Whether what helper models would say was guessed, as no more than a count is wanted."""
+        """Whether the output of helper models was guessed, because only tokens are counted."""
         return self._session is not None and self._session.guesses
 
     def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
@@ -194,7 +193,7 @@ class RequestAttempts:
         )
 
     def converts(self, step: Step, field: str) -> bool:
-        """Return whether a model is asked without a medium it refuses; see `AttemptFactory`."""
+        """Return whether a rejected kind of media can be converted; see `AttemptFactory`."""
         kind, prepared = MEDIA[field], self.prepare(step)
         return adapts(prepared.request.multimodal, kind) and any(
             found.block.media.kind == kind for found in prepared.media
@@ -216,10 +215,10 @@ class RequestAttempts:
         )
 
     def complete(self, step: Step) -> Prepared:
-        """Return the request of `prepare` with the gateway's own tools, where they take part.
+        """Return the request of `prepare`, with the gateway's own tools if they are used.
 
         Raises:
-            GatewayError: as `prepare`; unsupported, when it asks for a tool that is not there.
+            GatewayError: as `prepare`; unsupported, if it has a tool that is not available.
         """
         prepared = self.prepare(step)
         if self._rounds is None:
@@ -229,7 +228,7 @@ class RequestAttempts:
         return prepared._replace(request=request, dropped=[*prepared.dropped, *dropped])
 
     def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
-        """Make an attempt; return whether it asks the model to go on with what was sent.
+        """Return an attempt, and whether its request ends with the delivered text to continue.
 
         Raises:
             GatewayError: as `complete`.
@@ -263,7 +262,7 @@ class RequestAttempts:
         request, customs, dropped = with_functions(request, provider.dialect)
         if customs:
             prepared = prepared._replace(dropped=[*prepared.dropped, *dropped])
-            # Before those that compare or count what the caller gets.
+            # Before the filters that compare or count the caller's events.
             filters.insert(0, CustomCallFilter(customs))
         helpers = () if self._session is None else self._session.used
         if helpers:
@@ -283,7 +282,7 @@ class RequestAttempts:
         prepared: Prepared,
         lazy: LazyRequest | None,
     ) -> Attempt:
-        """Return an attempt whose answer passes what it needs, and `last` the filters given."""
+        """Return an attempt with the filters that its request needs, followed by `last`."""
         stream = options.stream
         filters: list[StreamFilter] = []
         if not (provider.prefills and PREFILL not in options.refused_fields) and (
@@ -294,7 +293,7 @@ class RequestAttempts:
             estimate_input = partial(estimate.estimate_input_tokens, request)
             stops = StopSequenceFilter(request.stop_sequences, request.n or 1, estimate_input)
             filters.append(stops)
-            # Only a stream can be ended where the caller's string comes up.
+            # Only a stream can be ended at a stop sequence.
             stream = True
             request = _without_stops(request)
         filters += last
@@ -310,12 +309,12 @@ class RequestAttempts:
             lazy,
             takes_whole=takes_whole,
         )
-        # What is passed through holds no thinking.
+        # Answers that are passed through contain no thinking.
         signer = None if provider.checks_signatures else self._signer
         return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, signer)
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
-        """Return an attempt with the request as its caller wrote it; see `AttemptFactory`."""
+        """Return an attempt made of the lazy request as it is; see `AttemptFactory`."""
         lazy, request, target = self._lazy, self._request, step.target
         if lazy is None:
             return None
@@ -353,10 +352,10 @@ class RequestAttempts:
     def _takes_passthrough(
         self, request: GenerateRequest, provider: Provider, *, stream: bool
     ) -> bool:
-        """Return whether the provider's own JSON is an answer that the caller alone reads.
+        """Return whether the answer may be passed through in the provider's own JSON.
 
-        A stream that another model may continue has no events of the provider's own, and one that
-        has them is not continued where it breaks off.
+        A stream with native events cannot be continued by another model. Streams are therefore
+        passed through only for a plan with a single step, and only in the dialect of responses.
         """
         if not request.takes_passthrough or request.dialect != provider.dialect:
             return False
@@ -367,9 +366,9 @@ class RequestAttempts:
     def _takes_source(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions
     ) -> bool:
-        """Return whether an attempt can be made with the conversation as its caller wrote it.
+        """Return whether an attempt can send the conversation as its caller wrote it.
 
-        If not, the request is complete from then on.
+        If not, the lazy request is completed.
         """
         if (
             not lazy.is_whole
@@ -386,18 +385,18 @@ class RequestAttempts:
         return False
 
     def refused(self, step: Step) -> frozenset[str]:
-        """Return what a step's model refuses or has refused, names of `refusals`."""
+        """Return the fields that a step's model rejects or has rejected, as named by `refusals`."""
         known = step.target.refuses
         if not (known or self._refusals.by_model):
             return known
         return all_refused(known, self._refusals.of(step.key))
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
-        """Remember that a model refuses a field, or PREFILL."""
+        """Record that a model rejects a field, or PREFILL."""
         self._refusals.add(key, name)
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
-        """Return a request with the thinking in it that a provider may see."""
+        """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""
         if request is self._request and not self._has_thoughts:
             return request
         return thinking.apply_strategy(
@@ -408,7 +407,7 @@ class RequestAttempts:
         )
 
     def _wants_thoughts(self, request: GenerateRequest, step: Step) -> bool:
-        """Return whether a provider refuses calls without the thoughts that led to them."""
+        """Return whether a provider rejects tool calls without the thinking that led to them."""
         thinks = request.thinking.mode in (
             ThinkingConfig.MODE_ENABLED,
             ThinkingConfig.MODE_ADAPTIVE,
@@ -417,7 +416,7 @@ class RequestAttempts:
 
 
 def _media_of(request: GenerateRequest, step: Step) -> list[MediaRef]:
-    """Return the media of a step's own request, named where the caller wrote them."""
+    """Return the media of a step's own request, with paths in the caller's JSON."""
     found = find_media(request)
     if step.parameters is None or not step.parameters.messages:
         return found
@@ -430,7 +429,7 @@ def _reads_documents(step: Step) -> bool:
 
 
 def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
-    """Return whether the caller is told which stop sequence matched, and not by the provider."""
+    """Return whether the gateway has to report the stop sequence in the provider's place."""
     return (
         bool(request.stop_sequences)
         and not provider.reports_stop_sequence

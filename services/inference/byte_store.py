@@ -1,7 +1,7 @@
-"""Stores for what can be made again: a local folder or an S3 bucket.
+"""Stores of data that can be recomputed: a local folder or an S3 bucket.
 
-Conversions of media and cached answers are kept in them. Keys have the form `owner/hash`. Entries
-are deleted when they are old, when their owner has too many, and when the total is too large,
+They hold conversions of media and cached answers. Keys have the form `owner/hash`. Entries are
+deleted when they are old, when their owner has too many bytes, and when the total is too large,
 oldest first. Any entry may be lost.
 """
 
@@ -81,9 +81,9 @@ def open_store(storage: Storage, reserve: DiskReserve, name: str) -> ByteStore:
     """Return a store next to that of files; nothing is created or connected yet.
 
     Args:
-        storage: where files are.
-        reserve: free disk space that is left.
-        name: of its folder.
+        storage: the settings of storage.
+        reserve: the free disk space to leave.
+        name: the name of its folder.
     """
     if not storage.blob_url:
         return Folder(storage.data_dir / name, reserve)
@@ -95,8 +95,8 @@ class Folder(ByteStore):
     """Entries as files in one folder with mode 0700.
 
     Args:
-        folder: is created with the first entry.
-        reserve: free disk space that is left, in bytes.
+        folder: the folder; created with the first entry.
+        reserve: the free disk space to leave.
     """
 
     def __init__(self, folder: Path, reserve: DiskReserve) -> None:
@@ -204,12 +204,12 @@ class Bucket(ByteStore):
 
 
 class Bounds(NamedTuple):
-    """How much is kept, and how long.
+    """Limits on the age and size of a store.
 
     Attributes:
-        kept_s: seconds.
-        kept_bytes: of all owners together.
-        kept_bytes_per_owner: of one owner.
+        kept_s: maximum age in seconds.
+        kept_bytes: maximum bytes of all owners together.
+        kept_bytes_per_owner: maximum bytes of one owner.
     """
 
     kept_s: float

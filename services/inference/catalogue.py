@@ -2,9 +2,9 @@
 
 Context sizes of models that are not in it come from `context_sizes.json`, which
 `make context-sizes` writes from the package genai-prices (MIT licence). The package itself is
-no dependency: importing it takes 280 ms and 28 MB, most of it for pydantic and a client that
-fetches updates. It has no limits of output, rounds some sizes down, and the gateway has no use
-for its prices. The file takes 0.3 ms to read, when a provider with a section in it is set up.
+not a dependency: importing it takes 280 ms and 28 MB, most of it for pydantic and a client that
+fetches updates. It has no output limits and rounds some sizes down. The file takes 0.3 ms to read,
+when a provider with a section in it is set up.
 """
 
 import re
@@ -41,7 +41,7 @@ class ModelInfo:
 
     Attributes:
         display_name: a human-readable name, or "".
-        inputs: kinds of media that it reads beside text; None if unknown.
+        inputs: kinds of media that it reads besides text; None if unknown.
         context_window: in tokens (for OpenAI's models including output), or 0.
         max_output_tokens: 0 if unknown.
         tools: whether it can call tools; None if unknown.
@@ -79,7 +79,7 @@ class ServerFacts:
         sizes: section of `context_sizes.json` with its model names, or "".
         newest: whether it knows OpenAI's newest shapes of messages.
         image_urls: whether it fetches images by URL.
-        responses: whether it has OpenAI's `/responses`, below an address that ends in `/v1`.
+        responses: whether it has OpenAI's `/responses`, below a URL that ends in `/v1`.
         checks_signatures: whether it rejects thinking that it has not signed.
         efforts, refuses, thinking_off: as of `ModelInfo`, for all of its models.
     """
@@ -121,8 +121,8 @@ def facts_of(kind: str, upstream: str) -> ModelInfo:
     """Return the known properties of the model `upstream` at a provider of `kind`.
 
     Compatible servers serve models of every maker, so a well-known name is trusted. Models with
-    other names are unknown: they have no limits, and are sent every medium until their provider
-    rejects one.
+    other names are unknown: they have no limits, and are sent all kinds of media until their
+    provider rejects one.
     """
     maker = MAKERS.get(kind)
     if maker is None:
@@ -217,7 +217,7 @@ def _read_maker(fields: Mapping[str, Any]) -> Maker:
 
 _TABLE = tomllib.loads(_FOLDER.joinpath("catalogue.toml").read_text("utf-8"))
 _SERVERS = [_read_server(fields) for fields in _TABLE["servers"]]
-# By the kind of provider that speaks to them, which is the maker's dialect.
+# By provider kind, which is the maker's dialect.
 MAKERS: Mapping[str, Maker] = {
     kind: _read_maker(fields) for kind, fields in _TABLE["makers"].items()
 }

@@ -1,22 +1,23 @@
 """Circuit breakers: models that keep failing are skipped for a while.
 
-A breaker is closed until some transient failures have come in a row, then open. After a
-pause one attempt may probe whether the model is back, while all others still skip it. A
-probe that answers closes the breaker. One that fails leaves it open until the next pause
-is over, which is twice as long, has a random part so that gateways do not probe together,
-and counts from the start of the probe: a model that fails slowly is not left alone longer.
+A breaker opens after a number of consecutive transient failures. After a pause it is half
+open: one attempt probes the model, while all others still skip it. A successful probe closes
+the breaker. A failed probe leaves it open for another pause, twice as long. Pauses have
+jitter, so that gateways do not probe together, and count from the start of the probe, so that
+a model that fails slowly is not skipped for longer.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 FIRST_PAUSE_S = 10.0
-# A model that is back after a long outage is asked again within this time; a probe costs one
-# request of all that would have asked the model meanwhile.
+# A model that has recovered from a long outage is called again within this time. Of all requests
+# that would have called the model meanwhile, a probe costs one.
 LONGEST_PAUSE_S = 15.0
-# A pause is shortened by up to this share of it.
+# Maximum share by which a pause is shortened.
 _JITTER = 0.2
-# Only models that fail have an entry here; callers can name as many as they like.
+# Maximum number of breakers: callers can name as many models as they like. Only models that have
+# failed have one.
 _MOST = 1_000
 
 State = Literal["closed", "open", "half_open"]
@@ -25,7 +26,7 @@ Uniform = Callable[[float, float], float]
 
 
 class ModelKey(NamedTuple):
-    """What has a breaker: a model, by its provider and the provider's name for it."""
+    """The key of a breaker: a provider, and the provider's name of a model."""
 
     provider: str
     model: str
@@ -50,9 +51,9 @@ class CircuitBreakers:
     """The circuit breakers of a process.
 
     Args:
-        failures: transient failures in a row that open one.
-        monotonic: seconds of a clock that never goes back.
-        changed: told each new state.
+        failures: consecutive transient failures that open a breaker.
+        monotonic: monotonic clock, in seconds.
+        changed: called with each new state.
         uniform: random source for jitter.
     """
 
@@ -70,21 +71,21 @@ class CircuitBreakers:
         self._breakers: dict[ModelKey, _Breaker] = {}
 
     def states(self) -> Mapping[ModelKey, State]:
-        """Return the state of every model that has failed of late; all others are closed."""
+        """Return the states of models that have failed recently; all others are closed."""
         return {key: self._state(breaker) for key, breaker in self._breakers.items()}
 
     def next_probe_at(self, key: ModelKey) -> float | None:
-        """Return from when on a model may be probed, or None while its breaker is closed."""
+        """Return when a model may be probed, by the clock; None while its breaker is closed."""
         breaker = self._breakers.get(key)
         return breaker.until if breaker is not None and breaker.is_open else None
 
     def admits(self, key: ModelKey) -> bool:
-        """Return whether a model may be asked: it is well, or may be probed."""
+        """Return whether a model may be called: its breaker is closed, or a probe is due."""
         breaker = self._breakers.get(key)
         return breaker is None or not breaker.is_open or self._is_due(breaker)
 
     def begin(self, key: ModelKey) -> bool:
-        """Record that a model is asked; return whether that is a probe."""
+        """Record that an attempt begins; return whether it is a probe."""
         breaker = self._breakers.get(key)
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
             return False
@@ -94,10 +95,9 @@ class CircuitBreakers:
         return True
 
     def answers(self, key: ModelKey) -> None:
-        """Record that a model has begun to answer.
+        """Record that a model has begun to answer a probe: close its breaker.
 
-        That lets others ask it again; if it breaks off before its end it is left alone
-        again at once, and for longer.
+        If the answer breaks off, the breaker opens again at once, and for longer.
         """
         breaker = self._breakers.get(key)
         if breaker is not None and breaker.is_open:
@@ -105,18 +105,18 @@ class CircuitBreakers:
             self._changed(key, "closed")
 
     def succeeded(self, key: ModelKey) -> None:
-        """Record that a model has answered to the end, were it with a refusal."""
+        """Record that a model has responded completely, even if with a rejection."""
         self._forget(key)
 
     def failed(self, key: ModelKey, probe: bool) -> None:
-        """Record a transient failure; `probe` is what `begin` told."""
+        """Record a transient failure; `probe` is the result of `begin`."""
         breaker = self._breakers.get(key)
         if breaker is None:
             if len(self._breakers) >= _MOST:
                 self._forget(next(iter(self._breakers)))
             breaker = self._breakers[key] = _Breaker()
         if breaker.is_open and not probe:
-            return  # it was under way when the breaker opened, and says nothing new
+            return  # it began before the breaker opened, and has no new information
         breaker.failures += 1
         if breaker.failures >= self._failures:
             began = breaker.probed_at if breaker.is_open else self._monotonic()
@@ -127,7 +127,7 @@ class CircuitBreakers:
             self._changed(key, "open")
 
     def cancelled(self, key: ModelKey, probe: bool) -> None:
-        """Record that an attempt was given up, which says nothing of the model."""
+        """Record that an attempt was cancelled; counts neither as success nor as failure."""
         breaker = self._breakers.get(key)
         if probe and breaker is not None and breaker.probing:
             breaker.probing = False

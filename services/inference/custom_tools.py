@@ -1,8 +1,8 @@
-"""Custom tools, which take free text, as functions for providers that have functions alone. Pure.
+"""Emulation of custom tools by functions, for providers that only have functions. Pure.
 
-A custom tool becomes a function with one text, `input`. A grammar that the text is to match cannot
-be enforced there: the model reads it, and the field is reported as dropped. Calls of such functions
-become calls of the custom tools again; see `stream.custom_calls`.
+Custom tools take free text. Each becomes a function with one text argument, `input`. A grammar
+cannot be enforced then: it goes into the argument's description, and its field is reported as
+dropped. Calls of such functions become calls of the custom tools; see `stream.custom_calls`.
 
 Source: OpenAI's guide on function calling, "Custom tools".
 """
@@ -27,12 +27,12 @@ _INPUT = "The input of the tool, as plain text."
 
 
 class WithFunctions(NamedTuple):
-    """A request whose custom tools are functions.
+    """A request whose custom tools have become functions.
 
     Attributes:
-        request: the request, which is itself where it has no custom tools.
-        names: of the custom tools.
-        dropped: paths of the fields that say nothing to the provider.
+        request: the request; the original one if it has no custom tools.
+        names: the names of the custom tools.
+        dropped: paths of dropped fields.
     """
 
     request: GenerateRequest
@@ -41,11 +41,11 @@ class WithFunctions(NamedTuple):
 
 
 def with_functions(request: GenerateRequest, dialect: Dialect.ValueType) -> WithFunctions:
-    """Return a request as a provider of a dialect may see it, which is not the caller's own.
+    """Replace custom tools by functions, for a provider of another dialect than the request's.
 
     Args:
-        request: it is not changed.
-        dialect: the provider's.
+        request: the request; not modified.
+        dialect: the dialect of the provider.
     """
     if request.dialect == dialect or not any(tool.opaque for tool in request.tools):
         return WithFunctions(request)
@@ -81,9 +81,9 @@ def with_functions(request: GenerateRequest, dialect: Dialect.ValueType) -> With
 
 
 def _custom(is_opaque: bool, json: bytes) -> Mapping[str, Any]:
-    """Return the definition of a custom tool, or the choice of one; empty for others.
+    """Return the definition of a custom tool, or the tool choice of one; empty for others.
 
-    In a chat it stands in a field `custom`.
+    In chat completions it is nested in a field `custom`.
     """
     if not is_opaque or b'"custom"' not in json:
         return {}
@@ -95,7 +95,7 @@ def _custom(is_opaque: bool, json: bytes) -> Mapping[str, Any]:
 
 
 def _grammar(form: Mapping[str, Any]) -> str:
-    """Return what says to a model how a text is written, or "" for free text."""
+    """Return the instruction for the model to match a grammar, or "" for free text."""
     if form.get("type") != "grammar":
         return ""
     inner = form.get("grammar", form)
@@ -122,7 +122,7 @@ def _function(name: str, fields: Mapping[str, Any], grammar: str) -> Tool:
 
 
 def _wrap_calls(request: GenerateRequest) -> None:
-    """Write earlier calls of custom tools as those of the functions."""
+    """Turn earlier calls of custom tools into calls of the functions."""
     for message in request.messages:
         for block in message.blocks:
             if block.tool_use.freeform:

@@ -13,7 +13,7 @@ from services.inference.routing import Models
 
 # Efforts of the catalogue's models.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# Tasks that have an embedded implementation in place of a model.
+# Tasks with an embedded implementation that can replace a model.
 _EMBEDDED_TASKS = ("describe_image", "transcribe_audio")
 
 

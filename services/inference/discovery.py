@@ -54,7 +54,7 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
 
 
 def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the providers of the settings, and those that the environment adds."""
+    """Return the providers of the settings, and those from the environment."""
     discovered = from_environment(environ, settings.server) if settings.discovery.enabled else {}
     return {**discovered, **settings.providers}
 

@@ -1,7 +1,7 @@
-"""Vectors of texts: checks a request, plans it, and runs the plan.
+"""Embeddings: validates a request, makes its plan, and runs the plan.
 
-Models stand in for each other only where their vectors lie in one vector space, so that those of
-one answer, and those of answers that a caller compares, are never mixed.
+A model falls back only to models with the same vector space, so that incomparable vectors are never
+mixed in one answer, or in answers that a caller compares.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from services.inference.stream.filters import Batch
 
 MAX_INPUTS = 2_048
 MAX_TOKENS = 1_000_000  # of a token list
-# Bytes of texts that take some milliseconds to serialize.
+# Bytes of a request that takes some milliseconds to serialize.
 _LARGE = 1 << 20
 
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
@@ -40,8 +40,8 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     """Return the vectors of a request, in one vector space.
 
     Raises:
-        GatewayError: invalid, naming the field; model_not_found; unsupported, when the model's
-            provider has no embeddings; else what the providers answer.
+        GatewayError: invalid, with the path of the field; model_not_found; unsupported, if the
+            model's provider has no embeddings; else the error of a provider.
     """
     check(request)
     if request.ByteSize() > _LARGE:
@@ -68,7 +68,7 @@ def check(request: EmbedRequest) -> None:
     """Validate a request by the rules of the proto.
 
     Raises:
-        GatewayError: invalid, naming the field and its valid values.
+        GatewayError: invalid, with the path of the field and its valid values.
     """
     if not 1 <= len(request.model) <= MAX_NAME:
         raise invalid("model", f"model: a name of at most {MAX_NAME} characters is needed")
@@ -89,15 +89,15 @@ def check(request: EmbedRequest) -> None:
 
 
 def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
-    """Return the steps of a plan whose vectors can stand in for those of the first step.
+    """Return a plan with only the steps that have the vector space of the first one.
 
     Args:
-        plan: for a request to generate.
-        is_chain: whether the caller set its steps; of the operator's fallbacks, those of other
-            vector spaces are for requests to generate.
+        plan: the plan.
+        is_chain: whether the caller set the steps, which then must have one vector space. The
+            operator's fallbacks with other vector spaces are removed.
 
     Raises:
-        GatewayError: invalid, a step of the caller's is of another vector space, or has parameters.
+        GatewayError: invalid, a step of the caller has another vector space, or has parameters.
     """
     first = plan.steps[0]
     if not is_chain:
@@ -119,7 +119,7 @@ def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
 
 
 def _in_one_place(plan: Plan) -> Plan:
-    """Return a plan in which a model without a vector space has its first deployment alone."""
+    """Return a plan in which a model without a vector space has only its first deployment."""
     if not plan.is_balanced:
         return plan
     steps = (
@@ -129,7 +129,7 @@ def _in_one_place(plan: Plan) -> Plan:
 
 
 def share_space(one: Target, other: Target) -> bool:
-    """Return whether two models make vectors in one space: one model, or as the settings say."""
+    """Return whether two models are the same or have the same `vector_space` in the settings."""
     if (one.provider, one.upstream) == (other.provider, other.upstream):
         return True
     return one.vector_space == other.vector_space != ""
@@ -141,13 +141,13 @@ def embedding_usage(response: EmbedResponse) -> Usage | None:
 
 
 class EmbeddingAttempts:
-    """Makes the attempts at a request for vectors; see `fallback.attempts.AttemptFactory`.
+    """Makes the attempts of an embedding request; see `fallback.attempts.AttemptFactory`.
 
-    Runs of a plan exchange events. Each attempt answers with one `whole` event, which has what
-    served it, and leaves the vectors here.
+    Fallback runs return events. Each attempt therefore returns one `whole` event, for the route and
+    the usage, and stores the vectors here.
 
     Attributes:
-        response: the vectors, after an attempt that was served.
+        response: the vectors, after a successful attempt.
     """
 
     def __init__(
@@ -160,9 +160,9 @@ class EmbeddingAttempts:
         """Create a factory.
 
         Args:
-            request: what to make vectors of.
-            routed: its dialect and headers.
-            providers: by name.
+            request: the texts.
+            routed: a generate request with the dialect and the headers.
+            providers: the providers, by name.
             refusals: the fields that models reject.
         """
         self.response = EmbedResponse()
@@ -195,7 +195,7 @@ class EmbeddingAttempts:
         return _EmbeddingAttempt(call, provider, self)
 
     def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
-        """Return an attempt, which continues nothing."""
+        """Return an attempt, which never continues an answer."""
         return self.direct_attempt(step, stream=False), False
 
     def refused(self, step: Step) -> frozenset[str]:
@@ -203,12 +203,12 @@ class EmbeddingAttempts:
         return self._refusals.of(step.key)
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
-        """Remember that a model rejects a field."""
+        """Record that a model rejects a field."""
         self._refusals.add(key, name)
 
 
 class _EmbeddingAttempt(Attempt):
-    """One attempt at a provider."""
+    """One embedding call of a provider."""
 
     __slots__ = ("_attempts", "_embedding_call")
 
@@ -220,6 +220,6 @@ class _EmbeddingAttempt(Attempt):
         self._attempts = attempts
 
     async def whole(self) -> Batch:
-        """Ask the provider for vectors; return the event that stands for them."""
+        """Call the provider and store the vectors; return the `whole` event."""
         self._attempts.response = response = await self._provider.embed(self._embedding_call)
         return [Event(whole=GenerateResponse(usage=embedding_usage(response)))]

@@ -1,7 +1,7 @@
-"""Turns one request into an answer: checks it, plans it, runs the plan.
+"""The engine: checks a request, makes its fallback plan, and runs the plan.
 
-The engine holds the order of the steps; the rules of each are in the modules beside it, the
-providers in `providers`, retries and fallbacks in `fallback`.
+This module has only the order of these operations. Their rules are in the modules beside it;
+providers are in `providers`, retries and fallbacks in `fallback`.
 """
 
 from collections.abc import Callable
@@ -64,27 +64,27 @@ from services.inference.usage.metering import NO_METER, Metering
 
 
 class Engine:
-    """Answers requests through providers.
+    """Answers requests by calling providers.
 
     Args:
-        routes: the models and the providers behind them.
-        signer: signs the thinking of providers that sign nothing.
-        files: reads the files that requests name.
-        memories: opens the turns of remembered conversations.
-        limits: bounds on time and size.
+        routes: the models, and the providers that serve them.
+        signer: signs the thinking of providers that do not sign it themselves.
+        files: reads the files that requests reference.
+        memories: opens turns at the memory service.
+        limits: limits on time and size.
         memory: settings of memory.
-        metrics: counters.
-        monotonic: seconds of a clock that never goes back.
+        metrics: metrics of inference.
+        monotonic: monotonic clock, in seconds.
         adaptation: converts media for models that do not read them.
         uniform: random source for jitter.
-        telemetry: records spans of attempts and tools, where there is a collector.
-        metering: notes what requests use.
+        telemetry: records spans of attempts and tools; None without a collector.
+        metering: records the usage of requests.
 
     Attributes:
         breakers: the circuit breakers of models.
         balancer: chooses among the deployments of a model.
-        failure_log: writes the failures of providers to the log.
-        metering: notes what requests use.
+        failure_log: logs the failures of providers.
+        metering: records the usage of requests.
         refusals: the fields that models reject.
     """
 
@@ -132,7 +132,7 @@ class Engine:
 
     @property
     def routes(self) -> Routes:
-        """What can be reached."""
+        """The models, and the providers that serve them; replaced when settings change."""
         return self._routed[0]
 
     @routes.setter
@@ -140,7 +140,7 @@ class Engine:
         self._routed = routes, Plans(routes.models, self._limits)
 
     def plan_of(self, request: GenerateRequest) -> Plan:
-        """Return what is to be tried for a request; see `Plans.of`."""
+        """Return the fallback plan for a request; see `Plans.of`."""
         return self._routed[1].of(request)
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
@@ -150,14 +150,19 @@ class Engine:
     async def generate(
         self, given: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse:
-        """Return one whole answer; `task` is what it does for another request, if it does."""
+        """Return a whole answer.
+
+        Args:
+            given: the request.
+            task: the helper task that the request does for another request, or "".
+        """
         answer = await self.answer(given, task=task)
         return answer.response() if isinstance(answer, PassedAnswer) else answer
 
     async def answer(
         self, given: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse | PassedAnswer:
-        """Return what `generate` does, where possible as the provider wrote it."""
+        """Like `generate`, but may return the provider's response body unparsed."""
         request, lazy = self._split(given)
         if lazy is not None:
             return await self._lazy_runner(lazy, whole=True).answer()
@@ -171,10 +176,10 @@ class Engine:
         return response
 
     async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
-        """Return the answer as it comes.
+        """Return a streamed answer.
 
-        Closing the iterator ends it at the provider; an answer that is to be remembered
-        only as long as none of it was given.
+        Closing the iterator cancels the call of the provider. With memory it does so only before
+        the first content; later the answer is still read to its end and committed.
         """
         request, lazy = self._split(given)
         if lazy is not None:
@@ -185,7 +190,7 @@ class Engine:
         return self._stream(await self._prepared(request, checked))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
-        """Count the input tokens of a request; an estimate where its provider cannot count."""
+        """Return the input tokens of a request, estimated if its provider cannot count them."""
         request, _ = self._split(request)
         mark(request)
         checked = await offload(self._check, request, whole=False)
@@ -200,7 +205,7 @@ class Engine:
         return counted
 
     async def drain(self, within_s: float) -> None:
-        """Wait for answers that are still to be remembered, so many seconds at most."""
+        """Wait up to `within_s` seconds for answers that are still to be committed to memory."""
         await self._committer.drain(within_s)
 
     async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassedAnswer:
@@ -215,7 +220,7 @@ class Engine:
         return self._only_runner(prepared, whole=False).stream()
 
     def _only_runner(self, prepared: PreparedRequest, *, whole: bool) -> FallbackRunner:
-        """Return the run that is all of a request."""
+        """Return the runner of a request that takes a single run."""
         return self.runner(
             prepared.plan, prepared.attempts, whole=whole, on_end=prepared.meter.run_ended
         )
@@ -236,9 +241,9 @@ class Engine:
         return loop.batches()
 
     def _lazy_runner(self, lazy: LazyRequest, *, whole: bool) -> FallbackRunner:
-        """Return a run of a lazy request, which uses no memory, files or tools of the gateway.
+        """Return the runner of a lazy request, which uses no memory, files or tools of the gateway.
 
-        The facade has checked it.
+        The facade has validated the request.
         """
         routes, plans = self._routed
         plan = plans.of(lazy.request)
@@ -260,7 +265,15 @@ class Engine:
         on_end: OnEnd,
         budget: RetryBudget | None = None,
     ) -> FallbackRunner:
-        """Return a run of a plan, which calls `on_end`; without a `budget` it has the plan's."""
+        """Return the runner of a plan.
+
+        Args:
+            plan: the plan.
+            attempts: makes the attempts.
+            whole: whether to return a whole answer instead of a stream.
+            on_end: called once, when the run has ended.
+            budget: time and retries shared with earlier runs; by default those of the plan.
+        """
         return FallbackRunner(
             RunContext(
                 self._timers,
@@ -327,7 +340,7 @@ class Engine:
         return await offload(self._check, request, whole=whole)
 
     def _check(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:
-        """Check a request and make its plan, without waiting."""
+        """Validate a request and make its plan; does no I/O."""
         kinds = validation.check(request)
         routes, plans = self._routed
         plan = self.balancer.arranged(plans.of(request), request, whole=whole)
@@ -336,7 +349,7 @@ class Engine:
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
         if uses_memory(request):
             check_steps(request, plan)
-            # The answer is read here, to be remembered.
+            # The answer is parsed here, to be committed to memory.
             request.takes_passthrough = False
             return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
         media = find_media(request) if "media" in kinds else ()
@@ -348,7 +361,7 @@ class Engine:
     def _offers_tools(
         self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_tool_calls: bool
     ) -> bool:
-        """Return whether a model may call tools of the gateway's."""
+        """Return whether a model of the plan may call the gateway's own tools."""
         available = NOTHING if routes.web is None else routes.web.available
         providers = routes.providers_of(request.dialect)
         targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
@@ -358,16 +371,16 @@ class Engine:
             raise unsupported(
                 "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
             )
-        # The rounds of the answer are put together here.
+        # The rounds of the answer are joined here.
         request.takes_passthrough = False
         return True
 
     def _split(
         self, given: GenerateRequest | LazyRequest
     ) -> tuple[GenerateRequest, LazyRequest | None]:
-        """Return a request, and the lazy request that completes it.
+        """Return the request, and its lazy request or None if the request is complete.
 
-        Memory and the gateway's own tools read all of a request, which is complete then.
+        Memory and the gateway's own tools need the complete request.
         """
         request = given.request if isinstance(given, LazyRequest) else given
         if request.expects_built_in_tools:
@@ -387,9 +400,14 @@ class Engine:
         counts: bool = False,
         task: str = "",
     ) -> PreparedRequest:
-        """Make a request one that the models of its plan can be asked.
+        """Load the files of a request and set up its attempts, tools and meter.
 
-        `counts` tells that no more than its tokens are wanted; `task` is as of `generate`.
+        Args:
+            request: the request; its files are put in place.
+            checked: the checked request.
+            turn: its turn, if the request uses memory.
+            counts: whether only input tokens are counted.
+            task: see `generate`.
         """
         meter = NO_METER if counts else self.metering.begin(request, task=task)
         plan, providers = checked.plan, checked.providers

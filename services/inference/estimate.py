@@ -1,4 +1,4 @@
-"""Estimate the input tokens of a request without a tokenizer, rather too high.
+"""Estimate the input tokens of a request without a tokenizer, with a tendency to overestimate.
 
 Text is estimated by `services.common.tokens`. The result can be too low for images at some
 providers and for documents, whose pages are estimated. The constants are rules of thumb, not
@@ -48,7 +48,7 @@ def estimate_input_tokens(request: GenerateRequest) -> int:
 
 
 def estimate_inputs(request: EmbedRequest) -> int:
-    """Estimate the tokens of the texts of a request for vectors; those that are given are known."""
+    """Return the tokens of an embedding request; those of texts are estimated."""
     known = sum(len(one.tokens) for one in request.token_lists)
     return known + sum(estimate_tokens(text) for text in request.texts)
 

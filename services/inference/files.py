@@ -88,7 +88,7 @@ async def place_files(
         keep_foreign: whether to keep ids that are not the gateway's.
 
     Raises:
-        GatewayError: not_found, too_large or storage_unavailable, naming the part.
+        GatewayError: not_found, too_large or storage_unavailable, with the path of the part.
     """
     named: dict[str, list[MediaRef]] = {}
     for one in found:

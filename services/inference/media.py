@@ -22,9 +22,9 @@ class MediaRef:
     """A medium of a request.
 
     Attributes:
-        path: of its block in the request.
-        block: the block of the request; changes apply to the request.
-        is_remembered: whether it comes from the server's memory; such media never fail a request.
+        path: the path of its block in the request.
+        block: the block in the request; changes apply to the request.
+        is_remembered: whether it comes from memory; such media never fail a request.
     """
 
     path: str
@@ -38,7 +38,7 @@ def find_media(request: GenerateRequest) -> list[MediaRef]:
 
 
 def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
-    """Return the blocks of all media in reading order, including those in tool results."""
+    """Yield the blocks of all media in reading order, including those in tool results."""
     for message in messages:
         for block in message.blocks:
             kind = block.WhichOneof("kind")
@@ -63,7 +63,7 @@ def _find(request: GenerateRequest) -> Iterator[MediaRef]:
 
 
 def overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
-    """Return the media of conversations that steps have instead of the request's."""
+    """Return the media in the conversations that override the request's in single steps."""
     found: list[MediaRef] = []
     for step in plan.steps:
         if step.parameters is not None and step.parameters.messages:

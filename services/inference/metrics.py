@@ -14,7 +14,7 @@ _MAX_DEPLOYMENTS = 1_000  # maximum number of deployments with labels of their o
 
 
 class Metrics:
-    """The counters of one process."""
+    """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.live_upstream_calls = Gauge(
@@ -125,12 +125,12 @@ class Metrics:
             self.deployment_attempts.labels(key.provider, key.model, outcome).inc()
 
     def deployment_cooled(self, key: ModelKey, reason: str) -> None:
-        """Count that a deployment is left alone for a while."""
+        """Count a cooldown of a deployment."""
         if self._has_labels(key):
             self.deployment_cooldowns.labels(key.provider, key.model, reason).inc()
 
     def _has_labels(self, key: ModelKey) -> bool:
-        """Return whether a deployment is among the first so many; wildcards have any number."""
+        """Return whether a deployment has labels of its own: wildcards allow any number of them."""
         if key not in self._deployments:
             if len(self._deployments) >= _MAX_DEPLOYMENTS:
                 return False

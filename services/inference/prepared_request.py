@@ -1,4 +1,4 @@
-"""A request on its way through the engine: checked, and then prepared."""
+"""The stages of a request in the engine: checked, then prepared."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,17 +13,17 @@ from services.inference.usage.metering import Meter
 
 
 class CheckedRequest(NamedTuple):
-    """A valid request, unchanged, and its plan.
+    """The plan and properties of a validated request.
 
     Attributes:
-        plan: the steps that may answer.
+        plan: the fallback plan.
         providers: the providers, by name.
-        media: those of the request, where it uses no memory.
-        has_thoughts: whether there may be thinking in the conversation.
-        is_remembered: whether it uses memory.
+        media: the media of the request, if it uses no memory.
+        has_thoughts: whether the conversation may contain thinking.
+        is_remembered: whether the request uses memory.
         web: runs the gateway's own tools.
-        offers_tools: whether a model may call some of them.
-        has_tool_calls: whether the conversation may hold calls of them.
+        offers_tools: whether a model may call the gateway's own tools.
+        has_tool_calls: whether the conversation may contain calls of the gateway's own tools.
     """
 
     plan: Plan
@@ -37,15 +37,15 @@ class CheckedRequest(NamedTuple):
 
 
 class PreparedRequest(NamedTuple):
-    """A request whose files are in their places, ready for the steps of its plan.
+    """A request with its files loaded, ready for the attempts of its plan.
 
     Attributes:
-        plan: the steps that may answer.
+        plan: the fallback plan.
         providers: the providers, by name.
         attempts: makes the attempts.
-        tools: makes the requests of rounds, and runs the tools that are called; None where no
-            tool of the gateway's is offered.
-        meter: notes what the request uses.
+        tools: makes the requests of rounds, and runs tool calls; None if no tools of the gateway
+            are offered.
+        meter: records the usage of the request.
     """
 
     plan: Plan

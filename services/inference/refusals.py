@@ -39,7 +39,7 @@ LONG_IDS = "long_ids"
 SHORT_ID = 9
 # The name of a message's author.
 MESSAGE_NAME = "messages.name"
-# What a model thought, encrypted, in an answer of OpenAI's responses.
+# Encrypted thinking in an answer of OpenAI's responses.
 ENCRYPTED_REASONING = "encrypted_reasoning"
 # Requests usage in a stream, which some servers always send.
 STREAM_OPTIONS = "stream_options"
@@ -126,8 +126,8 @@ _BLOCK_PATHS = re.compile(
     r"""|['"]messages['"],\s*\d+,\s*(?:['"]\w+['"],\s*)?['"](?:content|tool_calls)['"]"""
     r"""(?:,\s*(?:\d+|['"]\w+['"]))*,\s*['"](\w+)['"]\s*[\])]"""
 )
-# "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or in Python's words, whose
-# last name it is; beside it stands what the caller wrote.
+# "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or the same in Python's syntax.
+# The field is the last name; the caller's input is beside it.
 _LOCATIONS = re.compile(
     r"""['"]loc['"]:\s*[\[(]\s*['"]body['"](?:,\s*(?:\d+|['"](\w+)['"]))*\s*[\])]"""
 )
@@ -174,7 +174,7 @@ _MAX_MODELS = 1_000
 
 
 def _no_medium(part: str, noun: str) -> str:
-    """Return a pattern for rejections of a kind of medium.
+    """Return a pattern for rejections of a kind of media.
 
     Args:
         part: the type of its content parts, in OpenAI's dialect.
@@ -216,7 +216,7 @@ class Refusals:
     """The rejected fields of each model, as named by `new_refusal`.
 
     Attributes:
-        by_model: those of the models that have rejected any.
+        by_model: the rejected fields, by model.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Changes of a canonical request, such as what one step of a chain is to see. Pure.
+"""Changes of a canonical request, for example for one step of a chain. Pure.
 
-All but `lower_max_tokens` leave what they are given as it is.
+All functions except `lower_max_tokens` leave their arguments unmodified.
 """
 
 from gateway.conversation.v1 import conversation_pb2
@@ -8,19 +8,19 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ThinkingConfig
 
 _LEAST_BUDGET = 1024
-# Bytes of text for one token, rather too many: what is left to write must not come out short.
+# Bytes of text per token, rather too many, so that the remaining tokens are not underestimated.
 _BYTES_A_TOKEN = 4
 
 
 def copied(request: GenerateRequest) -> GenerateRequest:
-    """Return a copy to change."""
+    """Return a copy of a request."""
     copy = GenerateRequest()
     copy.CopyFrom(request)
     return copy
 
 
 def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateRequest:
-    """Lay what a step sets over a request: each field that is set replaces the request's."""
+    """Return a request in which the fields set in `parameters` replace its own."""
     over = copied(request)
     over.ClearField("fallback_config")
     for field, _ in parameters.ListFields():
@@ -30,9 +30,9 @@ def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateReq
 
 
 def clamped(request: GenerateRequest, limit: int) -> tuple[GenerateRequest, list[str]]:
-    """Return the request with no more tokens asked for than a model writes, and what that dropped.
+    """Limit the `max_tokens` of a request; return the request and the dropped fields.
 
-    A budget of thinking has to stay below them. A limit of 0 is none.
+    The thinking budget is kept below `max_tokens`. A limit of 0 means no limit.
     """
     if not limit or request.max_tokens <= limit:
         return request, []
@@ -44,7 +44,10 @@ def clamped(request: GenerateRequest, limit: int) -> tuple[GenerateRequest, list
 
 
 def lower_max_tokens(request: GenerateRequest, limit: int) -> bool:
-    """Lower `max_tokens` of a request; return False where its thinking has no room below."""
+    """Lower `max_tokens` in place; return False if the limit is too low for thinking.
+
+    Thinking is removed then.
+    """
     request.max_tokens = limit
     thinking = request.thinking
     if thinking.mode != ThinkingConfig.MODE_ENABLED or thinking.budget_tokens < limit:
@@ -57,10 +60,9 @@ def lower_max_tokens(request: GenerateRequest, limit: int) -> bool:
 
 
 def can_prefill(request: GenerateRequest) -> bool:
-    """Return whether an answer to a request can be gone on with by an assistant's message.
+    """Return whether an answer to a request can be continued by a prefill.
 
-    Providers take no such message where the answer is to match a schema or a tool has
-    to be called.
+    Providers accept no prefill if the answer must match a schema or a tool call is required.
     """
     return request.output_format.kind in (
         OutputFormat.KIND_UNSPECIFIED,
@@ -73,9 +75,9 @@ def can_prefill(request: GenerateRequest) -> bool:
 
 
 def continued(request: GenerateRequest, text: str) -> GenerateRequest:
-    """Ask for the rest of an answer that has begun with `text`.
+    """Return a request for the rest of an answer that begins with `text`.
 
-    Providers refuse white space at the end of what they go on with, and thinking there.
+    Providers reject white space at the end of a prefill, and thinking together with one.
     """
     rest = copied(request)
     rest.ClearField("thinking")

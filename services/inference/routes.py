@@ -17,7 +17,7 @@ class ResponsesAdapter(Provider, Protocol):
     """An adapter for requests of the dialect of responses.
 
     Attributes:
-        is_missing: whether the server has said that it has no endpoint for them.
+        is_missing: whether the server has turned out to have no such endpoint.
     """
 
     @property
@@ -26,9 +26,9 @@ class ResponsesAdapter(Provider, Protocol):
 
 
 class _ProvidersOfResponses(Mapping[str, Provider]):
-    """The providers by name, as requests of the dialect of responses call them.
+    """The providers by name, for requests of the dialect of responses.
 
-    A server that has said that it has no such endpoint is called by its usual adapter.
+    A server without such an endpoint is called by its usual adapter.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Routes:
     Attributes:
         models: the models that callers can name.
         providers: the providers by name.
-        costs: what answers cost.
-        responses: further adapters of providers, for requests of the dialect of responses.
+        costs: the prices of models.
+        responses: additional adapters of providers, for requests of the dialect of responses.
         roles: models of internal tasks.
         web: the web tools, or None.
     """
@@ -78,5 +78,5 @@ class Routes:
         return self.web is not None and self.web.available.searches
 
     def providers_of(self, dialect: Dialect.ValueType) -> Mapping[str, Provider]:
-        """Return the providers by name, as requests of a dialect call them."""
+        """Return the providers by name, for requests of a dialect."""
         return self._of_responses if dialect == DIALECT_RESPONSES else self.providers

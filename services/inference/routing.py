@@ -46,8 +46,8 @@ class Models:
         configured: configured models by name.
         providers: the providers by name, including the sandbox.
         sandbox: the sandbox's models, by their names behind `sandbox/`.
-        learnt: model names reported by providers.
-        abilities: media read by models of local servers, as reported by these.
+        learnt: model names reported by providers, by provider.
+        abilities: media that models of local servers read, as reported by the servers.
         embedded: the gateway's own models, by their names behind `embedded/`.
     """
 
@@ -60,7 +60,7 @@ class Models:
         abilities: Abilities = MappingProxyType({}),
         embedded: Mapping[str, ModelInfo] = MappingProxyType({}),
     ) -> None:
-        # By the kind of their provider, which has no other models.
+        # By provider kind; these providers have no other models.
         self._own = {SANDBOX: sandbox, EMBEDDED: embedded}
         self._abilities = abilities
         own = {kind: kind for kind in (SANDBOX, *([EMBEDDED] if embedded else []))}
@@ -70,7 +70,7 @@ class Models:
         }
         self._claimants = _claimants(providers)
         self._configured = {model.name: model for model in configured}
-        # Names that resolve by one lookup: configured, the sandbox's and learnt ones.
+        # Names that resolve by one lookup: configured, the gateway's own and learnt ones.
         self._targets: dict[str, Target] = {}
         described: list[inference_pb2.Model] = []
         others: list[inference_pb2.Model] = []
@@ -118,7 +118,7 @@ class Models:
         return self._find_remembered(name)
 
     def configured(self, name: str) -> settings.Model | None:
-        """Return the model, or wildcard, of the settings that a name stands for, or None."""
+        """Return the configured model or wildcard that matches a name, or None."""
         return self._configured.get(name) or self._wildcard_of(name)
 
     def offers(self, provider: str, upstream: str) -> bool:
@@ -145,7 +145,7 @@ class Models:
         raise model_not_found(name)
 
     def first_reading(self, kind: MediaKind.ValueType) -> Target | None:
-        """Return the first configured model that is known to read a kind of medium."""
+        """Return the first configured model that is known to read a kind of media, or None."""
         for name, model in self._configured.items():
             if not model.is_wildcard:
                 target = self._targets[name]
@@ -159,7 +159,7 @@ class Models:
         return self._kinds
 
     def configured_places(self) -> Iterator[tuple[str, str, str]]:
-        """Return the name, provider and provider's name of each deployment of the settings."""
+        """Yield the name, provider and provider's model name of each configured deployment."""
         for name, model in self._configured.items():
             for place in model.served_by:
                 if upstream := place.upstream or ("" if model.is_wildcard else name):
@@ -215,7 +215,7 @@ class Models:
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
-        """Return the models reported by providers, each with whether to list it."""
+        """Yield the models that providers report or have built in, each with whether to list it."""
         for provider, kind in self._kinds.items():
             for upstream, facts in self._own.get(kind, {}).items():
                 yield self._target(f"{provider}/{upstream}", provider, upstream), facts.listed
@@ -269,9 +269,9 @@ class Models:
         )
 
     def _told(self, provider: str, upstream: str) -> Inputs | None:
-        """Return the media that a local server's model reads, as reported."""
+        """Return the media that a local server's model reads, as reported, or None."""
         told = self._abilities.get((provider, upstream))
-        # Ollama's name of a model without a tag.
+        # Ollama reports a model without a tag as `:latest`.
         return self._abilities.get((provider, f"{upstream}:latest")) if told is None else told
 
     def _describe(self, target: Target) -> inference_pb2.Model:
@@ -293,7 +293,7 @@ class Models:
 
 
 def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
-    """Return properties with the overrides of the settings."""
+    """Return model properties with the overrides of the settings."""
     given = model.model_dump(include=_OVERRIDING, exclude_none=True)
     if "inputs" in given:
         given["inputs"] = frozenset(MEDIA[name] for name in given["inputs"] if name != "text")
@@ -305,7 +305,7 @@ def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:
-    """Return the providers that claim the bare names of each maker."""
+    """Return the providers that claim a maker's bare names, by the maker's provider kind."""
     claimants: dict[str, list[str]] = {}
     for name, provider in providers.items():
         maker = catalogue.MAKERS.get(provider.kind)

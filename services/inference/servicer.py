@@ -37,7 +37,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     Args:
         engine: answers requests.
         limiter: admits requests of callers with limits.
-        cache: keeps its answers; None without a cache.
+        cache: caches the engine's answers; None without a cache.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     def _answers(
         self, context: grpc.aio.ServicerContext[Any, Any]
     ) -> Engine | cached_answers.DirectedAnswers:
-        """Return what answers a call that its caller's limits admit."""
+        """Return the engine, or the cache with the cache directives of the call."""
         if self._cache is None:
             return self._engine
         return cached_answers.DirectedAnswers(self._cache, _directives(context))
@@ -77,7 +77,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, Send | None]:
-        """Yield a streamed answer, as `EventBatch`es; see `CallContext.write_all`."""
+        """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)
@@ -116,7 +116,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.EmbedRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
-        """Return vectors of texts."""
+        """Return the embeddings of texts."""
         limits = caller.get().limits
         if not limits:
             return await embeddings.embed(self._engine, request)
@@ -131,7 +131,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.ListModelsRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.ListModelsResponse:
-        """Return the available models, those that the caller may use."""
+        """Return the listed models that the caller may use."""
         models = self._engine.routes.models.list()
         if limits := caller.get().limits:
             models = [model for model in models if may_use(limits, model.name)]
@@ -142,7 +142,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GetModelRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.GetModelResponse:
-        """Return a model that the caller may use."""
+        """Return one model; not found if the caller may not use it."""
         if not may_use(caller.get().limits, request.name):
             raise model_not_found(request.name, "name")
         model = self._engine.routes.models.get(request.name)
@@ -178,7 +178,7 @@ def _sending(send: Send) -> Take:
 
 
 def _directives(context: grpc.aio.ServicerContext[Any, Any]) -> CacheDirectives:
-    """Return what the caller of a call wants of the cache."""
+    """Return the cache directives in the metadata of a call."""
     for name, value in context.invocation_metadata() or ():
         if name == "cache-control":
             return directives.parse(str(value))

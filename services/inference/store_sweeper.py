@@ -1,4 +1,4 @@
-"""Periodic deletion of what stores keep for a while."""
+"""Periodic deletion of old entries of byte stores."""
 
 import logging
 
@@ -17,11 +17,11 @@ class StoreSweeper(Sweeper):
     """Deletes entries of a store that are too old or exceed its bounds.
 
     Args:
-        name: what the entries are, for the log.
+        name: the name of the store, for the log.
         store: the store.
         lease: see `services.common.sweeping.sweeper_lease`.
         every_s: seconds between two sweeps.
-        bounds: those of the store.
+        bounds: the limits of the store.
         clock: the clock.
     """
 

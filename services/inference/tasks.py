@@ -1,4 +1,4 @@
-"""Tasks of the gateway's own: which model runs them, and how it is asked.
+"""The gateway's own tasks: the choice of their models, and the requests to them.
 
 Texts are generated through the engine, with retries and fallbacks. Embeddings have no fallback, as
 vectors of different models are not comparable.
@@ -38,11 +38,11 @@ _ANSWER = "answer"  # name of a schema
 
 
 async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
-    """Run a task with the model that is configured for it now.
+    """Run a task with the model that is currently configured for it.
 
     Raises:
-        GatewayError: invalid, when the input is not what the task takes; model_not_found,
-            when no model is configured for it; else what the model's provider answers.
+        GatewayError: invalid, if the input does not match the task; model_not_found, if no
+            model is configured for it; else the error of the model's provider.
     """
     _check(request)
     name = _model_name(engine, request.task)

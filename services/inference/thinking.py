@@ -21,7 +21,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 KINDS = frozenset({"thinking", "redacted_thinking"})
 # Base64 has no dot, so this prefix never starts a provider's signature.
 _PREFIX = "gw1."
-# How what OpenAI has encrypted begins (Fernet, version 128).
+# Prefix of thinking encrypted by OpenAI (Fernet, version 128).
 _ENCRYPTED = "gAAAA"
 
 # A base64 signature is Anthropic's; providers without a dialect verify it themselves.
@@ -37,7 +37,7 @@ def is_gateway_signature(signature: str) -> bool:
 
 
 def is_encrypted(signature: str) -> bool:
-    """Return whether a signature is thinking that OpenAI has encrypted, for itself alone."""
+    """Return whether a signature is thinking encrypted by OpenAI, which only OpenAI can read."""
     return signature.startswith(_ENCRYPTED)
 
 
@@ -120,24 +120,25 @@ def apply_strategy(
     target_dialect: Dialect.ValueType,
     signer: Signer,
 ) -> GenerateRequest:
-    """Return the request as a target may see it, by its `thinking_block_strategy`.
+    """Apply the `thinking_block_strategy` of a request for a target; return the request.
 
-    PRESERVE keeps for a target that checks signatures what has the form of its own, and for
-    any other target what the gateway signed, or everything where the request
-    `has_unsigned_thinking`. A target of the dialect of responses gets what came in that dialect
-    and the gateway has not signed: its own thoughts are encrypted, and unsigned ones a server's
-    that encrypts none. Servers that speak Anthropic's dialect and do not check get what is signed
-    in any other way too, since they may have, but not what OpenAI has encrypted. DISCARD keeps
-    nothing; FLATTEN makes text of it.
-    A message that is left without anything goes. For targets without signatures of their own,
-    what a signature of the gateway carries takes its place; one that knows nothing of it reads
-    past it.
+    DISCARD removes thinking, and FLATTEN turns it into text. PRESERVE keeps:
+
+    - for a target that checks signatures, thinking whose signature has the form of its own. In the
+      dialect of responses that is all thinking of a request of this dialect that the gateway has
+      not signed: it is encrypted, or unsigned if the server encrypts none.
+    - for any other target, thinking signed by the gateway, or all thinking if the request
+      `has_unsigned_thinking`. Servers of Anthropic's dialect also get thinking with any other
+      signature, which may be their own, but never thinking encrypted by OpenAI.
+
+    For targets that do not check signatures, a gateway signature that carries data is replaced by
+    that data; a target that does not use it ignores it. Messages that become empty are removed.
 
     Args:
-        request: it is not changed, and given back itself where it holds no thinking.
-        target_checks: whether the target refuses thinking that it has not signed.
+        request: the request; not modified, and returned as it is if it has no thinking.
+        target_checks: whether the target rejects thinking that it has not signed.
         target_dialect: the target's dialect; DIALECT_UNSPECIFIED for none.
-        signer: knows the gateway's own signatures.
+        signer: verifies the gateway's own signatures.
     """
     first = _first_thinking(request.messages)
     if first is None:
@@ -195,13 +196,13 @@ def _is_taken(
     target_dialect: Dialect.ValueType,
     provider_signed: bool,
 ) -> bool:
-    """Return whether a target that checks signatures may have made this one.
+    """Return whether a signature may be one of a target that checks signatures.
 
     Args:
         signature: the signature.
-        dialect: of the request.
-        target_dialect: the target's.
-        provider_signed: whether signatures in base64 are the target's.
+        dialect: the dialect of the request.
+        target_dialect: the dialect of the target.
+        provider_signed: whether the target's signatures are in base64.
     """
     if target_dialect == conversation_pb2.DIALECT_RESPONSES:
         return dialect == target_dialect and not is_gateway_signature(signature)

@@ -20,7 +20,7 @@ MAX_BLOCKS = 1_000_000  # of all messages, including blocks in tool results
 MAX_TOOLS = 10_000
 MAX_STOP_SEQUENCES = 1_000
 MAX_BETAS = 1_000
-MAX_HEADERS = 1_000  # that are looked at; fewer go on
+MAX_HEADERS = 1_000  # that are validated; fewer are passed on
 MIN_THINKING_BUDGET = 1024
 
 # Minimum and maximum of numeric fields, if any.
@@ -51,7 +51,7 @@ def check(request: GenerateRequest) -> Collection[str]:
         The kinds of blocks in its messages, including tool results.
 
     Raises:
-        GatewayError: invalid, naming the field and its valid values.
+        GatewayError: invalid, with the path of the field and its valid values.
     """
     check_settings(request)
     messages = request.messages
@@ -121,13 +121,13 @@ def _check_messages(messages: Iterable[Message]) -> Collection[str]:
 def _check_blocks(
     blocks: Iterable[Block], left: int, kinds: set[str], path: tuple[int, ...]
 ) -> int:
-    """Validate blocks, including tool results; return how many more are allowed.
+    """Validate blocks, including tool results; return the number of blocks still allowed.
 
     Args:
-        blocks: of a message or a result.
-        left: how many are allowed.
-        kinds: their kinds are added.
-        path: the index of the message, and of the block that is a result.
+        blocks: the blocks of a message or a tool result.
+        left: the number of blocks allowed.
+        kinds: the kinds of the blocks are added to it.
+        path: the index of the message, and of the block that is a tool result.
     """
     for place, block in enumerate(blocks):
         kind = block.WhichOneof("kind")

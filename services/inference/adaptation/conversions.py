@@ -32,7 +32,7 @@ _OCR = {
 }
 _EMBEDDED_ENGINE = "the embedded engine"
 _AT_ONCE = 4  # parallel conversions of one request
-# About as many as a model says of an image.
+# About as long as a model's description of an image.
 _SOME_WORDS = "word " * 300
 
 T = TypeVar("T")

@@ -35,10 +35,10 @@ def at_part(path: str, error: GatewayError) -> AdaptationError:
 
 
 def of_helper(path: str, what: str, model: str, error: GatewayError) -> AdaptationError:
-    """Return the error for a failed helper model: 502, or 400 where it rejected the medium.
+    """Return the error for a failed helper model: 502, or 400 if it rejected the medium.
 
     Args:
-        path: of the part.
+        path: the path of the part.
         what: the helper's task, such as `describe the image`.
         model: the name that callers use.
         error: the provider's error.

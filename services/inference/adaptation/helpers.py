@@ -22,9 +22,9 @@ from services.inference.providers.base import Target
 from services.inference.routes import Routes
 from services.inference.usage.metering import Metering
 
-# What the usage of a model says that describes images.
+# The task in the usage of a model that describes images.
 DESCRIBE = "describe_image"
-# In place of a model's name: the engine embedded in the gateway.
+# Instead of a model's name: the engine embedded in the gateway.
 EMBEDDED = "embedded"
 
 DEFAULT_PROMPT = (
@@ -69,7 +69,7 @@ class Helpers:
         routes: resolves model names.
         generate: runs a request.
         metrics: counts the calls.
-        metering: notes what calls use that are no requests.
+        metering: records the usage of calls that are not requests of their own.
 
     Attributes:
         used: the helper calls so far.
@@ -91,7 +91,7 @@ class Helpers:
         Args:
             field: the request field that may name the model, such as `multimodal.image.model`.
             named: the field's value, or "".
-            path: of the image.
+            path: the path of the image.
 
         Raises:
             AdaptationError: invalid, for a model that does not exist or is known to read no images;
@@ -111,8 +111,9 @@ class Helpers:
         )
 
     def transcriber(self, field: str, named: str) -> Helper:
-        """Return the helper that transcribes; the embedded engine if none is named. See
-        `describer`.
+        """Return the helper that transcribes; the embedded engine if none is named.
+
+        See `describer`.
         """
         name = named or self._routes.roles.transcribe_audio
         if not name:

@@ -60,7 +60,7 @@ def sniffed(mime_type: str, content: bytes) -> str:
 
 
 def kind_of(mime_type: str, otherwise: MediaKind.ValueType) -> MediaKind.ValueType:
-    """Return the kind of medium of a MIME type, `otherwise` if the type is inconclusive."""
+    """Return the kind of media of a MIME type; `otherwise` if the type is inconclusive."""
     if mime_type in _UNSPECIFIC:
         return otherwise
     return _KINDS.get(mime_type.partition("/")[0], conversation_pb2.MEDIA_KIND_DOCUMENT)

@@ -35,7 +35,7 @@ class Way(Enum):
     """How a medium is converted.
 
     The value is the name used in `x-gateway-adapted`. INLINE sends the content without conversion.
-    RECALL stands for a remembered image whose content is gone.
+    RECALL replaces a stored image whose content is gone by its cached description.
     """
 
     INLINE = ""
@@ -53,10 +53,10 @@ class Reader:
     """The media capabilities of a target.
 
     Attributes:
-        name: of the model, as used by callers.
-        inputs: kinds of media that it reads beside text; None if unknown.
-        refused: kinds that it has rejected so far.
-        fetches: kinds that its provider fetches by URL.
+        name: the name of the model, as used by callers.
+        inputs: kinds of media that the model reads besides text; None if unknown.
+        refused: kinds of media that the model has rejected so far.
+        fetches: kinds of media that its provider fetches by URL.
     """
 
     name: str
@@ -65,16 +65,16 @@ class Reader:
     fetches: frozenset[MediaKind.ValueType]
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
-        """Return whether a medium may be sent; an unknown model is tried until it rejects one."""
+        """Return whether to send a kind of media; unknown models get it until they reject it."""
         return kind not in self.refused and (self.inputs is None or kind in self.inputs)
 
     def is_known_to_read(self, kind: MediaKind.ValueType) -> bool:
-        """Return whether the target is known to read a kind of medium."""
+        """Return whether the target is known to read a kind of media."""
         return self.inputs is not None and self.reads(kind)
 
 
 def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
-    """Return whether the request allows conversion of a kind of medium."""
+    """Return whether the request allows conversion of a kind of media."""
     if multimodal.HasField("enabled") and not multimodal.enabled:
         return False
     match kind:

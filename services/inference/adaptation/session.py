@@ -49,7 +49,7 @@ class Adaptation:
         fetches: fetches media by URL.
         cache: stores results.
         metrics: counts conversions.
-        metering: notes what helper models use.
+        metering: records the usage of helper models.
     """
 
     converter: Converter
@@ -95,7 +95,7 @@ class Adapted:
 
     @property
     def has_media(self) -> bool:
-        """Whether the replacements hold media, such as pictures of pages."""
+        """Whether the replacements contain media, such as pictures of pages."""
         return any(block.HasField("media") for put in self.replacements.values() for block in put)
 
 
@@ -175,8 +175,8 @@ class Session:
     def _within_bounds(self, jobs: Sequence[_Job], reader: Reader) -> list[_Job]:
         """Limit the number of images to be described.
 
-        Too many images of the caller's are an error. Of remembered images the newest are described,
-        and the others are replaced by their cached descriptions.
+        Too many images in the caller's request are an error. Of stored images the newest are
+        described, and the others are replaced by their cached descriptions.
         """
         if reader.reads(_IMAGE):
             return list(jobs)
@@ -220,7 +220,7 @@ class Session:
             self._count(way, "failed")
             if not found.is_remembered:
                 raise
-            blocks = []  # remembered media never fail a request
+            blocks = []  # stored media never fail a request
         if not blocks:
             return Way.INLINE, [Block(text=wording.gone(found.block.media))]
         self._count(way, "made")

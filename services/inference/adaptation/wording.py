@@ -109,11 +109,11 @@ def film(
     """Return the blocks for a film.
 
     Args:
-        label: the film's.
-        extracted: its frames.
-        speech: the transcriber and the transcript of its sound; None for a silent film.
-        descriptions: what each frame shows, where the frames themselves are not sent.
-        describer: who described them.
+        label: the label of the film.
+        extracted: the frames of the film.
+        speech: the transcriber and the transcript of the sound; None for a silent film.
+        descriptions: a description of each frame; None if the frames themselves are sent.
+        describer: the name of the model that described the frames.
     """
     count = len(extracted.frames)
     what = f"{count} frames of {extracted.duration_s:.1f} s"
@@ -136,7 +136,7 @@ def film(
 
 
 def gone(media: Media) -> str:
-    """Return the text for a remembered medium whose content is no longer stored."""
+    """Return the text for a medium whose content is no longer stored."""
     named = (NAMES.get(media.kind, "file"), media.name or media.url, media.mime_type)
     return f"[{', '.join(filter(None, named))}: {media.description or 'no longer kept'}]"
 

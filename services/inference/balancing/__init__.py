@@ -1,6 +1,6 @@
-"""Load balancing: which of a model's deployments is asked, and which next if it fails.
+"""Load balancing: the order in which a model's deployments are called.
 
-`choice` orders deployments, `affinity` recognizes conversations, `rate_limits` reads what a
-response says of limits; these are pure. `loads` holds what one process knows of deployments, and
-`balancer` puts them together.
+`choice` orders deployments, `affinity` identifies conversations, and `rate_limits` reads the rate
+limits of a response; these are pure. `loads` has the state of deployments in one process.
+`balancer` combines them.
 """

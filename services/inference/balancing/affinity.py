@@ -1,8 +1,8 @@
-"""What requests of one conversation have in common, for sticky deployments. Pure.
+"""Affinity keys: identify the requests of one conversation, for sticky deployments. Pure.
 
-Providers keep the beginnings of recent prompts, and read them again at a fraction of the price and
-time, each deployment for itself. A conversation begins alike in all of its requests: with its
-instructions and the first message of its user. One that the server remembers has a name.
+Each deployment has its own prompt cache of the beginnings of recent prompts, which are read at a
+fraction of the price and time. All requests of a conversation begin alike: with its instructions
+and the first message of its user. A conversation with memory is identified by its `memory_id`.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.lazy_request import LazyRequest
 
-# Bytes of the beginning that are compared.
+# Size of the beginning that is hashed.
 _MAX_BYTES = 64 << 10
 
 
 def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None) -> bytes:
-    """Return 16 bytes that the requests of one conversation of one user have in common.
+    """Return a hash of 16 bytes, the same for all requests of one conversation of one user.
 
     Args:
         user_id: the user.
-        request: the request; without its messages where there is a `lazy` one.
-        lazy: its conversation as its caller wrote it, if it is not complete.
+        request: the request; without messages if it is `lazy`.
+        lazy: the lazy request; None if the request is complete.
     """
     digest = blake2b(digest_size=16)
     digest.update(f"{user_id}\0{request.model}\0".encode())
@@ -31,7 +31,7 @@ def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None
         return digest.digest()
     left = _MAX_BYTES
     for text in _canonical(request) if lazy is None else _plain(lazy):
-        # A character takes a byte at least.
+        # Counted in characters, each of at least one byte.
         digest.update(text[:left].encode(errors="replace"))
         left -= len(text)
         if left <= 0:

@@ -1,4 +1,4 @@
-"""Chooses a deployment for each step of a plan, and the order of those that follow."""
+"""Orders the deployments of each step of a plan."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import Retries
 from services.inference.providers.base import Deployments, Target
 
-# How long a deployment counts as not free whose breaker is open: longer than any cooldown.
+# The wait for a deployment whose breaker is open: longer than any cooldown.
 _OPEN_S = 1e9
 
 
@@ -22,9 +22,9 @@ class Balancer:
     """Chooses deployments in one process.
 
     Args:
-        loads: what the process knows of deployments.
-        breakers: their circuit breakers.
-        uniform: random source of choices.
+        loads: loads and cooldowns of deployments.
+        breakers: the circuit breakers of deployments.
+        uniform: random source for choices.
 
     Attributes:
         loads: as the argument.
@@ -43,15 +43,15 @@ class Balancer:
         whole: bool,
         lazy: LazyRequest | None = None,
     ) -> Plan:
-        """Return a plan with a step for each deployment of its models, in the order to ask them.
+        """Return a plan with a step for each deployment of its models, in the order to call them.
 
-        A request that is to make one attempt has the first alone.
+        With fallback mode `disabled` only the first deployment is kept.
 
         Args:
-            plan: any plan; one without such models is returned as it is.
-            request: what it is made for, by the caller of the current task.
-            whole: whether the answer is wanted whole.
-            lazy: the request's conversation, if it is not complete.
+            plan: a plan; returned as it is if no model has several deployments.
+            request: the request of the current task's caller.
+            whole: whether the answer is whole or a stream.
+            lazy: the lazy request; None if the request is complete.
         """
         if not plan.is_balanced:
             return plan
@@ -73,7 +73,7 @@ class Balancer:
         return plan._replace(steps=tuple(steps), load_class=kind)
 
     def chosen(self, target: Target) -> Target:
-        """Return a deployment of a model for a call without a plan."""
+        """Return a deployment of a model, for a call without a plan."""
         if target.deployments is None:
             return target
         steps = [Step("", one, 0.0, Retries()) for one in target.deployments.targets]
@@ -81,11 +81,11 @@ class Balancer:
         return target.deployments.targets[order[0]]
 
     def is_free(self, step: Step) -> bool:
-        """Return whether a deployment can be asked now."""
+        """Return whether a deployment may be called now."""
         return self._wait_s(step) == 0
 
     def soonest(self, steps: Sequence[Step]) -> tuple[int, float]:
-        """Return which of some deployments is to be asked again, and the seconds to wait for it."""
+        """Return the index of the deployment that is free first, and its cooldown in seconds."""
         waits = [self._wait_s(step) for step in steps]
         best = min(range(len(steps)), key=waits.__getitem__)
         return best, self.loads.wait_s(steps[best].key)

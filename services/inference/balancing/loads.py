@@ -1,7 +1,7 @@
-"""What one process knows of deployments: calls under way, times, and those left alone.
+"""The state of deployments in one process: running calls, times to first content, and cooldowns.
 
-Processes share none of it. Each sees its own calls and the limits that its own calls were told of,
-so that a choice takes no round trip.
+Processes do not share it, so that a choice takes no round trip: each counts its own calls and the
+rate limits reported to them.
 """
 
 import time
@@ -12,37 +12,37 @@ from services.inference.balancing.rate_limits import Cooldown
 from services.inference.circuit_breaker import ModelKey
 from services.inference.metrics import Metrics
 
-# The share of the newest time in an average.
+# The weight of the newest time in a moving average.
 _NEWEST = 0.3
-# An average without a newer time is forgotten, so that a deployment that was slow is tried again.
+# An average expires without a newer time, so that a deployment that was slow is tried again.
 _REMEMBERED_S = 60.0
-# Of a class without any time, where all are compared by their calls alone.
+# The time of all deployments if none is known: they are compared by their calls alone.
 _UNKNOWN_S = 1.0
-# Callers can name as many models as they like.
+# Maximum number of deployments: callers can name as many models as they like.
 _MOST = 1_000
-# Bytes of a request above which it is of the next class: about 1,000 and 16,000 tokens.
+# Bytes of a request above which it is in the next class: about 1,000 and 16,000 tokens.
 _SIZES = (4 << 10, 64 << 10)
 _CLASSES = 2 * (len(_SIZES) + 1)
 
 
 def load_class(size: int, *, whole: bool) -> int:
-    """Return the class of requests that take about as long until their first content.
+    """Return the load class of a request: requests with similar times to the first content.
 
-    That is a matter of what the model has to read, and of a whole answer of what it writes.
+    The time depends on the size of the request, and for a whole answer on what the model writes.
 
     Args:
         size: bytes of the request.
-        whole: whether the answer is wanted whole.
+        whole: whether the answer is whole or a stream.
     """
     return 2 * sum(size > limit for limit in _SIZES) + whole
 
 
 class Load:
-    """What is known of one deployment.
+    """The load of one deployment.
 
     Attributes:
-        calls: under way.
-        free_at: when it can be asked again, by the process's clock.
+        calls: number of running calls.
+        free_at: the end of its cooldown, by the process's monotonic clock.
     """
 
     __slots__ = ("_averages", "_times", "calls", "free_at")
@@ -51,33 +51,33 @@ class Load:
         self.calls = 0
         self.free_at = 0.0
         self._averages = [0.0] * _CLASSES  # seconds to the first content
-        self._times = [float("-inf")] * _CLASSES  # of the latest of them
+        self._times = [float("-inf")] * _CLASSES  # when the averages were updated
 
     def note(self, load_class: int, seconds: float, now: float) -> None:
-        """Note the time to the first content of an answer."""
+        """Add the time to the first content of an answer to the moving average."""
         known = self.average(load_class, now)
         average = seconds if known is None else known + _NEWEST * (seconds - known)
         self._averages[load_class] = average
         self._times[load_class] = now
 
     def average(self, load_class: int, now: float) -> float | None:
-        """Return the moving average of the times to the first content; None if none is known."""
+        """Return the moving average of the times to the first content, or None."""
         if now - self._times[load_class] > _REMEMBERED_S:
             return None
         return self._averages[load_class]
 
 
-# Of deployments without calls; never changed.
+# Shared by all deployments without calls; never modified.
 _IDLE = Load()
 
 
 class Loads:
-    """What one process knows of all deployments.
+    """The loads of all deployments in one process.
 
     Args:
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
         metrics: counts calls and cooldowns.
-        now: Unix seconds, for limits that are told as times.
+        now: returns Unix seconds, for reset times in responses.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Loads:
         self._loads: OrderedDict[ModelKey, Load] = OrderedDict()
 
     def of(self, key: ModelKey) -> Load:
-        """Return what is known of a deployment."""
+        """Return the load of a deployment."""
         load = self._loads.get(key)
         if load is None:
             if len(self._loads) >= _MOST:
@@ -101,17 +101,17 @@ class Loads:
         return load
 
     def wait_s(self, key: ModelKey) -> float:
-        """Return the seconds until a deployment can be asked again; 0 when it can be now."""
+        """Return the seconds until the end of a deployment's cooldown; 0 without one."""
         load = self._loads.get(key)
         return 0.0 if load is None else max(0.0, load.free_at - self.monotonic())
 
     def cooling(self) -> Mapping[ModelKey, float]:
-        """Return the seconds until each deployment that is left alone can be asked again."""
+        """Return the remaining seconds of all cooldowns, by deployment."""
         now = self.monotonic()
         return {key: load.free_at - now for key, load in self._loads.items() if load.free_at > now}
 
     def cool(self, key: ModelKey, cooldown: Cooldown) -> None:
-        """Leave a deployment alone for a while."""
+        """Start a cooldown of a deployment, unless a longer one is running."""
         load = self.of(key)
         free_at = self.monotonic() + cooldown.wait_s
         if free_at > load.free_at:
@@ -119,14 +119,14 @@ class Loads:
             self.metrics.deployment_cooled(key, cooldown.reason)
 
     def busy(self, key: ModelKey, weight: float) -> float:
-        """Return the calls of a deployment with one more, by its share."""
+        """Return the running calls of a deployment plus one, divided by its weight."""
         return (self._loads.get(key, _IDLE).calls + 1) / (weight or 1.0)
 
     def slow(self, keys: list[ModelKey], load_class: int) -> list[float]:
-        """Return for each deployment how long one more call of a class is likely to wait.
+        """Return for each deployment the estimated time to first content of another call.
 
-        That is its average time, as many times as it has calls. A deployment of unknown time is
-        taken for as quick as the quickest, so that it is tried.
+        It is the deployment's average time multiplied by its running calls plus one. Without an
+        average it is that of the quickest deployment, so that the deployment is tried.
         """
         now = self.monotonic()
         loads = [self._loads.get(key, _IDLE) for key in keys]

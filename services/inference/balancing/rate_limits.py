@@ -1,6 +1,6 @@
-"""What the response of a deployment says about when it can be asked again. Pure.
+"""Cooldowns of deployments, from the headers of their responses. Pure.
 
-Read are `retry-after-ms` and `retry-after`, and the limits in the headers of OpenAI
+The headers are `retry-after-ms` and `retry-after`, and the rate limits of OpenAI
 (`x-ratelimit-remaining-requests`, `x-ratelimit-reset-requests`, the same of tokens), Azure, and
 Anthropic (`anthropic-ratelimit-requests-remaining`, `-reset`, of tokens, input and output tokens).
 """
@@ -15,11 +15,11 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.providers.failures import wait_of
 
-# Where a deployment limits its rate and does not say for how long.
+# For a rate limit without a duration.
 UNTOLD_WAIT_S = 5.0
-# Of a deployment that refuses the operator's key or account, or does not have the model.
+# For a deployment that rejects the operator's key or account, or does not have the model.
 REFUSED_WAIT_S = 30.0
-# A longer wait is cut: until then one request asks again.
+# Maximum cooldown; after it a request tries the deployment again.
 LONGEST_WAIT_S = 3600.0
 
 _REMAINING = tuple(
@@ -31,21 +31,22 @@ _REMAINING = tuple(
 )
 _ZERO = frozenset({"0", "0.0"})
 _MAX_TEXT = 64
-# As 1h2m3.5s or 20ms.
+# Such as 1h2m3.5s or 20ms.
 _DURATION = re.compile(
     r"(?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,6}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
 )
 _UNITS_S = (3600.0, 60.0, 1.0, 0.001)
-# A larger number of seconds is a time, in Unix seconds.
+# Larger numbers are Unix seconds, smaller ones durations.
 _FIRST_TIME = 1e9
-# Statuses of limits that pass by themselves.
+# Status codes of rate limits and overload.
 _OF_LIMITS = frozenset({429, 503, 529})
-# Statuses that refuse the operator's account whatever the request is. 403 may refuse its content.
+# Status codes that reject the operator's account or model whatever the request is. 403 is not
+# included: it may reject the content.
 _OF_ACCOUNTS = frozenset({401, 402, 404})
 
 
 class Cooldown(NamedTuple):
-    """How long a deployment is left alone, in seconds, and why: a label of the metrics."""
+    """A cooldown of a deployment: seconds, and the reason as a label of metrics."""
 
     wait_s: float
     reason: str
@@ -54,12 +55,12 @@ class Cooldown(NamedTuple):
 def after_failure(
     error: UpstreamError, headers: Mapping[str, str], now: Callable[[], float]
 ) -> Cooldown | None:
-    """Return how long a deployment is left alone that failed, or None.
+    """Return the cooldown after a failure of a deployment, or None.
 
     Args:
         error: the failure.
-        headers: of its response, names in lower case or the mapping folds them.
-        now: Unix seconds.
+        headers: the headers of the response, in lower case or a case-insensitive mapping.
+        now: returns Unix seconds.
     """
     limits_rate = error.reason == errors_pb2.REASON_UPSTREAM_RATE_LIMITED
     if limits_rate or error.status in _OF_LIMITS:
@@ -77,7 +78,7 @@ def after_failure(
 
 
 def exhausted(headers: Mapping[str, str], now: Callable[[], float]) -> Cooldown | None:
-    """Return how long a deployment is left alone that said that nothing remains, or None."""
+    """Return the cooldown of a deployment that reports no remaining requests or tokens, or None."""
     longest = None
     for remaining, reset in _REMAINING:
         if headers.get(remaining) in _ZERO:
@@ -92,10 +93,10 @@ def _bounded(wait_s: float, reason: str) -> Cooldown:
 
 
 def _until_reset(text: str, now: Callable[[], float]) -> float | None:
-    """Return the seconds until a reset that is told as a duration or a time, or None.
+    """Parse a reset as a duration or time; return the seconds until then, or None.
 
-    A number is one of seconds, or of Unix seconds; other durations are OpenAI's, other times those
-    of RFC 3339.
+    A number is a duration in seconds, or a time in Unix seconds. Other durations are in OpenAI's
+    format (`1m2s`), other times in that of RFC 3339.
     """
     text = text.strip()
     if not text or len(text) > _MAX_TEXT:

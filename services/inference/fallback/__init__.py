@@ -1,5 +1,5 @@
-"""Fallback: tries the models of a plan, in its order, for as long as it says.
+"""Fallback: tries the models of a plan in order, within its time and retries.
 
-`runner` runs a plan: `step_runner` one step of it, `starting` one attempt, with `hedging` for a
-silent model, and `attempt_log` for what became of each attempt.
+`runner` runs a plan, `step_runner` one step, and `starting` one attempt. `hedging` starts the next
+model beside a silent one. `attempt_log` records the outcome of each attempt.
 """

@@ -1,4 +1,4 @@
-"""The attempt log: records what became of each attempt, for breakers, loads, metrics and errors."""
+"""The attempt log: reports the outcome of each attempt to breakers, loads, metrics and errors."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["served", "failed", "cancelled", "unsupported"]
 
-# Nearly all attempts are served, and the access log tells of those. Failures have lines of
-# their own.
+# Nearly all attempts are served, and the access log has a line for those. Failures are logged by
+# the failure log.
 _LEVELS: dict[Outcome, int] = {
     "served": logging.DEBUG,
     "cancelled": logging.INFO,
@@ -36,25 +36,25 @@ _LEVELS: dict[Outcome, int] = {
 
 
 class Attempted(Protocol):
-    """What an attempt tells of its answer.
+    """The part of an attempt that its record reads.
 
     Attributes:
-        usage: the latest that the provider has reported, or None.
+        usage: the latest usage that the provider has reported, or None.
     """
 
     usage: Usage | TokenCounts | None
 
 
 class AttemptRecord:
-    """One attempt, from its beginning to its one outcome.
+    """The record of one attempt, which has exactly one outcome.
 
     Attributes:
-        step: whose model is asked.
+        step: the step of the attempt.
         asked: the attempt, once it is made.
-        began: when it began, by the log's clock.
-        first_ms: milliseconds until the first content came; None before.
-        duration_ms: milliseconds until its outcome.
-        outcome: None while the attempt is under way.
+        began: when the attempt began, by the log's clock.
+        first_ms: milliseconds until the first content; None before that.
+        duration_ms: milliseconds until the outcome.
+        outcome: the outcome; None while the attempt is under way.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class AttemptRecord:
         self.duration_ms = 0
 
     def ended_by(self, error: BaseException) -> None:
-        """Note what an exception that ends the attempt says of it."""
+        """Record the outcome that follows from an exception."""
         if isinstance(error, UpstreamError) or is_out_of_time(error):
             self.failed(error)
         elif isinstance(error, GatewayError):
@@ -85,25 +85,25 @@ class AttemptRecord:
             self.cancelled()
 
     def started(self) -> None:
-        """Note that the first content has come."""
+        """Record that the first content has arrived."""
         self.first_ms = int((self._log.monotonic() - self.began) * 1000)
         if self._is_probe:
             self._log.breakers.answers(self.step.key)
 
     def served(self) -> None:
-        """Note that the answer has come to its end."""
+        """Record that the answer is complete."""
         if self.outcome is None:
             self._log.breakers.succeeded(self.step.key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:
-        """Note a failure of the provider, or that a time limit has passed."""
+        """Record a failure of the provider, or a timeout."""
         if self.outcome is not None:
             return
         self._reason = error.reason
         breakers, key = self._log.breakers, self.step.key
         if not isinstance(error, UpstreamError):
-            # The caller's limit on the whole chain, which says little of this model.
+            # The caller's timeout of the whole chain is no failure of this model.
             breakers.cancelled(key, self._is_probe)
         else:
             self._status = error.status
@@ -119,21 +119,21 @@ class AttemptRecord:
         )
 
     def cancelled(self) -> None:
-        """Note that nobody wants the answer: the caller left, or another model was faster."""
+        """Record a cancellation: the caller left, or another model was faster."""
         if self.outcome is None:
             self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
-        """Note that the provider cannot be sent the request; nothing was sent."""
+        """Record that the provider does not support the request; nothing was sent."""
         if self.outcome is None:
             self._log.breakers.cancelled(self.step.key, self._is_probe)
             self._reason = error.reason
             self._close("unsupported")
 
     def attempt(self) -> Attempt:
-        """Return the attempt as errors name it."""
+        """Return the attempt as listed in errors."""
         return Attempt(
             step=self.step.step_id,
             model=str(self.step.key),
@@ -172,13 +172,13 @@ class AttemptRecord:
 
 
 class DeploymentRecord(AttemptRecord):
-    """One attempt at one of several deployments of a model, which counts for its load.
+    """The record of an attempt at one of several deployments; updates the deployment's load.
 
     Args:
-        log: where it is written down.
-        step: of the plan.
-        span: of its trace, where attempts are recorded.
-        load_class: of the request.
+        log: the attempt log.
+        step: the step of the attempt.
+        span: its span; None without a collector.
+        load_class: the load class of the request; see `services.inference.balancing.loads`.
     """
 
     __slots__ = ("_headers", "_load", "_load_class")
@@ -192,23 +192,23 @@ class DeploymentRecord(AttemptRecord):
         log.loads.metrics.deployment_began(step.key)
 
     def set_headers(self, headers: Mapping[str, str] | None) -> None:
-        """Note the headers of the provider's response; of a failed one before the failure."""
+        """Set the headers of a failed response; to be called before `failed`."""
         if headers is not None:
             self._headers = headers
 
     def answers(self, headers: Mapping[str, str] | None) -> None:
-        """Note the headers of an answer that has begun: what they say of limits counts at once."""
+        """Apply the rate limit headers of an answer that has begun."""
         if headers is not None and (cooldown := exhausted(headers, self._log.loads.now)):
             self._log.loads.cool(self.step.key, cooldown)
 
     def started(self) -> None:
-        """Note that the first content has come."""
+        """Record that the first content has arrived."""
         super().started()
         now = self._log.monotonic()
         self._load.note(self._load_class, now - self.began, now)
 
     def failed(self, error: GatewayError) -> None:
-        """Note a failure of the provider, or that a time limit has passed."""
+        """Record a failure of the provider, or a timeout."""
         if self.outcome is None and isinstance(error, UpstreamError):
             loads = self._log.loads
             headers = self._headers
@@ -224,17 +224,17 @@ class DeploymentRecord(AttemptRecord):
 
 
 class AttemptLog:
-    """Writes down the attempts of a process.
+    """Records the attempts of a process.
 
     Attributes:
-        breakers: those of the models; each attempt counts.
-        metrics: of attempts, hedges and recoveries.
-        failure_log: of the attempts that failed.
-        loads: those of deployments; each attempt at one counts.
+        breakers: the circuit breakers of models, updated by each attempt.
+        metrics: metrics of attempts, hedges and recoveries.
+        failure_log: logs the attempts that failed.
+        loads: the loads of deployments, updated by each attempt at one.
         balancer: chooses the deployment of a retry.
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
         recent: the attempts of the last minutes.
-        spans: of the attempts, where there is a collector.
+        spans: records spans of attempts; None without a collector.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class AttemptLog:
         self._counters: dict[tuple[str, Outcome], tuple[Counter, Histogram]] = {}
 
     def count(self, provider: str, outcome: Outcome, seconds: float) -> None:
-        """Count an attempt at a provider, which took so long."""
+        """Count an attempt at a provider, and its duration."""
         found = self._counters.get((provider, outcome))
         if found is None:
             metrics = self.metrics
@@ -274,9 +274,12 @@ class AttemptLog:
     def begin(
         self, step: Step, load_class: int = 0, parent: TraceContext | None = None
     ) -> AttemptRecord:
-        """Return the record of an attempt at a step's model, which begins.
+        """Begin an attempt at a step's model; return its record.
 
-        With a collector it is a span of the trace of `parent`.
+        Args:
+            step: the step.
+            load_class: the load class of the request.
+            parent: the trace of the attempt's span, which is recorded if there is a collector.
         """
         span = None if self.spans is None else self.spans.begin(step, parent)
         if step.group is not None:
@@ -284,5 +287,5 @@ class AttemptLog:
         return AttemptRecord(self, step, span)
 
     def skip(self, step: Step) -> None:
-        """Write down that a step is left out because its model keeps failing."""
+        """Log that a step is skipped because the circuit breaker of its model is open."""
         log.info("step skipped", extra={"step": step.step_id, "model": str(step.key)})

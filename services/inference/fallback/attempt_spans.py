@@ -7,7 +7,7 @@ from services.inference.plans.plan import Step
 
 
 class AttemptSpans:
-    """Records a span for each attempt, and how long it took."""
+    """Records a span for each attempt, and its duration as a metric."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -15,7 +15,7 @@ class AttemptSpans:
     def begin(self, step: Step, parent: TraceContext | None) -> Span:
         """Begin the span of an attempt at a step's model, in the trace of `parent`.
 
-        What the current task sends to the provider continues the span.
+        The current task's request to the provider carries the span's trace context.
         """
         names = {**_names(step), "gateway.step": step.step_id}
         span = self._telemetry.begin(f"chat {step.key.model}", "client", parent, names)
@@ -36,12 +36,12 @@ class AttemptSpans:
 
 
 def reason_name(reason: Reason.ValueType) -> str:
-    """Return the name of a reason as logs and traces have it, such as `upstream_timeout`."""
+    """Return the name of a reason in logs and traces, such as `upstream_timeout`."""
     return Reason.Name(reason).removeprefix("REASON_").lower()
 
 
 def _names(step: Step) -> dict[str, str]:
-    """Return the attributes that say what is asked."""
+    """Return the attributes of a step's operation, provider and model."""
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": step.key.provider,

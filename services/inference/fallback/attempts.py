@@ -11,13 +11,13 @@ from services.inference.stream.delivered import DeliveredPrefix
 
 @dataclass(slots=True)
 class AttemptOptions:
-    """How an attempt is made.
+    """Options of an attempt.
 
     Attributes:
-        stream: whether the provider is to answer as a stream.
-        discards_thinking: whether the thinking in the conversation is left out.
-        delivered: what of the answer has gone out already, if any.
-        refused_fields: what the model has refused, names of `services.inference.refusals`.
+        stream: whether the provider streams the answer.
+        discards_thinking: whether thinking is removed from the conversation.
+        delivered: the part of the answer that the caller already has, or None.
+        refused_fields: fields that the model rejects, as named by `services.inference.refusals`.
     """
 
     stream: bool
@@ -27,36 +27,41 @@ class AttemptOptions:
 
 
 class AttemptFactory(Protocol):
-    """Makes attempts at one request."""
+    """Makes the attempts of one request."""
 
     def may_convert(self, step: Step) -> bool:
-        """Return whether media may have to be converted before a step's model is asked."""
+        """Return whether `adapt` may have to convert media before an attempt at a step."""
 
     async def adapt(self, step: Step) -> None:
-        """Convert what a step's model does not read, unless that was done before.
+        """Convert the media that a step's model does not read, unless that was done before.
 
         Raises:
             AdaptationError: a medium cannot be converted.
         """
 
     def converts(self, step: Step, field: str) -> bool:
-        """Return whether a step's model can be asked without a medium that it refuses."""
+        """Return whether media of a kind that a step's model rejects can be converted.
+
+        Args:
+            step: the step.
+            field: the rejected kind of media, as named by `services.inference.refusals`.
+        """
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
-        """Return a first attempt that is made of the request as its caller wrote it.
+        """Return a first attempt that sends the request without preparing it.
 
-        None where the request has to be prepared for the step's model.
+        None if the request has to be prepared for the step's model.
         """
 
     def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
-        """Make an attempt; return whether it asks the model to continue what was delivered.
+        """Return an attempt, and whether its request ends with the delivered text to continue.
 
         Raises:
-            GatewayError: the model cannot carry the request.
+            GatewayError: the provider does not support the request.
         """
 
     def refused(self, step: Step) -> frozenset[str]:
-        """Return what a step's model refuses, names of `services.inference.refusals`."""
+        """Return the fields that a model rejects, as named by `services.inference.refusals`."""
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
-        """Remember that a model refuses a field, or PREFILL."""
+        """Record that a model rejects a field, or PREFILL."""

@@ -1,7 +1,7 @@
-"""Lines in the log about calls of providers that failed, for whoever can mend it.
+"""The failure log: warnings for the operator about failed calls of providers.
 
-A provider that is down fails every request. A few lines of a second tell all there is to
-know of it; how many were left out stands in the next one.
+A provider that is down fails every request. The lines are therefore limited to a few per second
+and provider; the next line has the number of those left out.
 """
 
 import logging
@@ -16,10 +16,10 @@ _LINES_PER_S = 5  # of one provider
 
 
 class FailureLog:
-    """Writes the lines of one process.
+    """Writes the failure log of one process.
 
     Args:
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -27,10 +27,10 @@ class FailureLog:
         self._of_provider: dict[str, _Lines] = {}
 
     def write(self, provider: str, error: GatewayError, fields: Mapping[str, object]) -> None:
-        """Write the line of a failure, unless its provider has had enough of them.
+        """Log a failure, unless the provider has reached its number of lines in this second.
 
-        The line holds what the caller is told (`error`) and, as `cause`, what the system or the
-        provider itself said.
+        The line has the caller's error message (`error`) and, as `cause`, the message of the
+        operating system or of the provider.
         """
         lines = self._of_provider.get(provider)
         if lines is None:
@@ -54,7 +54,7 @@ class FailureLog:
 
 
 class _Lines:
-    """How many lines a provider has had in this second."""
+    """The number of lines of a provider in the current second."""
 
     def __init__(self) -> None:
         self._second = -1
@@ -62,7 +62,7 @@ class _Lines:
         self._left_out = 0
 
     def take(self, second: int) -> int | None:
-        """Return how many were left out before the next line, or None if it is left out too."""
+        """Return the number of lines left out since the last one, or None to leave out this one."""
         if second != self._second:
             self._second, self._written = second, 0
         if self._written >= _LINES_PER_S:

@@ -1,6 +1,6 @@
-"""Hedging: while a model is silent another is asked beside it, and the first content wins.
+"""Hedging: a second model is called beside a silent one, and the first content wins.
 
-Costs one timer while the first one is quick: a task is made only for the second.
+If the first model is quick, this costs one timer: a task is created only for the second model.
 """
 
 import asyncio
@@ -11,29 +11,29 @@ from services.common.far_timers import FarTimer, FarTimers
 
 
 class Closable(Protocol):
-    """What has to be closed if nobody wants it."""
+    """A result that has to be closed if it is not used."""
 
     async def close(self) -> None:
         """Close it."""
 
 
 T = TypeVar("T", bound=Closable)
-# Called once, when the first content of an answer has come.
+# Called once, when the first content of an answer has arrived.
 OnFirstContent = Callable[[], None]
 
 
 class Hedge(Generic[T]):
-    """One race.
+    """A race of a call and, once it is silent for too long, a rival.
 
     Args:
-        timers: those of the running event loop.
-        after_s: how long the first may be silent.
-        start: asks the second, and calls what it is given when that speaks; None when
-            nobody may be asked now.
-        spoken: called once, when anybody speaks.
+        timers: timers of the running event loop.
+        after_s: seconds of silence after which the rival is started.
+        start: starts the rival, which calls the given function at its first content; returns
+            None if there is no model to call.
+        spoken: called once, at the first content of either.
 
     Attributes:
-        decided: whether the second's outcome was the race's.
+        decided: whether the rival's outcome was that of the race.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Hedge(Generic[T]):
         self._start = start
         self._tell = spoken
         self._told = False
-        # Of the race, while the first may be interrupted.
+        # The task of the race, while the first call may be interrupted.
         self._task: asyncio.Task[Any] | None = None
         self._is_interrupted = False
         self._timer: FarTimer | None = None
@@ -59,11 +59,10 @@ class Hedge(Generic[T]):
     async def race(
         self, first: Callable[[OnFirstContent], Awaitable[T]], ends: Callable[[Exception], bool]
     ) -> T:
-        """Return the answer of whoever speaks first.
+        """Return the result of the call whose first content arrives first.
 
-        When the first fails while the second is under way, the second decides, unless
-        `ends` says that the failure ends it all. Whoever is not wanted is cancelled and
-        gone when this returns.
+        If `first` fails while the rival is running, the rival's outcome is that of the race, unless
+        `ends` returns True for the failure. The loser is cancelled and has ended when this returns.
         """
         loop = self._timers.loop
         task = self._task = asyncio.current_task(loop)
@@ -74,7 +73,7 @@ class Hedge(Generic[T]):
             try:
                 return await first(self._first_speaks)
             except asyncio.CancelledError:
-                # One that comes from outside at the same moment is not lost.
+                # A cancellation from outside at the same moment must not be lost.
                 if not self._is_interrupted or task.cancelling() > cancelling + 1:
                     raise
             except Exception as error:
@@ -92,7 +91,7 @@ class Hedge(Generic[T]):
             self._rival = None
             return result
         finally:
-            # Nearly always there is no second.
+            # Nearly always there is no rival.
             if self._rival is not None:
                 self._drop()
             if self._dropped is not None:
@@ -111,7 +110,7 @@ class Hedge(Generic[T]):
         self._speak()
 
     def _rival_speaks(self) -> None:
-        # As a timeout does, it cancels the task, which takes the cancellation back.
+        # Like `asyncio.timeout`: cancel the task, which then calls `uncancel`.
         if self._task is not None and not self._is_interrupted:
             self._is_interrupted = True
             self._task.cancel()
@@ -123,13 +122,13 @@ class Hedge(Generic[T]):
             self._tell()
 
     def _drop(self) -> None:
-        """Cancel the second."""
+        """Cancel the rival."""
         if self._rival is not None:
             self._rival.cancel()
             self._dropped, self._rival = self._rival, None
 
     async def _clear(self, dropped: asyncio.Task[T]) -> None:
-        """Wait until a second that was dropped is gone, and what it may have won is closed."""
+        """Wait until a cancelled rival has ended, and close its result if it has one."""
         await asyncio.wait([dropped])
         if not dropped.cancelled() and dropped.exception() is None:
             await dropped.result().close()

@@ -1,4 +1,4 @@
-"""Attempts of the last minutes by model, as one process made them, for administrators."""
+"""Counts of one process's attempts in the last minutes, by model, for administrators."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -8,12 +8,12 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.inference.circuit_breaker import ModelKey
 
-# How far counts go back, and in what steps they are forgotten.
+# The window of the counts, and the interval in which it advances.
 WINDOW_S = 300
 _STEP_S = 30
-# How long the latest failure is known.
+# Retention of a model's latest failure.
 FAILURE_KNOWN_S = 3_600.0
-# Callers can name as many models as they like.
+# Maximum number of models: callers can name as many as they like.
 _MOST = 500
 
 
@@ -23,8 +23,8 @@ class Failure:
 
     Attributes:
         at: when it failed, by the process's monotonic clock.
-        reason: why.
-        status: the HTTP status that the provider answered, or None.
+        reason: the reason of the error.
+        status: the provider's HTTP status, or None.
     """
 
     at: float
@@ -33,7 +33,7 @@ class Failure:
 
 
 class _Counts:
-    """Counts of the attempts that ended in one step of time; the fields of AttemptCounts."""
+    """Counts of the attempts that ended in one interval; fields as in `AttemptCounts`."""
 
     __slots__ = (
         *("cancelled", "failed", "first_content_ms", "first_contents", "number"),
@@ -55,10 +55,10 @@ class _Model:
 
 
 class RecentAttempts:
-    """The attempts of one process.
+    """Counts the recent attempts of one process.
 
     Args:
-        monotonic: seconds of a clock that never goes back.
+        monotonic: monotonic clock, in seconds.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -66,7 +66,7 @@ class RecentAttempts:
         self._models: OrderedDict[ModelKey, _Model] = OrderedDict()
 
     def served(self, key: ModelKey, at: float, duration_ms: int, first_ms: int | None) -> None:
-        """Count an attempt that was answered to the end."""
+        """Count an attempt whose answer was completed."""
         counts = self._counts(key, at)
         counts.served += 1
         counts.served_ms += duration_ms
@@ -80,13 +80,13 @@ class RecentAttempts:
         self._models[key].failure = failure
 
     def cancelled(self, key: ModelKey, at: float) -> None:
-        """Count an attempt that was given up."""
+        """Count a cancelled attempt."""
         self._counts(key, at).cancelled += 1
 
     def counts(self) -> Iterator[tuple[ModelKey, AttemptCounts, Failure | None]]:
-        """Return for each model of the window its counts, and its latest failure of the last hour.
+        """Yield for each model its counts in the window, and its latest failure of the last hour.
 
-        Models of which neither is known are forgotten.
+        Models with neither are removed.
         """
         now = self._monotonic()
         oldest = now // _STEP_S - WINDOW_S // _STEP_S
@@ -101,7 +101,7 @@ class RecentAttempts:
                 del self._models[key]
 
     def _counts(self, key: ModelKey, at: float) -> _Counts:
-        """Return the counts of the step of time that an attempt ended in."""
+        """Return the counts of a model for the interval in which an attempt ended."""
         model = self._models.get(key)
         if model is None:
             if len(self._models) >= _MOST:

@@ -1,4 +1,4 @@
-"""The state that the steps of one fallback run share, and the time and retries that are left."""
+"""The state shared by the steps of one fallback run, and the budget of time and retries."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,27 +13,27 @@ from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.plan import Plan, Step
 from services.inference.stream.delivered import DeliveredPrefix
 
-# Called with the context of a run that has ended.
+# Called with the context of a run when it has ended.
 OnEnd = Callable[["RunContext"], None]
 
 
 class RetryBudget:
-    """What is left of a plan's time and retries; runs of one request share it.
+    """The remaining time and retries of a plan, shared by the runs of one request.
 
     Attributes:
-        deadline: when the time of the plan is over, by the loop's clock; None without a limit.
+        deadline: the deadline of the plan, by the loop's clock; None without a limit.
     """
 
     __slots__ = ("_retries", "deadline")
 
     def __init__(self, deadline: float | None, retries: int | None) -> None:
-        """Return a budget with a deadline and so many retries; None is no limit."""
+        """Return a budget with a deadline and a number of retries; None means no limit."""
         self.deadline = deadline
         self._retries = retries
 
     @property
     def allows_retry(self) -> bool:
-        """Whether there is a retry left."""
+        """Whether a retry is left."""
         return self._retries is None or self._retries > 0
 
     def take_retry(self) -> None:
@@ -42,12 +42,12 @@ class RetryBudget:
             self._retries -= 1
 
 
-# Nothing of it is ever used up.
+# Shared by all plans without limits; it is never decremented.
 _UNLIMITED = RetryBudget(None, None)
 
 
 def _budget_of(plan: Plan, loop: asyncio.AbstractEventLoop) -> RetryBudget:
-    """Return the whole budget of a plan that begins now; those without limits share one."""
+    """Return the full budget of a plan that begins now."""
     if plan.timeout_s is None and plan.max_retries is None:
         return _UNLIMITED
     deadline = None if plan.timeout_s is None else loop.time() + plan.timeout_s
@@ -55,21 +55,21 @@ def _budget_of(plan: Plan, loop: asyncio.AbstractEventLoop) -> RetryBudget:
 
 
 class RunContext:
-    """What the steps of one run share.
+    """The state shared by the steps of one run.
 
     Attributes:
-        timers: those of the running event loop.
-        parent: the trace that all attempts are part of, where they are recorded.
-        plan: what may be tried.
+        timers: timers of the running event loop.
+        parent: the trace context of the attempts' spans; None if no spans are recorded.
+        plan: the plan.
         attempts: makes the attempts.
-        log: where they are written down.
+        log: records the attempts.
         uniform: random source for jitter.
-        whole: whether the answer is wanted whole.
-        budget: the time and the retries that are left.
-        records: of all attempts, in order.
-        delivered: what of an answer that broke off has gone out, if any.
-        retries: how many each step has had, by its index, or by the group of its deployments.
-        tried: indexes of the deployments that have failed, of models with several.
+        whole: whether a whole answer is returned instead of a stream.
+        budget: the remaining time and retries.
+        records: the records of all attempts, in order.
+        delivered: the delivered part of an answer that broke off, or None.
+        retries: number of retries by step index, or by the group of the step's deployments.
+        tried: indexes of steps whose deployment has failed, for models with several.
         on_end: called once, when the run has ended.
     """
 
@@ -90,7 +90,7 @@ class RunContext:
         whole: bool,
         budget: RetryBudget | None = None,
     ) -> None:
-        """Begin a run; without a `budget` it has the plan's."""
+        """Begin a run, by default with the full budget of the plan."""
         self.timers = timers
         self.parent = None if log.spans is None else current_trace.get()
         self.plan = plan
@@ -106,31 +106,31 @@ class RunContext:
         self.on_end = on_end
 
     def begin(self, step: Step) -> AttemptRecord:
-        """Return the record of an attempt that begins."""
+        """Begin an attempt at a step; return its record."""
         record = self.log.begin(step, self.plan.load_class, self.parent)
         self.records.append(record)
         return record
 
     def deadline(self, step: Step, began: float) -> float:
-        """Return when a step that began at `began` has to answer, by the loop's clock."""
+        """Return the deadline of a step that began at `began`, by the loop's clock."""
         own, overall = began + step.timeout_s, self.budget.deadline
         return own if overall is None else min(own, overall)
 
     def attempts_made(self) -> int:
-        """Return how many attempts have been sent to a provider."""
+        """Return the number of attempts that were sent to a provider."""
         return sum([record.outcome != "unsupported" for record in self.records])
 
     def failed_attempts(self) -> list[Attempt]:
-        """Return the attempts that providers have failed so far."""
+        """Return the attempts that have failed so far."""
         return [record.attempt() for record in self.records if record.outcome == "failed"]
 
     def with_attempts(self, error: GatewayError) -> GatewayError:
-        """Add to a failure the attempts that were made."""
+        """Set the `attempts` of an error to those made in this run; return the error."""
         error.attempts = [
             record.attempt()
             for record in self.records
             if record.outcome != "served"
-            # A model that cannot carry a request is named only where others were tried.
+            # An unsupported attempt is listed only if there are others.
             and (record.outcome != "unsupported" or len(self.records) > 1)
         ]
         return error

@@ -1,7 +1,7 @@
-"""Runs a plan: one step after the other until one answers, and on if the answer breaks off.
+"""Runs a fallback plan: tries one step after the other until a model answers.
 
-What fails before anything has gone out to the caller is followed by the next step; what fails
-later is recovered (`_recover`), or raised.
+A failure before anything was sent to the caller leads to the next step. A later failure is
+recovered from (`_recover`) or raised.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class FallbackRunner:
     """One run of a plan.
 
     Attributes:
-        serving: the step whose model answers, once one does.
+        serving: the step whose model answers; None until then.
     """
 
     def __init__(self, context: RunContext) -> None:
@@ -47,11 +47,11 @@ class FallbackRunner:
 
     @property
     def budget(self) -> RetryBudget:
-        """The time and the retries that are left."""
+        """The remaining time and retries."""
         return self._context.budget
 
     async def whole(self) -> list[Batch]:
-        """Return all batches of an answer that is read here; see `answer`."""
+        """Return all batches of a whole answer, which is not passed through; see `answer`."""
         started = await self._started()
         answer = started.answer
         if answer is None:
@@ -63,20 +63,20 @@ class FallbackRunner:
         """Return a whole answer.
 
         Raises:
-            GatewayError: no step answered; `attempts` holds what was tried.
+            GatewayError: no step answered; its `attempts` are those made.
         """
         started = await self._started()
         return whole_of(started.head) if started.answer is None else started.answer
 
     async def _started(self) -> StartedAnswer:
-        """Start a whole answer, which is the end of the run."""
+        """Start a whole answer and end the run."""
         try:
             return await self._start()
         finally:
             self._context.on_end(self._context)
 
     async def stream(self) -> Batches:
-        """Return the answer as it comes; closing the iterator ends it at the provider.
+        """Yield the batches of a streamed answer; closing the iterator cancels the provider's call.
 
         Raises:
             GatewayError: no step answered, or the answer broke off.
@@ -110,11 +110,11 @@ class FallbackRunner:
                 except UpstreamError as error:
                     if delivered is not None and delivered.finished:
                         started.record.served()
-                        return  # all that was missing is the usage
+                        return  # only the usage is missing
                     started.attempt.add_head(error)
                     started.record.failed(error)
                     if delivered is None or error.limit:
-                        # An answer of which there is too much is not recovered.
+                        # An answer that exceeds a limit is not recovered.
                         raise self._context.with_attempts(error) from None
                     started = await self._recover(started, error, delivered)
                 except GatewayError as error:
@@ -127,7 +127,7 @@ class FallbackRunner:
                 self._context.on_end(self._context)
 
     async def _start(self) -> StartedAnswer:
-        """Start an answer; a first attempt that takes no preparation goes straight out."""
+        """Start an answer; a first attempt that needs no preparation is sent directly."""
         context = self._context
         plan = context.plan
         step = plan.steps[0]
@@ -141,7 +141,7 @@ class FallbackRunner:
         elif is_hedged:
             runner = StepRunner(context, 0, direct, is_hedged=True)
         else:
-            # Without a runner, which most requests do not need.
+            # Most requests do not need a step runner.
             began = context.timers.loop.time()
             deadline = context.deadline(step, began)
             record = context.begin(step)
@@ -164,12 +164,12 @@ class FallbackRunner:
     async def _start_from(
         self, runner: StepRunner, on_first_content: OnFirstContent
     ) -> StartedAnswer:
-        """Return the answer of the first step, from one on, that gives any."""
+        """Run a step and those after it until one starts an answer; return that answer."""
         while True:
             hedge = self._hedge(runner, on_first_content) if runner.is_hedged else None
             try:
                 if runner.may_convert:
-                    # Before its silence is measured.
+                    # Before the hedging timer is started.
                     await runner.adapt()
                 if hedge is None:
                     return await runner.start(on_first_content)
@@ -185,7 +185,10 @@ class FallbackRunner:
             runner = self._step_runner(following)
 
     def _step_runner(self, index: int) -> StepRunner:
-        """Begin a step, or the next whose model does not keep failing."""
+        """Return the runner of the first step from `index` whose breaker admits calls.
+
+        The last step is never skipped.
+        """
         context = self._context
         steps = context.plan.steps
         while index + 1 < len(steps) and not context.log.breakers.admits(steps[index].key):
@@ -194,7 +197,7 @@ class FallbackRunner:
         return StepRunner(context, index, is_hedged=context.plan.hedges(index))
 
     def _ends(self, runner: StepRunner, error: Exception) -> bool:
-        """Return whether the failure of a step is that of the run."""
+        """Return whether the failure of a step ends the run."""
         if self._following(runner, error) == len(self._context.plan.steps):
             return True
         if isinstance(error, UpstreamError):
@@ -204,17 +207,17 @@ class FallbackRunner:
         if not isinstance(error, GatewayError):
             return True
         if error.reason == errors_pb2.REASON_INVALID_REQUEST:
-            # What is wrong for one provider alone is the caller's mistake only where that
-            # provider was the first choice.
+            # A request that only one provider rejects is the caller's mistake only if no other
+            # provider failed before.
             return self._failure is None
-        # A step whose model cannot carry the request is left out.
+        # A step whose provider does not support the request is skipped.
         return error.reason != errors_pb2.REASON_UNSUPPORTED
 
     def _following(self, runner: StepRunner, error: Exception) -> int:
         """Return the index of the step after a failure.
 
-        Where a provider failed the other deployments of the model have been tried. Another one may
-        carry what this one could not be sent.
+        After a failure of the provider, the other deployments of the model have been tried already.
+        After any other error another deployment may still support the request.
         """
         if isinstance(error, UpstreamError):
             return self._context.plan.after(runner.index)
@@ -228,7 +231,7 @@ class FallbackRunner:
     def _start_rival(
         self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
-        """Start the next step beside a silent one, if there is one that does not keep failing."""
+        """Start the next step beside a silent one; None if no circuit breaker admits any."""
         context = self._context
         index = context.plan.after(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
@@ -239,10 +242,10 @@ class FallbackRunner:
     async def _recover(
         self, broken: StartedAnswer, error: UpstreamError, delivered: DeliveredPrefix
     ) -> StartedAnswer:
-        """Continue an answer that broke off after some of it was delivered.
+        """Continue an answer that broke off after a part of it was delivered.
 
         Raises:
-            GatewayError: no step could; it is the failure that broke the answer off.
+            GatewayError: no step could continue it: `error`, or a timeout of the whole plan.
         """
         context = self._context
         context.delivered = delivered
@@ -276,21 +279,28 @@ class FallbackRunner:
         return _until(deadline, batches, take)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
-        """Return the failure to raise: a provider's, if one was asked, before a refusal of ours."""
+        """Return the error to raise when no step answered.
+
+        A provider's failure and a timeout of the whole plan are raised as they are. Any other error
+        gives way to the last failure of a provider, or else to the first other error.
+        """
         if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
             error = self._failure or self._refusal or error
         return self._context.with_attempts(error)
 
 
 def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
-    """Return a batch that goes out now."""
+    """Add a batch to the delivered part of the answer; return the batch."""
     if delivered is not None:
         delivered.note(batch)
     return batch
 
 
 def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) -> Take:
-    """Return a function that passes on what an attempt reads, until `take` or it has enough."""
+    """Return a function that filters an attempt's batches and passes them to `take`.
+
+    It returns True when `take` does, or when the rest of the answer is not needed.
+    """
 
     def pass_on(read: Batch) -> bool:
         batch = attempt.passed(read)
@@ -300,7 +310,7 @@ def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) ->
 
 
 async def _until(deadline: float, batches: Batches, take: Take | None) -> Batch:
-    """Return the next batch, unless the time is over before; see `Batches` for `take`."""
+    """Return the next batch; raise `out_of_time` at the deadline. See `Batches` for `take`."""
     try:
         async with asyncio.timeout_at(deadline):
             return await batches.asend(take)

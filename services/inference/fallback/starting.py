@@ -1,4 +1,4 @@
-"""Starts an attempt: from the request to the first content, within the time of its step."""
+"""Starts an attempt: from the request to the first content, within the timeout of its step."""
 
 from collections.abc import Callable
 
@@ -17,25 +17,25 @@ from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
 
-# Called once, when the first content of an answer has come.
+# Called once, when the first content of an answer has arrived.
 OnFirstContent = Callable[[], None]
 
 
 def ignore_first_content() -> None:
-    """Do nothing when the first content comes."""
+    """Do nothing at the first content."""
 
 
 class StartedAnswer:
-    """An answer whose first content has come; of a whole answer, everything.
+    """An answer whose first content has arrived; a whole answer is complete.
 
     Attributes:
-        index: of the step in the plan.
-        attempt: what was asked.
-        record: of the attempt.
-        head: the batches that have come.
-        batches: those that are still to come; None where the answer came whole.
-        answer: the whole answer in place of batches, where it goes to the caller as it is, or was
-            put together from a stream.
+        index: index of the step in the plan.
+        attempt: the attempt.
+        record: the record of the attempt.
+        head: the batches up to the first content.
+        batches: the remaining batches; None for a whole answer that was not streamed.
+        answer: the whole answer instead of batches, if it is passed through or was accumulated
+            from a stream; else None.
     """
 
     __slots__ = ("answer", "attempt", "batches", "head", "index", "record")
@@ -57,7 +57,7 @@ class StartedAnswer:
         self.answer = answer
 
     async def close(self) -> None:
-        """End the answer at the provider, if it has not ended."""
+        """Cancel the provider's call, if it has not ended."""
         self.record.cancelled()
         if self.batches is not None:
             await self.batches.aclose()
@@ -71,19 +71,19 @@ async def start_attempt(
     deadline: float,
     on_first_content: OnFirstContent,
 ) -> StartedAnswer:
-    """Ask a provider; return its answer once the first content has come.
+    """Call a provider; return its answer once the first content has arrived.
 
     Args:
-        context: of the run.
-        index: of the step in the plan.
-        attempt: what is asked.
-        record: of the attempt; a failure is noted in it.
-        deadline: until when there must be content, by the loop's clock.
-        on_first_content: called when there is.
+        context: the context of the run.
+        index: index of the step in the plan.
+        attempt: the attempt.
+        record: the record of the attempt; a failure is recorded in it.
+        deadline: deadline of the first content, by the loop's clock.
+        on_first_content: called at the first content.
 
     Raises:
-        UpstreamError: the provider failed, or gave no content in time.
-        GatewayError: the provider cannot be sent the request, or the plan's time is over.
+        UpstreamError: the provider failed, or sent no content in time.
+        GatewayError: the provider does not support the request, or the plan's time is over.
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
@@ -134,7 +134,7 @@ async def start_attempt(
 async def _read_head(
     attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
 ) -> list[Batch]:
-    """Return what comes up to the first content; [] without content."""
+    """Return the batches up to the first content; [] without content."""
     head: list[Batch] = []
     async for read in batches:
         batch = attempt.passed(read)
@@ -153,10 +153,9 @@ async def _read_head(
 async def _read_whole(
     attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
 ) -> GenerateResponse | None:
-    """Return a whole answer that comes as a stream; None without content.
+    """Read a stream to its end; return the whole answer, or None without content.
 
-    It is put together as it comes, since its events take many times as much memory as what they
-    say.
+    The events are accumulated as they arrive: they take many times the memory of their content.
     """
     answer = Accumulator()
     has_started = False
@@ -178,7 +177,7 @@ async def _read_whole(
 
 
 def _add_announcement(batch: Batch, head: list[Batch]) -> None:
-    """Add what comes before the first content; of counts the last one counts."""
+    """Add a batch before the first content to `head`; of usage events only the last is kept."""
     if head and all(event.HasField("usage") for event in batch):
         if len(head) > 1 and head[-1][0].HasField("usage"):
             head.pop()
@@ -188,10 +187,10 @@ def _add_announcement(batch: Batch, head: list[Batch]) -> None:
 
 
 def _content(batch: Batch, provider: str) -> Batch:
-    """Return a whole answer.
+    """Return a whole answer unchanged.
 
     Raises:
-        UpstreamError: it has no content.
+        UpstreamError: the answer has no content.
     """
     if not has_content(batch):
         raise cut_off(provider)
@@ -204,7 +203,7 @@ def _describe(
     attempt: Attempt,
     begun: Batch | GenerateResponse | PassedAnswer,
 ) -> None:
-    """Write into an answer, or the beginning of one, what serves it."""
+    """Set the route of an answer, or of the first batch of one."""
     if isinstance(begun, PassedAnswer):
         begun.route = _route(context, index, attempt)
         return
@@ -221,7 +220,7 @@ def _describe(
 
 
 def _route(context: RunContext, index: int, attempt: Attempt) -> Route:
-    """Return what serves an answer, after the attempts that failed."""
+    """Return the route of an answer, with the attempts that failed before."""
     step_id = context.plan.steps[index].step_id
     if len(context.records) == 1:
         return attempt.route(step_id, 1)

@@ -1,4 +1,4 @@
-"""Runs one fallback step: retries its model until the first content of an answer comes."""
+"""Runs one fallback step: retries its model until the first content of an answer arrives."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -31,8 +31,8 @@ from services.inference.refusals import (
     refuses_value,
 )
 
-# Refusals of one request that are answered with a changed one. Servers that name one field at a
-# time refuse a few; what is learnt from those counts for the next request.
+# Number of times that a rejected request is changed and sent again. Servers that report one field
+# at a time reject several requests in a row; later requests omit the fields learnt from those.
 _MAX_CHANGES = 8
 
 
@@ -40,15 +40,15 @@ class StepRunner:
     """Runs one step of a plan.
 
     Attributes:
-        index: of the step in the plan.
+        index: index of the step in the plan.
         step: the step.
-        is_hedged: whether the next step is started beside it while it is silent.
+        is_hedged: whether the next step is started beside this one while it is silent.
     """
 
-    # Nearly all steps answer at the first attempt, and change none of these.
+    # Class attributes, as nearly all steps answer at the first attempt and change none of these.
     _continues = False
-    _changes = 0  # of the request after refusals
-    _left_out: frozenset[str] = frozenset()  # beside what the model refuses
+    _changes = 0  # of the request after rejections
+    _left_out: frozenset[str] = frozenset()  # besides the fields that the model rejects
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class StepRunner:
         """Begin a step.
 
         Args:
-            context: of the run.
-            index: of the step.
-            direct: the first attempt, if it takes no preparation.
-            is_hedged: see the attribute; as the plan says.
-            failure: of that attempt, if it has been made.
+            context: the context of the run.
+            index: index of the step in the plan.
+            direct: the first attempt, if it needs no preparation.
+            is_hedged: see the attribute.
+            failure: the failure of `direct`, if it has been made.
             began: when the step began, by the loop's clock; now by default.
         """
         self.index = index
@@ -85,16 +85,16 @@ class StepRunner:
 
     @property
     def is_last(self) -> bool:
-        """Whether no step of another model follows."""
+        """Whether no step with another model follows."""
         plan = self._context.plan
         return plan.after(self.index) == len(plan.steps)
 
     async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
-        """Ask the model until its answer starts; `on_first_content` is called when it does.
+        """Call the model, with retries, until its first content; then call `on_first_content`.
 
         Raises:
-            UpstreamError: no answer starts, and the model is not to be asked again.
-            GatewayError: the model cannot be sent the request, or the plan's time is over.
+            UpstreamError: the model failed and is not retried.
+            GatewayError: the provider does not support the request, or the plan's time is over.
         """
         direct, self._direct = self._direct, None
         if direct is not None:
@@ -115,11 +115,11 @@ class StepRunner:
 
     @property
     def may_convert(self) -> bool:
-        """Whether media may have to be converted before the model is asked."""
+        """Whether media may have to be converted before the model is called."""
         return self._direct is None and self._context.attempts.may_convert(self.step)
 
     async def adapt(self) -> None:
-        """Convert the media that the model does not read, in the time of the step.
+        """Convert the media that the model does not read, within the timeout of the step.
 
         Raises:
             AdaptationError: a medium cannot be converted.
@@ -144,7 +144,7 @@ class StepRunner:
             raise
 
     async def may_retry(self, error: UpstreamError) -> bool:
-        """Wait until the model may be asked again after a failure; False where it may not."""
+        """Wait for the retry delay after a failure; return False at once without a retry."""
         if not self._allows_retry(error):
             return False
         context = self._context
@@ -162,9 +162,9 @@ class StepRunner:
         return True
 
     def switch_deployment(self, error: UpstreamError) -> bool:
-        """Turn to another deployment of the model after a failure; False where none is left.
+        """Switch to another deployment of the model after a failure; False if none is left.
 
-        That is no retry: each deployment that is free is tried once before the first of those.
+        This is no retry: each free deployment is tried once before the first retry.
         """
         context = self._context
         if self.step.group is None or not may_succeed_elsewhere(error):
@@ -178,7 +178,7 @@ class StepRunner:
         return False
 
     def _move_to(self, index: int) -> None:
-        """Ask another deployment of the model from now on."""
+        """Continue with the step of another deployment of the model."""
         self.index = index
         self.step = self._context.plan.steps[index]
         self._continues = False
@@ -188,17 +188,17 @@ class StepRunner:
         return self.index if self.step.group is None else self.step.group
 
     def _retried(self, error: UpstreamError) -> tuple[int, float]:
-        """Return the step of a retry, and the seconds that it is to wait for at least."""
+        """Return the index of the step to retry, and the minimum delay in seconds."""
         context = self._context
         if self.step.group is not None:
-            # Those after the one that failed first: it was asked last.
+            # Start after the deployment that failed: it was called last.
             indexes = sorted(
                 context.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
             )
             steps = [context.plan.steps[index] for index in indexes]
             place, wait_s = context.log.balancer.soonest(steps)
             return indexes[place], wait_s
-        # `auto` gives a provider that limits its rate a moment, also where it asks for none.
+        # In mode `auto` a rate limited request is delayed even if the provider names no delay.
         asked = error.asked_wait_s if context.plan.is_patient else error.retry_after_s
         return self.index, asked or 0
 
@@ -214,7 +214,7 @@ class StepRunner:
     def _started(
         self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent
     ) -> Awaitable[StartedAnswer]:
-        """Start an attempt in the time of the step."""
+        """Start an attempt, within the timeout of the step."""
         deadline = self._context.deadline(self.step, self._began)
         return start_attempt(self._context, self.index, attempt, record, deadline, on_first_content)
 
@@ -225,10 +225,10 @@ class StepRunner:
         return attempt
 
     async def _handle(self, error: GatewayError) -> None:
-        """Return when the model is to be asked again after a failure.
+        """Prepare the next attempt after a failure, and wait until it may be made.
 
         Raises:
-            GatewayError: `error`, when it is not.
+            GatewayError: `error`, if there is no next attempt in this step.
         """
         if not isinstance(error, UpstreamError):
             raise error
@@ -243,12 +243,12 @@ class StepRunner:
             raise error
 
     def _changes_request(self, error: UpstreamError) -> bool:
-        """Return whether the next attempt does without what the model refuses."""
+        """Return whether the next attempt omits what the model has rejected."""
         attempts, key = self._context.attempts, self.step.key
         if isinstance(error, MissingEndpointError):
             return True
         if self._continues and not is_transient(error):
-            # That it takes no such message must not hide why it was sent one.
+            # That the model rejects a prefill must not hide the failure that led to it.
             attempts.learn_refusal(key, PREFILL)
             self._continues = False
             return True
@@ -256,7 +256,7 @@ class StepRunner:
             if field in MEDIA and not attempts.converts(self.step, field):
                 return False
             if refuses_value(error):
-                self._left_out |= {field}  # the next caller's value may do
+                self._left_out |= {field}  # the model may accept other values
             else:
                 attempts.learn_refusal(key, field)
             return True
@@ -277,7 +277,7 @@ class StepRunner:
         )
 
     def _is_admitted(self) -> bool:
-        """Return whether the model may be asked, at one deployment at least."""
+        """Return whether the circuit breaker of at least one of the model's deployments admits."""
         plan, breakers = self._context.plan, self._context.log.breakers
         indexes = plan.group_of(self.index)
         return any(breakers.admits(plan.steps[index].key) for index in indexes)
@@ -287,8 +287,8 @@ class StepRunner:
         latest = context.deadline(self.step, self._began)
         if plan.is_patient:
             return latest
-        # Whoever said nothing about fallback does not wait long, and less where the next
-        # model would be asked meanwhile.
+        # A caller who did not set `fallback` does not wait long; with hedging not beyond the
+        # moment at which the next model would be called anyway.
         hedge_at = self._began + plan.hedge_after_s
         return min(
             latest, hedge_at if self.is_hedged else context.timers.loop.time() + LONGEST_DELAY_S

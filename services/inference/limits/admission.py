@@ -1,4 +1,4 @@
-"""Admission of requests by the limits of their callers, and settlement after them."""
+"""Admission of requests within the limits of their callers, and their settlement."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,10 +11,10 @@ from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.refusals import limit_reached
 from services.inference.limits.subjects import CallerLimits, Need
 
-# The pause after which slots are asked for again: another worker may keep one for its next request,
-# and returns it within the pause.
+# The pause before slots are claimed a second time: another worker may hold a free slot for its next
+# request, and returns it within the pause.
 _PAUSE_S = 3 * RETURN_AFTER_S
-# Callers whose limits, and the allowances of those, are kept.
+# Maximum callers whose limits and allowances are cached.
 KEPT_CALLERS = 1_000
 
 
@@ -22,9 +22,9 @@ class Admission:
     """Admits requests of callers with limits.
 
     Args:
-        leaser: has the allowances of this worker.
-        now_ms: the time in Unix milliseconds.
-        pause: waits for so many seconds.
+        leaser: holds the allowances of this worker.
+        now_ms: returns the time in Unix milliseconds.
+        pause: sleeps for a number of seconds.
     """
 
     def __init__(
@@ -39,11 +39,14 @@ class Admission:
         self._standing: dict[CallerLimits, _Standing] = {}
 
     async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
-        """Take what a request needs of all allowances at once; whoever gets the permit ends it.
+        """Take the needs of a request from all allowances at once.
 
         Args:
-            limits: those of the caller.
-            tokens: about how many the request has.
+            limits: the limits of the caller.
+            tokens: the estimated tokens of the request.
+
+        Returns:
+            The permit, which the caller must `end`.
 
         Raises:
             GatewayError: rate_limited or budget_exceeded, a limit is reached; unavailable, the
@@ -69,7 +72,7 @@ class Admission:
             self._leaser.allowance(need.key, need.limit).doubt()
 
     def _take(self, limits: CallerLimits, tokens: int, now_ms: int) -> "Permit | None":
-        """Take what a request needs of all allowances, if this worker has it."""
+        """Take the needs of a request if this worker has enough of all allowances, else None."""
         standing = self._standing.get(limits)
         if standing is None or standing.forgotten != self._leaser.forgotten:
             standing = self._find(limits)
@@ -90,7 +93,7 @@ class Admission:
     def _lacking(
         self, limits: CallerLimits, tokens: int, now_ms: int
     ) -> Sequence[tuple[Need, int]]:
-        """Return what this worker does not have, each with the amount that is needed."""
+        """Return the needs that this worker's allowances do not admit, each with its amount."""
         needed = [(need, tokens if need.counts_tokens else need.amount) for need in limits.needs]
         return [
             (need, amount)
@@ -99,7 +102,7 @@ class Admission:
         ]
 
     async def _wait(self, lacking: Sequence[tuple[Need, int]]) -> None:
-        """Claim what a request lacks."""
+        """Claim the lacking needs of a request, and wait for the grants."""
         allowances = [self._leaser.allowance(need.key, need.limit) for need, _ in lacking]
         for (_, amount), allowance in zip(lacking, allowances, strict=True):
             allowance.want(amount)
@@ -125,13 +128,12 @@ class Admission:
 
 
 class _Standing:
-    """The limits of a caller, and this worker's allowances of them.
+    """The limits of a caller, with this worker's allowances.
 
     Attributes:
         limits: the limits.
-        allowances: of what each request needs.
-        forgotten: the leaser's count of allowances that it no longer keeps: as long as it is the
-            same, the allowances are.
+        allowances: the needs of a request, each with its allowance.
+        forgotten: `Leaser.forgotten` at the time; the allowances are valid while it is unchanged.
     """
 
     __slots__ = ("_told", "allowances", "forgotten", "limits")
@@ -143,7 +145,7 @@ class _Standing:
         self._told = [[self.allowances[at][1] for at in indexes] for indexes in limits.told]
 
     def tightest(self) -> Sequence[CallerLimit]:
-        """Return of each measure that the caller is told the limit of which the least is left."""
+        """Return for each reported measure the state of the limit with the least remaining."""
         return [
             (one[0] if len(one) == 1 else min(one, key=Allowance.remaining)).state()
             for one in self._told
@@ -151,10 +153,10 @@ class _Standing:
 
 
 class Permit:
-    """What a request has taken of its caller's allowances.
+    """An admitted request: what it has taken from its caller's allowances.
 
     Attributes:
-        tokens: taken for it, an estimate.
+        tokens: the estimated tokens that were taken.
     """
 
     __slots__ = ("_is_open", "_leaser", "_now_ms", "_standing", "_taken_ms", "tokens")
@@ -176,11 +178,11 @@ class Permit:
 
     @property
     def counts_cost(self) -> bool:
-        """Whether `end` has to be told what the request cost."""
+        """Whether `end` needs the cost of the request."""
         return self._standing.limits.count_cost
 
     def put_limits(self, route: RouteInfo | Route) -> None:
-        """Add to the route of an answer how the caller stands with its limits."""
+        """Set the state of the caller's limits in the route of an answer."""
         limits = self._standing.tightest()
         if isinstance(route, Route):
             route.limits = limits
@@ -188,11 +190,11 @@ class Permit:
             route.limits.extend([one.message() for one in limits])
 
     def end(self, tokens: int, cost_pusd: int) -> None:
-        """Settle what the request has used, and give back its slots; only the first call counts.
+        """Settle the request's usage and return its slots; later calls have no effect.
 
         Args:
-            tokens: read and written.
-            cost_pusd: in 10^-12 US dollars.
+            tokens: input and output tokens.
+            cost_pusd: cost in 10^-12 US dollars.
         """
         if not self._is_open:
             return
@@ -200,7 +202,7 @@ class Permit:
         now_ms, taken_ms, leaser = self._now_ms(), self._taken_ms, self._leaser
         for need in self._standing.limits.settled:
             key = need.key
-            # It may be another one by now.
+            # The allowance may have been replaced meanwhile.
             allowance = leaser.allowance(key, need.limit)
             if need.counts_tokens:
                 allowance.settle(tokens - self.tokens, taken_ms, now_ms)

@@ -1,8 +1,8 @@
-"""This worker's part of an allowance: arithmetic alone, without a clock or a database.
+"""This worker's part of an allowance: pure arithmetic, without a clock or a database.
 
-The worker holds leases on the allowance and admits requests out of them. What its leases hold and
-its requests have not used is available; it never admits more than that. An answer that cost more
-than was foreseen makes it negative until the next claim.
+The worker leases parts of the allowance and admits requests from them. The leased amount that
+requests have not used is available, and no more is admitted. An answer that costs more than
+estimated makes the available amount negative until the next claim.
 """
 
 from typing import Final, NamedTuple
@@ -12,16 +12,16 @@ from gateway.accounts.v1.limits_pb2 import Measure
 from services.common.passed_answer import CallerLimit
 from services.inference.limits.windows import Window, window_of
 
-# What is kept available after a tick: what so many ticks such as the last one would use.
+# The amount kept available after a tick, as a multiple of what was used in the tick.
 _TICKS_AHEAD: Final = 2
-# Of the limit, the part that must be left over for anything to be kept for the next requests.
+# An allowance is scarce if at most its limit divided by this remains.
 _SCARCE: Final = 8
-# How long a day's or month's allowance is kept without a request.
+# Time without a request after which a day's or month's allowance is forgotten.
 _FORGOTTEN_MS: Final = 600_000
 
 
 class Ask(NamedTuple):
-    """What this worker claims of an allowance; see `gateway.accounts.v1.Claim`."""
+    """A claim on an allowance; fields as in `gateway.accounts.v1.Claim`."""
 
     window: Window
     ends_at_ms: int
@@ -33,21 +33,21 @@ class Ask(NamedTuple):
 
 
 class Allowance:
-    """This worker's part of what a subject may use of a measure in the current window.
+    """This worker's part of an allowance: of one subject, measure and window.
 
     Args:
-        measure: what is counted.
-        limit: the limit, as far as this worker knows.
-        fresh_ms: how long the last answer about what is left is taken as still true.
-        slot_lease_ms: how long slots of requests under way are held without another claim.
-        now_ms: the time.
+        measure: the measure.
+        limit: the limit known to this worker.
+        fresh_ms: how long the last reported remainder is considered current.
+        slot_lease_ms: duration of a lease on slots of concurrent requests.
+        now_ms: the time in Unix milliseconds.
 
     Attributes:
         limit: the limit in force.
-        is_slots: whether this counts requests under way, which give back what they took.
-        used: what was used in the window; of slots, the requests under way.
+        is_slots: whether the measure is concurrent requests, each of which returns its slot.
+        used: amount used in the window; for slots, the number of running requests.
         window: the current window.
-        wanted: what requests need beside what was claimed.
+        wanted: amount that waiting requests need, to be claimed.
     """
 
     __slots__ = (
@@ -101,47 +101,47 @@ class Allowance:
         self.window = window
         self.used = 0
         self._held = 0
-        # Of slots, when their leases end.
+        # For slots, the end of the lease.
         self._ends_ms = 0 if self.is_slots else window.end_ms
-        # What no worker held when this worker was last told, and when that was.
+        # The amount that no worker held at the last grant, and the time of that grant.
         self._remaining = 0
         self._told_at_ms: int | None = None
 
     @property
     def available(self) -> int:
-        """What may be used now; negative after answers that cost more than was foreseen."""
+        """The amount that may be used now; negative if answers cost more than estimated."""
         return self._held - self.used
 
     def admits(self, amount: int, now_ms: int) -> bool:
-        """Return whether so much may be used at the time `now_ms`."""
+        """Return whether `amount` may be used at the time `now_ms`."""
         if now_ms >= self._ends_ms:
             self.advance(now_ms)
         return self._held - self.used >= amount
 
     def advance(self, now_ms: int) -> None:
-        """Begin the window of the time `now_ms`; drop leases that have ended."""
+        """Begin the window of the time `now_ms` if the last one is over; drop expired leases."""
         if now_ms < self._ends_ms:
             return
         if self.is_slots:
-            # Others may hold them by now; requests under way go on.
+            # Other workers may hold the free slots by now; running requests continue.
             self._held = self.used
         else:
             self._begin(window_of(self.measure, now_ms))
 
     def take(self, amount: int, now_ms: int) -> None:
-        """Use what `admits` has found to be available."""
+        """Use an amount that `admits` has found to be available."""
         self.used += amount
         self._used_in_tick += amount
         self._takes_in_tick += 1
         self._active_at_ms = now_ms
 
     def settle(self, change: int, taken_ms: int, now_ms: int) -> None:
-        """Correct what a request took once it is known.
+        """Correct the amount that a request took, once its usage is known.
 
         Args:
-            change: what it used beyond that; negative if it used less.
-            taken_ms: when it took it. What it did not use of a window that has ended is not given
-                back.
+            change: used amount minus taken amount.
+            taken_ms: when the amount was taken. A negative change is ignored if its window has
+                ended.
             now_ms: the time.
         """
         self.advance(now_ms)
@@ -153,54 +153,54 @@ class Allowance:
         self._active_at_ms = now_ms
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
-        """Return whether no worker had `amount` left, as far as was heard a moment ago."""
+        """Return whether the last grant is current and left less than `amount`."""
         told_at_ms = self._told_at_ms
         is_fresh = told_at_ms is not None and now_ms < told_at_ms + self._fresh_ms
         return is_fresh and amount > max(0, self.available) + self._remaining
 
     def doubt(self) -> None:
-        """Take what was last heard as outdated, so that it is asked anew."""
+        """Invalidate the reported remainder, so that the next request claims again."""
         self._told_at_ms = None
 
     def state(self) -> CallerLimit:
-        """Return how the subject stands."""
+        """Return the state of the limit, to be reported to the caller."""
         return CallerLimit(self.measure, self.limit, self.remaining(), self.window.end_ms)
 
     def remaining(self) -> int:
-        """Return about how much the subject may still use in the window, at any worker."""
+        """Return the estimated remainder of the window, at all workers."""
         left = self._remaining + self._held - self.used
         if left < 0:
             return 0
         return left if left < self.limit else self.limit
 
     def want(self, amount: int) -> None:
-        """Note that a request waits for `amount`; `stop_waiting` is called when it does no more."""
+        """Record that a request waits for `amount`, until `stop_waiting` is called."""
         self._least = min(self._least, amount) if self.wanted else amount
         self.wanted += amount
         self._waiting += 1
 
     def stop_waiting(self) -> None:
-        """Note that a request no longer waits."""
+        """Record that a request no longer waits."""
         self._waiting -= 1
 
     @property
     def is_scarce(self) -> bool:
-        """Whether other workers may lack what this one keeps for its next requests."""
+        """Whether so little remains that other workers may lack what this one keeps available."""
         return self._remaining * _SCARCE <= self.limit
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether other workers should hear at once that more was used than is leased."""
+        """Whether the LimitService should learn at once that more was used than is leased."""
         return self.available < 0 and -self.available * _SCARCE >= self._remaining
 
     def tick(self) -> None:
-        """End a tick: what it used is the measure for what is kept available."""
-        # What a single request took tells nothing about the next.
+        """End a tick; what was used in it determines the amount to keep available."""
+        # A single request allows no prediction.
         self._target = _TICKS_AHEAD * self._used_in_tick if self._takes_in_tick > 1 else 0
         self._used_in_tick = self._takes_in_tick = 0
 
     def _kept(self) -> int:
-        """Return how much should be available for the next requests."""
+        """Return the amount that should be available for the next requests."""
         if self._told_at_ms is not None and self.is_scarce:
             return 0
         if self.is_slots:
@@ -210,20 +210,21 @@ class Allowance:
         return max(self._target, so_far)
 
     def is_forgotten(self, now_ms: int) -> bool:
-        """Return whether nothing of this has to be kept in memory any longer."""
+        """Return whether this allowance can be removed from memory."""
         if self._waiting or self._sent is not None or self.available > 0:
             return False
         return self.used == 0 or now_ms >= self.window.end_ms
 
     def ask(self, now_ms: int, *, closes: bool = False) -> Ask | None:
-        """Return what to claim now, or None when there is nothing to.
+        """Return the claim to send now, or None if there is none.
 
-        What is returned so is no longer available from then on. The answer goes to `answered` or
-        `failed`, before the next call of this.
+        Amounts that the claim returns are no longer available. `answered` or `failed` must be
+        called before the next call.
 
         Args:
             now_ms: the time.
-            closes: whether to give all back and to be forgotten.
+            closes: whether to return everything that is not used; the worker then forgets the
+                allowance.
         """
         self.advance(now_ms)
         is_idle = self.used > 0 and now_ms > self._active_at_ms + _FORGOTTEN_MS
@@ -250,7 +251,7 @@ class Allowance:
         return self._sent
 
     def answered(self, granted: int, remaining: int, limit: int | None, now_ms: int) -> None:
-        """Add what was granted to the last claim."""
+        """Apply the grant for the last claim."""
         sent, self._sent = self._sent, None
         assert sent is not None, "nothing was claimed"
         self.advance(now_ms)
@@ -260,7 +261,7 @@ class Allowance:
             return
         self._held = sent.holding + granted
         if sent.closes:
-            # What was used until then is counted elsewhere from now on.
+            # The LimitService now counts what had been used until the claim.
             self.used = max(0, self.used - sent.holding)
             self._held = 0
         if self.is_slots:
@@ -269,5 +270,5 @@ class Allowance:
         self._told_at_ms = now_ms
 
     def failed(self) -> None:
-        """Note that the last claim was not answered; what it asked for may be held elsewhere."""
+        """Record that the last claim was not answered; it may have been granted nevertheless."""
         self._sent = None

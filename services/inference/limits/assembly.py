@@ -19,13 +19,13 @@ class Limiting:
     """The limiter of a process, and its leases.
 
     Args:
-        channel: reaches accounts.
-        settings: of the gateway.
-        secrets: has the gateway's own credential.
+        channel: channel to the accounts service.
+        settings: the settings of the gateway.
+        secrets: has the gateway's service credential.
         clock: the clock.
-        counters: where lease calls are counted.
-        price: returns what a model's use costs.
-        new_id: makes this process's name as a holder of leases.
+        counters: registry of the metrics.
+        price: returns the price of a model's usage.
+        new_id: makes the id of this worker as a holder of leases.
 
     Attributes:
         limiter: admits the requests of callers with limits.
@@ -50,11 +50,11 @@ class Limiting:
             client,
             clock.now_ms,
             tick_s=limits.lease_every_s,
-            # Renewed with the claims that are made once in `lease_every_s`; one of them may fail.
+            # Claims every `lease_every_s` renew the leases; one of them may fail.
             slot_lease_s=max(limits.slot_lease_s, 3 * limits.lease_every_s),
         )
         self.limiter = Limiter(Admission(self._leaser, clock.now_ms), price)
 
     async def stop(self) -> None:
-        """Return what is leased and not used."""
+        """Return the leased amounts that were not used."""
         await self._leaser.close()

@@ -1,4 +1,4 @@
-"""Client for the LimitService, which keeps the counts of all workers."""
+"""Client of the LimitService, which keeps the counts of all workers."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from services.inference.limits.allowance import Ask
 from services.inference.limits.leaser import Key
 from services.inference.limits.metrics import Metrics
 
-# The gateway's own calls name a user; leases are those of many.
+# The user id of the gateway's own calls, which must name one; leases are not of a single user.
 _NOBODY = "gateway"
 
 
@@ -21,10 +21,10 @@ class LimitClient:
     """Leases allowances for one worker.
 
     Args:
-        channel: reaches accounts.
-        credential: the gateway's own.
+        channel: channel to the accounts service.
+        credential: the gateway's service credential.
         holder: id of the worker.
-        metrics: counters.
+        metrics: metrics of lease calls.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Leases parts of allowances for this worker, many in one call.
+"""Leases parts of allowances for this worker, in batches.
 
-One call is under way at a time. What requests ask for meanwhile goes into the next one, and so do,
-once in a tick, what is no longer needed, what should be there for the next requests, and the
-leases that are to be renewed.
+One call is made at a time; claims of requests meanwhile go into the next one. Once per tick, a call
+also returns amounts that are no longer needed, claims amounts for the next requests, and renews
+leases.
 """
 
 import asyncio
@@ -14,23 +14,23 @@ from gateway.accounts.v1.limits_pb2 import Grant, Measure, SubjectKind
 from services.common.errors import GatewayError, unavailable
 from services.inference.limits.allowance import Allowance, Ask
 
-# How long slots that others may need are kept for the next request of this worker.
+# How long a scarce free slot is kept for the next request of this worker.
 RETURN_AFTER_S = 0.05
-# Of one call.
+# Maximum claims in one call.
 _MAX_CLAIMS = 1_000
-# Calls fail in every tick while a database is away: how often the log says so.
+# Minimum interval between log lines: while a database is unavailable, calls fail in every tick.
 _LOG_EVERY_MS = 60_000
 
 log = logging.getLogger(__name__)
 
 
 class Key(NamedTuple):
-    """Names an allowance.
+    """The key of an allowance.
 
     Attributes:
-        kind: of the subject.
-        subject_id: the subject.
-        measure: what is counted.
+        kind: the kind of the subject.
+        subject_id: the id of the subject.
+        measure: the measure.
     """
 
     kind: SubjectKind.ValueType
@@ -54,13 +54,14 @@ class Leaser:
     """The allowances of one worker.
 
     Args:
-        client: leases them.
-        now_ms: the time in Unix milliseconds.
-        tick_s: seconds of a tick; for as long it is believed that nothing is left.
-        slot_lease_s: seconds for which slots are held without another claim.
+        client: client of the LimitService.
+        now_ms: returns the time in Unix milliseconds.
+        tick_s: seconds of a tick; a reported remainder is considered current for as long.
+        slot_lease_s: duration of a lease on slots, in seconds.
 
     Attributes:
-        forgotten: how many allowances are no longer kept, which may have been replaced.
+        forgotten: number of allowances removed so far; if it changes, an allowance obtained
+            before may have been replaced.
     """
 
     def __init__(
@@ -84,13 +85,13 @@ class Leaser:
         self._ticking: asyncio.TimerHandle | None = None
         self._returning: asyncio.TimerHandle | None = None
         self._is_closed = False
-        self._failures = 0  # calls, since the last line about them
+        self._failures = 0  # failed calls since the last log line
         self._logged_at_ms: int | None = None
 
     def allowance(self, key: Key, limit: int) -> Allowance:
         """Return an allowance; a new one has the given limit.
 
-        It may be replaced while the caller waits for something: ask for it again then.
+        An allowance may be replaced while the caller awaits something; get it again afterwards.
         """
         found = self._allowances.get(key)
         if found is None:
@@ -107,10 +108,10 @@ class Leaser:
         return found
 
     async def claim(self, keys: Sequence[Key]) -> None:
-        """Claim what is wanted of allowances, and wait for the answer.
+        """Claim the wanted amounts of allowances, and wait for the grants.
 
         Raises:
-            GatewayError: it did not come.
+            GatewayError: the claims were not answered.
         """
         if self._is_closed:
             raise unavailable("the gateway is stopping")
@@ -118,23 +119,23 @@ class Leaser:
         answered = self._round
         if answered is None:
             answered = self._round = asyncio.get_running_loop().create_future()
-        # One that leaves must not take the answer from the others.
+        # A cancelled request must not cancel the future that others wait for.
         error = await asyncio.shield(answered)
         if error is not None:
             raise error
 
     def note(self, key: Key) -> None:
-        """Claim an allowance in the background, as more was used than is leased."""
+        """Claim an overdrawn allowance in the background."""
         self._note([key])
 
     def return_soon(self, key: Key) -> None:
-        """Return what is available of slots, unless a request needs it within a moment."""
+        """Return free slots after `RETURN_AFTER_S`, unless a request has taken them by then."""
         self._due[key] = self._allowances[key]
         if self._returning is None:
             self._returning = asyncio.get_running_loop().call_later(RETURN_AFTER_S, self._return)
 
     async def close(self) -> None:
-        """Return all that is not used; what is used later is not counted."""
+        """Return all amounts that are not used. Later usage is not counted."""
         self._is_closed = True
         for timer in (self._ticking, self._returning):
             if timer is not None:
@@ -187,7 +188,7 @@ class Leaser:
         self._task = None
 
     def _log(self, error: GatewayError) -> None:
-        """Log a call that failed, unless another one was a short while ago."""
+        """Log a failed call, at most once per `_LOG_EVERY_MS`."""
         self._failures += 1
         now_ms = self._now_ms()
         if self._logged_at_ms is not None and now_ms < self._logged_at_ms + _LOG_EVERY_MS:

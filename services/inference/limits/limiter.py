@@ -1,4 +1,4 @@
-"""Admits requests of callers with limits, and settles them when they have been answered."""
+"""Admits requests of callers with limits, and settles them once they have been answered."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -24,16 +24,16 @@ from services.inference.stream.filters import Batch
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent, spent
 
-# Bytes of JSON that are about a token, at least.
+# Minimum bytes of JSON per token, roughly.
 _BYTES_A_TOKEN = 3
 
 
 class LimitedAnswer:
-    """The answer to a request that was admitted: a context manager, which settles the request.
+    """The answer to an admitted request: a context manager that settles the request on exit.
 
     Args:
-        permit: of the request.
-        price: returns what a model's use costs.
+        permit: the permit of the request.
+        price: returns the price of a model's usage.
     """
 
     __slots__ = ("_answer", "_meter", "_permit", "_price", "_used")
@@ -43,17 +43,17 @@ class LimitedAnswer:
         self._price = price
         self._answer: GenerateResponse | PassedAnswer | EmbedResponse | None = None
         self._meter: AnswerMeter | None = None
-        # What the models of the request use that this task handles is noted there.
+        # The meter of this task's request adds the usage of its models there.
         self._used = Spent()
         spent.set(self._used)
 
     def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
-        """Take a whole answer, and add the caller's limits to it."""
+        """Set the whole answer, and add the state of the caller's limits to it."""
         self._answer = answer
         self._permit.put_limits(answer.route)
 
     def add_events(self, batch: Batch) -> None:
-        """Take some events of a streamed answer; the caller's limits are added to its start."""
+        """Add events of a streamed answer, and the state of the caller's limits to its start."""
         if self._meter is None:
             self._meter = AnswerMeter()
         start = self._meter.add_events(batch)
@@ -81,7 +81,7 @@ class LimitedAnswer:
         permit.end(tokens, cost)
 
     def _models(self, end: End) -> Sequence[UsedModel]:
-        """Return what each model used for the request."""
+        """Return the usage of the request by model."""
         answer, meter = self._answer, self._meter
         if meter is None:
             told = self._used.told
@@ -97,14 +97,14 @@ class Limiter:
     """Admits requests within the limits of their callers.
 
     Args:
-        admission: admits them.
-        price: returns what a model's use costs.
+        admission: admits requests.
+        price: returns the price of a model's usage.
     """
 
     def __init__(self, admission: Admission, price: Price) -> None:
         self._admission = admission
         self._price = price
-        # By the identity of what they were read from, which they hold.
+        # By the `id` of the limits' sequence, which each value keeps alive.
         self._known: dict[int, CallerLimits] = {}
 
     async def begin(
@@ -112,7 +112,7 @@ class Limiter:
         limits: Sequence[SubjectLimits],
         given: GenerateRequest | LazyRequest | EmbedRequest,
     ) -> LimitedAnswer:
-        """Admit a request, which has been checked; whoever gets the answer enters it at once.
+        """Admit a request that has been validated; the caller must enter the answer at once.
 
         Raises:
             GatewayError: as `Admission.admit`; permission_denied, a model is not allowed.
@@ -123,14 +123,14 @@ class Limiter:
         tokens = 0
         if known.count_tokens:
             if isinstance(given, LazyRequest):
-                # What is not read yet is text alone.
+                # The conversation of a lazy request is only text.
                 tokens = given.ByteSize() // _BYTES_A_TOKEN + 1
             else:
                 tokens = await _tokens_of(given)
         return LimitedAnswer(await self._admission.admit(known, tokens), self._price)
 
     def _read_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
-        """Return limits as they are read once for each caller that is remembered."""
+        """Parse and cache the limits of a caller."""
         if len(self._known) == KEPT_CALLERS:
             self._known.clear()
         known = self._known[id(limits)] = CallerLimits(limits)
@@ -138,7 +138,7 @@ class Limiter:
 
 
 async def _tokens_of(given: GenerateRequest | EmbedRequest) -> int:
-    """Return about how many tokens a request has."""
+    """Return the estimated input tokens of a request."""
     if isinstance(given, EmbedRequest):
         return estimate.estimate_inputs(given)
     mark(given)
@@ -146,10 +146,10 @@ async def _tokens_of(given: GenerateRequest | EmbedRequest) -> int:
 
 
 def check_models(limits: Sequence[SubjectLimits], request: GenerateRequest | EmbedRequest) -> None:
-    """Check that a caller may use the models that its request names.
+    """Check that a caller may use the models that a request names.
 
     Raises:
-        GatewayError: permission_denied, naming the field.
+        GatewayError: permission_denied, with the path of the field.
     """
     refused = refused_model(limits, models_of(request))
     if refused is not None:

@@ -1,6 +1,6 @@
 """Metrics of limits, exported by the facades' /metrics.
 
-Limits that are reached are counted by `gateway_limits_reached`, as those of the settings.
+Reached limits are counted by `gateway_limits_reached`, together with those of the settings.
 """
 
 from prometheus_client import CollectorRegistry
@@ -9,7 +9,7 @@ from services.common.metrics import Counter
 
 
 class Metrics:
-    """The counters of one process."""
+    """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(

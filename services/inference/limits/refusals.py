@@ -1,6 +1,6 @@
-"""What a caller is told when one of its limits is reached: of which subject, and when to return.
+"""Errors for reached limits: they name the subject, the limit, and when to try again.
 
-Only the caller's own subjects are named, by their kind.
+Subjects are named by their kind only: the caller's key, user or team.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _PUSD = 10**12
 
 
 def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> GatewayError:
-    """Return the error for a request that needs an amount which cannot be had in the window."""
+    """Return the error for a request that needs more than remains in the window."""
     kind, measure = key.kind, key.measure
     name, unit = _MEASURES[measure]
     counted = f"{_SUBJECTS[kind]}.{name}"
@@ -62,7 +62,7 @@ def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> G
 
 
 def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayError:
-    """Return the error for a model that a subject may not use, whether there is one or not."""
+    """Return the error for a model that a subject may not use, whether or not it exists."""
     return GatewayError(
         errors_pb2.REASON_PERMISSION_DENIED,
         f"{path}: {_SHOWN[kind]} may not use a model called {quoted(name)}; "
@@ -73,6 +73,6 @@ def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayE
 
 
 def dollars(pusd: int) -> str:
-    """Return an amount of 10^-12 US dollars in dollars, without a digit that says nothing."""
+    """Format an amount of 10^-12 US dollars in dollars, without trailing zeros."""
     whole, rest = divmod(pusd, _PUSD)
     return f"{whole:,}.{rest:012}".rstrip("0").rstrip(".")

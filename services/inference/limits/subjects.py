@@ -1,4 +1,4 @@
-"""What the limits of a caller ask of a request."""
+"""Limits that apply to a request: those of the caller's key, user and team."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ _MEASURES: Mapping[str, Measure.ValueType] = {
     "spend_per_month_pusd": limits_pb2.MEASURE_SPEND_PER_MONTH,
 }
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
-# The gateway itself, in place of a model.
+# The model name of the gateway's embedded converters.
 _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
-# Measures of which callers are told how much is left.
+# Measures whose remainder is reported to callers.
 _TOLD = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a request needs of an allowance.
+    """The amount that a request needs of an allowance.
 
     Attributes:
-        key: the allowance.
-        limit: as the caller's identity says.
-        counts_tokens: whether it needs and takes as much as the request has tokens.
-        amount: what must be available where it counts no tokens.
-        taken: what the request takes of that at once.
-        is_settled: whether what it took is corrected when it has been answered.
+        key: the key of the allowance.
+        limit: the limit in the caller's identity.
+        counts_tokens: whether the needed and the taken amount are the tokens of the request.
+        amount: the amount that must be available, if tokens are not counted.
+        taken: the amount that is taken on admission, if tokens are not counted.
+        is_settled: whether the taken amount is corrected once the request has been answered.
     """
 
     key: Key
@@ -51,19 +51,19 @@ class CallerLimits:
     """The limits of one caller.
 
     Args:
-        limits: as the caller's identity has them.
+        limits: the limits in the caller's identity.
 
     Attributes:
         restrict_models: whether some models may not be used.
-        count_tokens: whether the tokens of a request have to be known, to count or to price them.
-        count_cost: whether money is counted.
-        needs: what each request needs, first what lasts longest.
-        settled: those of them that are settled.
-        told: of each measure that the caller is told, the indexes of the needs.
+        count_tokens: whether the tokens of a request are needed, to count or to price them.
+        count_cost: whether the cost of requests is counted.
+        needs: the needs of each request, those with the longest windows first.
+        settled: the needs that are settled.
+        told: the indexes of the needs of each measure that is reported to the caller.
     """
 
     def __init__(self, limits: Sequence[SubjectLimits]) -> None:
-        self._limits = limits  # the limiter knows them by their identity
+        self._limits = limits  # kept alive: the limiter's cache is keyed by its `id`
         self.restrict_models = any(one.HasField("allowed_models") for one in limits)
         allowances = [
             (Key(one.kind, one.id, _MEASURES[field.name]), limit)
@@ -71,7 +71,7 @@ class CallerLimits:
             for field, limit in one.ListFields()
             if field.name in _MEASURES
         ]
-        # First what will not pass for longest.
+        # The longest windows first; concurrent requests last.
         allowances.sort(key=_order)
         measures = {key.measure for key, _ in allowances}
         self.count_cost = not SPEND.isdisjoint(measures)
@@ -91,7 +91,7 @@ def _need(key: Key, limit: int) -> Need:
         key,
         limit,
         counts_tokens=measure == _TOKENS,
-        # What an answer costs is known after it; something must be left.
+        # The cost of an answer is known after it, so something must remain.
         amount=1,
         taken=0 if measure in SPEND else 1,
         is_settled=measure != limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
@@ -106,11 +106,11 @@ def _order(allowance: tuple[Key, int]) -> tuple[bool, int]:
 def refused_model(
     limits: Sequence[SubjectLimits], names: Sequence[tuple[str, str]]
 ) -> tuple[str, str, SubjectKind.ValueType] | None:
-    """Return the first model that a caller may not use; None when all are allowed.
+    """Return the first model that a caller may not use, or None.
 
     Args:
-        limits: those of the caller.
-        names: of models, each with the path of its field.
+        limits: the limits of the caller.
+        names: pairs of a field's path and a model's name.
 
     Returns:
         The path, the name, and the kind of the subject that has the limit.
@@ -137,9 +137,9 @@ def _allows(limits: SubjectLimits, name: str) -> bool:
 
 
 def models_of(request: GenerateRequest | EmbedRequest) -> list[tuple[str, str]]:
-    """Return the models that a request names, each with the path of its field.
+    """Return pairs of path and model name for all models that a request names.
 
-    Those that the settings put in their place, or beside them, are the operator's choice.
+    Models that the settings substitute or add are the operator's choice, and not included.
     """
     names = []
     if request.fallback != inference_pb2.FALLBACK_MODE_STRICT:

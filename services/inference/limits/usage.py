@@ -1,8 +1,8 @@
-"""What a request has used, from the figures of its usage record and what its answer said.
+"""The usage of a request for its limits, from its usage record and its answer.
 
-The record has what providers reported. A provider that reported nothing, because the answer broke
-off or because it never does, has billed all the same: then the tokens are estimated here, while the
-record has none, and a cost that is not known.
+The record has the usage that providers reported. A provider that reported none, because the answer
+broke off or because it never does, has billed the tokens nevertheless. They are therefore estimated
+here, while the record has none, and an unknown cost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,11 +22,11 @@ from services.common.tokens import estimate_tokens
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent
 
-# Pieces of a text up to which its tokens are not counted: they matter only where the provider does
-# not report them.
+# Maximum pieces of text that are kept before their tokens are counted: counting is avoided, as most
+# providers report usage.
 _PIECES: Final = 1_000
 
-# Returns the price of what a model used in 10^-12 US dollars, or None when no price is known.
+# Returns the price of a model's usage in 10^-12 US dollars, or None if the price is unknown.
 Price = Callable[[UsedModel], int | None]
 
 
@@ -39,15 +39,15 @@ class End(Enum):
 
 
 def tokens_of(used: UsedModel) -> int:
-    """Return the tokens that a model read and wrote."""
+    """Return the input and output tokens of a model's usage."""
     return (used.read or 0) + used.wrote + used.cached + used.cached_anew
 
 
 class AnswerMeter:
-    """Reads from the events of one answer what its provider may not report.
+    """Collects from an answer what is needed to estimate usage that is not reported.
 
     Attributes:
-        provider: what serves the answer, or "" so far.
+        provider: the provider of the answer; "" until the route is known.
         model: the model, as callers name it.
     """
 
@@ -57,17 +57,17 @@ class AnswerMeter:
         self._is_cached = False
         self._texts: list[str] = []
         self._others: dict[str, list[str]] = {"thinking": [], "input": []}
-        self._counted = 0  # tokens of what was in the lists before
+        self._counted = 0  # tokens of earlier pieces, which were removed from the lists
         self._answer: GenerateResponse | None = None
 
     def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
-        """Take a whole answer."""
+        """Set the whole answer."""
         self._add_route(answer.route)
         if isinstance(answer, GenerateResponse):
             self._answer = answer
 
     def add_events(self, events: Iterable[Event]) -> Start | None:
-        """Take some events of a streamed answer; return their `start`, if there is one."""
+        """Add events of a streamed answer; return their `start`, if there is one."""
         start = None
         texts = self._texts
         for event in events:
@@ -89,26 +89,27 @@ class AnswerMeter:
 
     def _add_route(self, route: RouteInfo | Route) -> None:
         if route.cache == CACHE_STATUS_HIT:
-            # Nobody was asked, whatever the answer says of what it took.
+            # No provider was called, whatever usage the cached answer has.
             self._is_cached = True
         else:
             self.provider, self.model = route.provider, route.model
 
     def used(self, spent: Spent, input_tokens: int, end: End) -> Sequence[UsedModel]:
-        """Return what each model used for the request.
+        """Return the usage of the request by model.
 
         Args:
-            spent: what is recorded of it.
-            input_tokens: about how many the request has; they count where its provider reported
-                none, unless nothing was answered at all.
-            end: how the answer ended. What was written counts where its provider could not say so.
+            spent: the recorded usage of the request.
+            input_tokens: the estimated input tokens, used if the provider reported none, unless
+                there was no answer at all.
+            end: how the answer ended. If it is incomplete, the output tokens are at least those
+                estimated from its content.
         """
         if self._is_cached:
             return spent.parts
         if spent.answer:
             main, *others = spent.answer
         else:
-            # An answer that is still to be remembered goes on without its caller.
+            # An answer with memory is still read after its caller has left.
             main, others = UsedModel(self.model, self.provider, "", None), []
         others += spent.parts
         if main.read is None:
@@ -131,6 +132,6 @@ class AnswerMeter:
         )
 
     def _written(self) -> int:
-        """Return the tokens of the events so far."""
+        """Return the estimated output tokens of the events so far."""
         pieces = (self._texts, *self._others.values())
         return self._counted + sum(estimate_tokens("".join(one)) for one in pieces)

@@ -1,4 +1,4 @@
-"""The windows in which limits count: minutes, days and months of UTC."""
+"""The windows of limits: minutes, days and months in UTC."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,20 +20,20 @@ class Window(NamedTuple):
     """A window of time, in Unix milliseconds.
 
     Attributes:
-        start_ms: its first millisecond.
-        end_ms: the first millisecond after it.
+        start_ms: start of the window, inclusive.
+        end_ms: end of the window, exclusive.
     """
 
     start_ms: int
     end_ms: int
 
 
-# Of requests under way, which are not counted over time.
+# The window of concurrent requests, which are not counted over time.
 ALWAYS = Window(0, 1 << 62)
 
 
 def window_of(measure: Measure.ValueType, now_ms: int) -> Window:
-    """Return the window of a measure at a time."""
+    """Return the window of a measure that contains a time."""
     length = _LENGTHS_MS.get(measure)
     if length is not None:
         start = now_ms - now_ms % length

@@ -1,7 +1,7 @@
 """Streaming of answers that are committed to a memory.
 
-The answer is read in a task of its own, so that it is read to its end, and committed, also where
-the caller leaves after its first content. The end of the answer is sent once Memory has committed
+The answer is read in a task of its own, so that it is read to its end and committed even if the
+caller leaves after its first content. The end of the answer is sent once Memory has committed
 the turn, so that the caller's next request finds it there.
 """
 
@@ -26,7 +26,7 @@ class AnswerCommitter:
     """Streams answers and commits them.
 
     Args:
-        leave_drain_s: seconds for which an answer is still read whose caller has left.
+        leave_drain_s: seconds for which an answer is still read after its caller has left.
     """
 
     def __init__(self, leave_drain_s: float) -> None:
@@ -36,12 +36,12 @@ class AnswerCommitter:
     async def stream(self, turn: OpenedTurn, batches: Batches) -> Batches:
         """Yield an answer as it arrives, and its end once it is committed.
 
-        Closing the iterator cancels the request at the provider until there is content; later
-        on the answer is still read and committed.
+        Closing the iterator before the first content cancels the call of the provider; later
+        the answer is still read and committed.
 
         Args:
-            turn: the turn that the answer belongs to; it is ended.
-            batches: the answer; it is closed.
+            turn: the turn of the answer; ended here.
+            batches: the answer; closed here.
         """
         answer = _CommittedAnswer(turn, batches)
         task = asyncio.create_task(answer.run())
@@ -60,7 +60,7 @@ class AnswerCommitter:
                 task.cancel()
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for the answers that are still read, and cancel those that take too long."""
+        """Wait for the answers that are still read; cancel those left after `timeout_s` seconds."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
             for task in late:
@@ -95,7 +95,7 @@ class _CommittedAnswer:
         self._has_content = False
         self._left = False
         self._ready: asyncio.Queue[Batch | None] = asyncio.Queue()
-        # One batch waits at most: a caller that reads slowly slows the provider down.
+        # At most one batch is queued: a slow caller slows the provider down (backpressure).
         self._room = asyncio.Semaphore(1)
 
     async def run(self) -> None:
@@ -117,7 +117,7 @@ class _CommittedAnswer:
             await self._send(held)
 
     def end(self) -> None:
-        """Release the memory however the task ended, and end the stream."""
+        """Release the memory and end the stream, however the task ended."""
         self._turn.turn.drop()
         self._ready.put_nowait(None)
 
@@ -145,7 +145,7 @@ class _CommittedAnswer:
 def _without_end(batch: Batch, held: list[Event]) -> Sequence[Event]:
     """Return the events of a batch that may be sent before the commit; append the others to `held`.
 
-    Held back are the end of each choice, and the last usage that comes after the first of them.
+    Held back are the `finish` of each choice, and the last usage after the first `finish`.
     """
     passed: list[Event] = []
     for event in batch:

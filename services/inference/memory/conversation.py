@@ -1,4 +1,4 @@
-"""A conversation and what is remembered of it, as each model sees them. Pure.
+"""The sent and the stored conversation, assembled for each model. Pure.
 
 The order is: the caller's instructions, the gateway's notes (profile and summary, the same for many
 turns, so that the prompt caches of providers hit), earlier turns, quotations relevant to the user's
@@ -26,17 +26,17 @@ from services.inference.memory.split import SplitRequest, call_ids, instructions
 from services.inference.providers.base import Target
 from services.inference.request_changes import copied
 
-# The path that a caller reads for a medium that is not in its own request.
+# The path in errors for a medium that is not in the caller's request.
 _MEMORY = "memory_id"
-# Types that models which read documents accept; that of a reference may be unknown.
+# Types of documents that models read natively; the type of a reference may be unknown.
 _READ_AS_THEY_ARE = frozenset({"", "application/pdf"})
-# The fraction of a model's window that notes and quotations may take, and that is left for an
-# answer without a limit of its own.
+# The fraction of a model's context window that notes and quotations may take, and that is reserved
+# for an answer without `max_tokens`.
 _PART = 4
 
 
 class ModelView(NamedTuple):
-    """A request as one model sees it, the caller's media in it, and the count of turns left out."""
+    """A request as assembled for one model, its media, and the number of turns left out."""
 
     request: GenerateRequest
     media: list[MediaRef]
@@ -44,7 +44,7 @@ class ModelView(NamedTuple):
 
 
 class _Part:
-    """Messages that are shown or left out together.
+    """Messages that are included or left out together.
 
     Attributes:
         messages: the messages.
@@ -65,21 +65,21 @@ class _Part:
         return self._tokens
 
     def media(self) -> Iterator[tuple[str | None, Block]]:
-        """Return each medium with its path."""
+        """Yield the path and the block of each medium."""
         return zip(self.paths, media_blocks(self.messages), strict=True)
 
 
 class Conversation:
-    """A conversation that was sent, with what is remembered of it.
+    """The conversation of a request, merged with the stored one.
 
     Args:
         split: the parts of the request; their messages are moved into the conversation.
-        context: the context from Memory; it is changed.
-        memory: the request's options for memory.
-        inject_tokens: tokens of notes and quotations together, at most.
+        context: the context from Memory; it is modified.
+        memory: the memory options of the request.
+        inject_tokens: maximum tokens of notes and quotations together.
 
     Attributes:
-        lacks_thoughts: whether it continues from tool calls whose thoughts are missing.
+        lacks_thoughts: whether the last tool calls are without the thinking that led to them.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Conversation:
         self._media = [medium for part in parts for medium in part.media()]
 
     def _recall(self, split: SplitRequest) -> None:
-        """Merge what was sent into the context from Memory."""
+        """Merge the sent conversation into the context from Memory."""
         context = self._context
         self._turns = [
             _Part(turn.messages, _put_back(turn.messages, split, is_present=False))
@@ -107,7 +107,7 @@ class Conversation:
         ]
         for message in context.messages:
             if thoughtful := split.thoughtful.get(call_ids(message)):
-                # Providers require the thoughts of a call beside its results, and Memory has none.
+                # Providers require the thinking that led to a call; Memory does not store it.
                 message.CopyFrom(thoughtful)
         paths = _put_back(context.messages, split, is_present=True)
         self._present = _Part(context.messages, paths)
@@ -119,7 +119,7 @@ class Conversation:
 
     @property
     def has_media(self) -> bool:
-        """Whether there are any, sent or remembered."""
+        """Whether the sent or the stored conversation has media."""
         return bool(self._media)
 
     def callers_media(self) -> list[MediaRef]:
@@ -127,10 +127,7 @@ class Conversation:
         return [MediaRef(path, block) for path, block in self._media if path is not None]
 
     def remembered_files(self) -> dict[str, list[MediaRef]]:
-        """Return the media by file id that are not in the caller's request, the newest first.
-
-        A medium whose file is gone is left without a readable source.
-        """
+        """Return media with a file id that are not in the caller's request, by id, newest first."""
         files: dict[str, list[MediaRef]] = {}
         for path, block in reversed(self._media):
             if path is None and block.media.file_id:
@@ -141,9 +138,9 @@ class Conversation:
         """Return the request for one model.
 
         Args:
-            request: without messages, or with other instructions for this model; it is
-                not changed.
-            target: the model. Where its window is unknown nothing is left out.
+            request: the request, without messages or with other instructions for this model;
+                not modified.
+            target: the model. If its context window is unknown, nothing is left out.
         """
         seen = copied(request)
         del seen.messages[:]
@@ -168,16 +165,16 @@ class Conversation:
         return ModelView(seen, media, len(self._turns) - len(turns))
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
-        """Return notes and quotations, which take at most half of the room."""
+        """Return notes and quotations, which take at most half of `room`."""
         limit = self._inject_tokens
         if room is not None:
             limit = min(limit, target.context_window // _PART, room // 2)
-        # The bound of the notes, and so their text, does not depend on the quotations.
+        # The limit of the notes, and so their text, does not depend on the quotations.
         notes = memory_notes.notes(self._context.profile, self._context.summary, limit // 2)
         return notes, memory_notes.quotes(self._context.snippets, limit - estimate_tokens(notes))
 
     def _fitting(self, room: int | None) -> Sequence[_Part]:
-        """Return the newest turns that fit."""
+        """Return the newest turns that fit into `room` tokens."""
         if room is None:
             return self._turns
         first = len(self._turns)
@@ -187,7 +184,7 @@ class Conversation:
         return self._turns[first:]
 
     def _present_with(self, quotes: str) -> Iterator[Message]:
-        """Return the present turn, with the quotations before the user's newest message."""
+        """Yield the present turn, with the quotations before the user's newest message."""
         for index, message in enumerate(self._present.messages):
             if quotes and index == self._context.newest_user_message_index:
                 yield Message(role=message.role, blocks=[Block(text=quotes)])
@@ -199,7 +196,7 @@ def _instructed(messages: Sequence[Message]) -> _Part:
 
 
 def _describe(block: Block) -> None:
-    """Replace a medium that cannot be shown by a description."""
+    """Replace a medium that cannot be sent by a description."""
     text = wording.gone(block.media)
     block.ClearField("extra")
     block.text = text
@@ -210,9 +207,9 @@ def _put_back(
 ) -> list[str | None]:
     """Restore the caller's media in messages; return the paths of the media that remain.
 
-    A file may still be in the store, a description of an image may still be cached by its hash,
-    and a URL of the present turn is recent. Older URLs may be dead and would fail every request,
-    so they become descriptions.
+    A file may still be stored, a description of an image may still be cached by its hash, and a URL
+    of the present turn is recent. Older URLs may be dead and would fail every request, so they are
+    replaced by descriptions.
     """
     paths: list[str | None] = []
     for block in list(media_blocks(messages)):
@@ -231,7 +228,7 @@ def _put_back(
 def _shown(
     media: Iterable[tuple[str | None, Block]], target: Target, multimodal: Multimodal
 ) -> list[MediaRef]:
-    """Return the media that a model can be shown; replace the others by descriptions."""
+    """Return the media that can be sent to a model; replace the others by descriptions."""
     found: list[MediaRef] = []
     for path, block in media:
         if path is None and not _can_be_shown(block.media, target, multimodal):
@@ -242,7 +239,7 @@ def _shown(
 
 
 def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:
-    """Return whether a remembered medium is available, and read by a model or converted for it."""
+    """Return whether a stored medium is available, and is read by a model or converted for it."""
     if media.HasField("sha256"):
         # A description of it may still be cached.
         return media.sha256 != b"" and media.kind == IMAGE and adapts(multimodal, IMAGE)
@@ -254,17 +251,20 @@ def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:
 
 
 def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
-    """Return the tokens that memory may add for a model, None where its window is unknown."""
+    """Return the tokens that memory may add for a model; None if its window is unknown."""
     window = target.context_window
     if not window:
         return None
     unbounded = window // _PART
     answer = request.max_tokens or min(target.max_output_tokens or unbounded, unbounded)
-    # Notes and quotations come in a message each.
+    # Notes and quotations are one message each.
     return max(0, window - answer - taken - 2 * MESSAGE)
 
 
 def _noted(notes: str, before: Sequence[Message]) -> Message:
-    """Return the message of the notes, in the role of the instructions: some models accept one."""
+    """Return the message of the notes, in the role of the instructions.
+
+    Some models accept only one role of instructions.
+    """
     role = before[-1].role if before else conversation_pb2.ROLE_SYSTEM
     return Message(role=role, blocks=[Block(text=notes)])

@@ -29,7 +29,7 @@ _CUT_WORD = re.compile(r"\s\S{0,40}$")
 
 
 def notes(profile: str, summary: str, tokens: int) -> str:
-    """Return profile and summary as one text; "" when both are empty.
+    """Return profile and summary as one text; "" if both are empty.
 
     The profile is truncated to half of `tokens`, the summary to the rest.
     """
@@ -53,9 +53,9 @@ def quotes(snippets: Iterable[Snippet], tokens: int) -> str:
 
 
 def truncate_to_tokens(text: str, tokens: int) -> str:
-    """Return a text truncated to so many tokens, "" when nothing fits.
+    """Return a text truncated to a number of tokens; "" if nothing fits.
 
-    Truncated text ends with an ellipsis, at the end of a word where it has spaces.
+    Truncated text ends with an ellipsis, after a complete word if it has spaces.
     """
     if estimate_tokens(text) <= tokens:
         return text
@@ -73,7 +73,7 @@ def truncate_to_tokens(text: str, tokens: int) -> str:
 
 
 def _section(head: str, title: str, text: str, tokens: int) -> str:
-    """Return `head` with a section added, or "" where the section is empty or does not fit."""
+    """Return `head` with a section added, or "" if the section is empty or does not fit."""
     if not text.strip():
         return ""
     before = f"{head}{_BETWEEN}{title}\n"
@@ -87,5 +87,5 @@ def _heading(snippet: Snippet) -> str:
 
 
 def _quoted(text: str) -> str:
-    # `splitlines` knows every line end that could break out of a quoted line.
+    # `splitlines` splits at every line end that could break out of a quoted line.
     return "\n".join(f"> {line}" for line in text.splitlines())

@@ -27,7 +27,7 @@ class OpenedTurn:
 
     Attributes:
         turn: the turn in Memory, open until it is committed, closed or dropped.
-        conversation: what was sent and what is remembered.
+        conversation: the sent and the stored conversation.
         writes: whether the answer is committed.
     """
 
@@ -37,9 +37,9 @@ class OpenedTurn:
 
     @asynccontextmanager
     async def closing_on_failure(self) -> AsyncIterator[None]:
-        """Close the turn when the block fails, before the failure is raised.
+        """Close the turn if the block fails, before the error is raised.
 
-        A caller that receives the failure can then use the memory at once. A block that is
+        The caller can then use the memory as soon as it receives the error. A block that is
         cancelled does not wait for Memory.
         """
         try:
@@ -52,7 +52,7 @@ class OpenedTurn:
             raise
 
     async def commit(self, response: GenerateResponse) -> None:
-        """End the turn with an answer, the first choice where there are several.
+        """End the turn with the answer, of which the first choice is committed.
 
         Raises:
             GatewayError: conflict or unavailable; nothing was committed.
@@ -71,16 +71,16 @@ class OpenedTurn:
 async def open_turn(
     request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
 ) -> OpenedTurn:
-    """Open the turn of a request, whose messages are removed from it.
+    """Open the turn of a request.
 
     Args:
-        request: a request that uses memory.
+        request: a request that uses memory; its messages are removed.
         memories: opens turns.
         inject_tokens: see `Conversation`.
-        reads_only: whether nothing is committed, whatever the request says.
+        reads_only: whether nothing is committed, whatever the mode of the request.
 
     Raises:
-        GatewayError: invalid, or what Memory answers.
+        GatewayError: invalid, or the error of Memory.
     """
     split = await offload(split_request, request)
     if reads_only:
@@ -101,7 +101,7 @@ async def open_turn(
 async def opened_turn(
     request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
 ) -> AsyncIterator[OpenedTurn]:
-    """Open a turn for the time of a block; a turn that is not ended there is dropped."""
+    """Context manager of an open turn; a turn that is not ended in the block is dropped."""
     opened = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
     async with opened.closing_on_failure():
         yield opened
@@ -117,18 +117,18 @@ async def place_remembered_files(
     at_most: int,
     keep_foreign: bool,
 ) -> None:
-    """Insert the bytes of remembered files into the media that name them.
+    """Insert the bytes of stored files into the media that reference them.
 
-    A file that is deleted, too large or unavailable is skipped.
+    A medium whose file is deleted, too large or unavailable is left without a readable source.
 
     Args:
-        named: the media by their file's id, in the order in which they get the bytes there are.
+        named: media by file id, in the order in which they are read within `at_most`.
         files: reads files.
         targets: the models of the plan; media that no model reads and that are not converted
             are skipped.
-        multimodal: how the request wants media converted.
-        at_most: bytes that all files together may have.
-        keep_foreign: whether ids of other services are left as they are.
+        multimodal: the request's options for the conversion of media.
+        at_most: maximum bytes of all files together.
+        keep_foreign: whether ids of other services are kept.
     """
     left = at_most
     for places in named.values():
@@ -146,7 +146,7 @@ async def place_remembered_files(
 
 
 def _transcript(extra: Opaque) -> str:
-    """Return the transcript of an answer in audio, "" for any other."""
+    """Return the transcript of an audio answer, or ""."""
     match orjson.loads(extra.json) if extra.json else None:
         case {"audio": {"transcript": str(transcript)}}:
             return transcript

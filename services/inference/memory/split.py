@@ -1,7 +1,7 @@
-"""Splits a request into what Memory receives and what stays in this process. Pure.
+"""Splits a request into the part for Memory and the part that stays in this process. Pure.
 
-Instructions (system, developer) are never remembered. Memory receives hashes in place of media;
-the bytes stay here and are put back where Memory returns their hashes.
+Instructions (system, developer) are never stored. Memory receives hashes in place of media;
+the bytes stay here and are restored where Memory returns their hashes.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ class SplitRequest:
     """The parts of a request's conversation.
 
     Attributes:
-        opening: opens the turn in Memory.
-        instructions: the messages of system and developer.
-        kept: for a profile alone, without a memory: the caller's conversation, with the path of
+        opening: the message that opens the turn in Memory.
+        instructions: the system and developer messages.
+        kept: with a profile only, without a memory: the caller's conversation, with the path of
             each of its media in reading order.
         media: with a memory: path and medium of each of the caller's media, by `media_key`.
-        thoughtful: messages that call tools after thoughts or calls of the gateway's own tools,
-            neither of which Memory stores, by the ids of their calls.
+        thoughtful: messages with tool calls and with thinking or calls of the gateway's own tools,
+            neither of which Memory stores, by the ids of the tool calls.
     """
 
     opening: OpenTurn
@@ -55,12 +55,12 @@ def uses_memory(request: GenerateRequest) -> bool:
 
 
 def check_steps(request: GenerateRequest, plan: Plan) -> None:
-    """Check that no step has another conversation than the request, which is the one remembered.
+    """Check that all steps have the conversation of the request, which is the one stored.
 
-    Its instructions may differ.
+    Their instructions may differ.
 
     Raises:
-        GatewayError: invalid, naming the step's field.
+        GatewayError: invalid, with the path of the step's field.
     """
     for step in plan.steps:
         if step.parameters is None or not step.parameters.messages:
@@ -74,7 +74,7 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
 
 
 def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Return the instructions: with a memory all of them, else those at the head."""
+    """Yield the instructions: with a memory all of them, else those at the beginning."""
     for message in messages:
         if message.role in _INSTRUCTIONS:
             yield message
@@ -83,7 +83,7 @@ def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Messag
 
 
 def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Return the messages that are not `instructions`."""
+    """Yield the messages that are not `instructions`."""
     begun = False
     for message in messages:
         if message.role not in _INSTRUCTIONS:
@@ -94,12 +94,12 @@ def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterat
 
 
 def split_request(request: GenerateRequest) -> SplitRequest:
-    """Split a request, whose messages are removed from it.
+    """Split a request, and remove its messages.
 
-    Hashing its media takes long where they are large.
+    Hashing large media takes long.
 
     Raises:
-        GatewayError: invalid, when there is nothing but instructions.
+        GatewayError: invalid, if there are only instructions.
     """
     if all(message.role in _INSTRUCTIONS for message in request.messages):
         raise invalid("messages", "messages: memory needs one that is no instruction")
@@ -110,7 +110,7 @@ def split_request(request: GenerateRequest) -> SplitRequest:
 
 
 def call_ids(message: Message) -> tuple[str, ...]:
-    """Return the ids of the calls that a message makes, in order."""
+    """Return the ids of the tool calls of a message, in order."""
     return tuple(block.tool_use.id for block in message.blocks if block.HasField("tool_use"))
 
 

@@ -1,4 +1,4 @@
-"""Client of MemoryService: one TakeTurn call, open for as long as a request takes."""
+"""Client of MemoryService: one TakeTurn call, open for the duration of a request."""
 
 import asyncio
 import contextlib
@@ -26,10 +26,10 @@ _CLOSING_S = 2.0
 
 
 class MemoryTurn(Protocol):
-    """A turn that is open.
+    """An open turn.
 
     Attributes:
-        context: what is remembered; the holder of the turn may change it.
+        context: the stored context of the turn; may be modified.
     """
 
     context: TurnContext
@@ -49,7 +49,7 @@ class MemoryTurn(Protocol):
 
 
 class TurnOpener(Protocol):
-    """Opens turns for the caller whom the current task serves."""
+    """Opens turns for the caller of the current task."""
 
     async def open(self, opening: OpenTurn) -> MemoryTurn:
         """Open a turn, once the memory is free.
@@ -94,7 +94,7 @@ class TurnCall:
             GatewayError: the error of the call.
         """
         try:
-            # Writing to a call that has ended fails without the reason, which reading gives.
+            # Writing to a call that has ended fails without its status, which `read` raises.
             with contextlib.suppress(asyncio.InvalidStateError):
                 await self._call.write(step)
             answer: TakeTurnResponse | Any = await self._call.read()

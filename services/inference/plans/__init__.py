@@ -1,5 +1,5 @@
-"""Plans: which models may be tried for a request, in which order, and in which bounds.
+"""Plans: the models that may be tried for a request, their order, timeouts and retries.
 
-`plan` makes the plan of a request, and `policy` says which failures are retried and which move on;
-both are pure. `budget` is what is left of the time and the retries of all steps.
+`plan` makes the plan of a request. `policy` decides which failures are retried and which lead to
+the next step. Both are pure.
 """

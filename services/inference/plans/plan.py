@@ -1,7 +1,7 @@
-"""The fallback plan of a request: which models are tried, in which order and bounds. Pure.
+"""The fallback plan of a request: the models to try, their order, timeouts and retries. Pure.
 
-A plan is made before any provider is asked, so that a chain that cannot be run is
-refused whole (contract, Fallback rules).
+A plan is made before any provider is called, so that an invalid chain is rejected as a whole
+(contract, Fallback rules).
 """
 
 import logging
@@ -36,13 +36,13 @@ MAX_STEPS = 16
 MAX_RETRIES = 10
 
 _NO_RETRIES = Retries()
-# What `auto` does about a transient failure.
+# The retries of mode `auto`.
 _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
-# Plans that are kept, by the model that callers name, and by a chain of so many bytes.
+# Cached plans, by the requested model and by chain; and the maximum bytes of a cached chain.
 _KEPT = 1_000
 _KEPT_BYTES = 2_048
 _CHAINS = frozenset({inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT})
-# What a step cannot set otherwise than the request.
+# Fields that a step's parameters cannot override.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
@@ -55,18 +55,18 @@ class Step:
     """One model of a plan.
 
     Attributes:
-        step_id: what callers read of it.
+        step_id: the step's id, which callers see.
         target: the model.
-        timeout_s: seconds for the step, retries and waits included, until the first
+        timeout_s: seconds for the step, including retries and delays, until the first
             content of a stream or the end of a whole answer.
-        retries: how often it is tried again.
-        fail_on: the caller's rule of what moves on; the usual one when None.
-        parameters: fields that replace the request's; none when None.
-        path: of the step in the caller's JSON, "" for a model that no step names.
-        deployments: the step at each deployment of the model, in a plan before one is chosen;
-            () for a model with one.
-        group: shared by the steps that stand for one step of such a plan; None elsewhere.
-        key: what its breaker goes by.
+        retries: the retries of the step.
+        fail_on: the caller's rule for failures that lead to the next step; None for the default.
+        parameters: fields that override those of the request, or None.
+        path: the step's path in the caller's JSON; "" for a model that is not named by a step.
+        deployments: the step at each deployment of its model, before the balancer has ordered
+            them; () for a model with one deployment.
+        group: identity shared by a step's deployments; None for a model with one deployment.
+        key: the key of the circuit breaker.
     """
 
     step_id: str
@@ -81,12 +81,12 @@ class Step:
     key: ModelKey = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the key, which is asked for again and again."""
+        """Set the key, which is read often."""
         object.__setattr__(self, "key", ModelKey(self.target.provider, self.target.upstream))
 
 
 def at_deployments(step: Step) -> Step:
-    """Return a step with its `deployments`, if its model has several."""
+    """Return a step with its `deployments` set, if its model has several."""
     if step.target.deployments is None:
         return step
     group = object()
@@ -95,19 +95,19 @@ def at_deployments(step: Step) -> Step:
 
 
 class Plan(NamedTuple):
-    """All that may be tried for a request.
+    """The fallback plan of a request.
 
     Attributes:
-        steps: in order, at least one.
-        timeout_s: seconds for everything, streaming included; no bound when None.
-        max_retries: over all steps together; no bound when None.
-        hedge_after_s: how long a model may be silent before the next is asked beside
-            it; 0 for ever.
-        max_recovered_characters: how much of an answer that breaks off in the middle may be gone
-            on with; None where nothing may.
-        is_patient: whether a wait that a provider asks for is kept however long it is.
+        steps: the steps in order, at least one.
+        timeout_s: seconds for the whole answer, including streaming; None for no limit.
+        max_retries: maximum retries of all steps together; None for no limit.
+        hedge_after_s: seconds of silence after which the next model is called beside a silent one;
+            0 for no hedging.
+        max_recovered_characters: maximum delivered characters of an answer that breaks off and is
+            continued; None if no answer is continued.
+        is_patient: whether to wait as long as a provider asks, within the time of the step.
         is_balanced: whether a step's model has several deployments.
-        load_class: the class of requests whose times to the first content are compared; see
+        load_class: class of requests with comparable times to the first content; see
             `services.inference.balancing.loads`.
     """
 
@@ -121,7 +121,7 @@ class Plan(NamedTuple):
     load_class: int = 0
 
     def after(self, index: int) -> int:
-        """Return the index of the step of the next model, past other deployments of this one."""
+        """Return the index of the step with the next model, past other deployments of this one."""
         steps = self.steps
         group = steps[index].group
         index += 1
@@ -131,7 +131,7 @@ class Plan(NamedTuple):
         return index
 
     def group_of(self, index: int) -> range:
-        """Return the indexes of the deployments of a step's model."""
+        """Return the indexes of all deployments of a step's model."""
         end = self.after(index)
         group = self.steps[index].group
         while index and group is not None and self.steps[index - 1].group is group:
@@ -139,9 +139,9 @@ class Plan(NamedTuple):
         return range(index, end)
 
     def hedges(self, index: int) -> bool:
-        """Return whether the model after that of `index` is asked beside it once it is silent.
+        """Return whether a step is hedged: the next model is called beside it while it is silent.
 
-        Silence means nothing of a model that thinks, and asking another would be paid twice.
+        A model that thinks is silent in any case, and a second call would be billed as well.
         """
         steps = self.steps
         return (
@@ -153,13 +153,13 @@ class Plan(NamedTuple):
 
 
 class Plans:
-    """Makes the plans of requests over the same models.
+    """Makes the plans of requests.
 
-    A plan that follows from the model's name and a few choices is made once and kept.
+    A plan that depends only on the model's name and a few options is cached.
 
     Args:
-        models: those that callers can name.
-        limits: bounds on time and size.
+        models: the models that callers can name.
+        limits: limits on time and size.
     """
 
     def __init__(self, models: Models, limits: Limits) -> None:
@@ -169,11 +169,11 @@ class Plans:
         self._kept_chains = lru_cache(_KEPT)(self._kept_chain)
 
     def of(self, request: GenerateRequest) -> Plan:
-        """Return what is to be tried for a request.
+        """Return the fallback plan of a request.
 
         Raises:
-            GatewayError: model_not_found, when there is no such outer model; invalid, when
-                the chain or a step breaks a rule, naming it.
+            GatewayError: model_not_found, if there is no such outer model; invalid, if
+                the chain or a step breaks a rule, with its path.
         """
         mode = request.fallback
         if mode in _CHAINS:
@@ -184,7 +184,7 @@ class Plans:
             asks_to_think = _asks_to_think(request)
             plan = self._kept(request.model, is_alone, asks_to_think, request.n <= 1)
             must_fit = True
-        # A strict chain has nothing of the model that the request names.
+        # A strict chain does not call the requested model.
         if must_fit and plan.steps[0].target.max_output_tokens:
             _check_max_tokens(request, plan.steps[0].target)
         return plan
@@ -204,7 +204,7 @@ class Plans:
     def _own_chain(
         self, request: GenerateRequest, mode: inference_pb2.FallbackMode.ValueType
     ) -> Plan:
-        """Return the plan that a request sets by itself."""
+        """Return the plan of a request with `fallback_config`."""
         config = request.fallback_config.SerializeToString()
         plan = None
         if len(config) <= _KEPT_BYTES:
@@ -214,9 +214,9 @@ class Plans:
     def _kept_chain(
         self, model: str, mode: inference_pb2.FallbackMode.ValueType, config: bytes, recovers: bool
     ) -> Plan | None:
-        """Return the plan of a chain; None without one, and where steps have parameters.
+        """Return the plan of a chain to be cached; None without one, or if steps have parameters.
 
-        Parameters depend on the request.
+        Parameters are validated together with the request, so such a plan is not cached.
         """
         chain = FallbackConfig.FromString(config)
         if not config or any(step.HasField("parameters") for step in chain.steps):
@@ -225,7 +225,7 @@ class Plans:
         return self._chain(GenerateRequest(model=model, fallback=mode, fallback_config=chain, n=n))
 
     def _chain(self, request: GenerateRequest) -> Plan:
-        """Return the plan of a request's chain, whatever tokens it asks for."""
+        """Return the plan of a request's chain, without checking `max_tokens`."""
         _check_config(request)
         config = request.fallback_config
         steps = tuple(
@@ -249,9 +249,9 @@ class Plans:
         return at_deployments(Step(PRIMARY_STEP, target, self._limits.step_timeout_s, retries))
 
     def _configured(self, first: Step) -> Iterator[Step]:
-        """Return the fallbacks that the operator configured for a model, as far as they are there.
+        """Yield a step for each configured fallback of a model that can be resolved.
 
-        Models come and go with their servers; the others still stand in.
+        Models come and go with their servers; the remaining fallbacks are still used.
         """
         seen = _keys(first)
         for number, name in enumerate(first.target.fallbacks, 1):
@@ -315,12 +315,12 @@ def _check_config(request: GenerateRequest) -> None:
 def _step(
     request: GenerateRequest, step: FallbackStep, path: str, models: Models, limits: Limits
 ) -> Step:
-    # Asking for each field costs more than all that are there.
+    # One `ListFields` is cheaper than testing each field.
     given: dict[str, Any] = {field.name: value for field, value in step.ListFields()}
     timeout_s = limits.step_timeout_s
     if "timeout_ms" in given:
         _check_range(f"{path}.timeout_ms", given["timeout_ms"], 1)
-        # The operator's bound holds for every call to a provider.
+        # The operator's timeout holds for every call to a provider.
         timeout_s = min(given["timeout_ms"] / 1000, timeout_s)
     if "parameters" in given:
         _check_parameters(request, given["parameters"], f"{path}.parameters")
@@ -384,7 +384,7 @@ def _check_parameters(request: GenerateRequest, parameters: GenerateRequest, pat
 
 
 def _check_range(path: str, value: float, low: float, high: float | None = None) -> None:
-    # NaN fails every comparison, so it is refused here too.
+    # NaN fails every comparison, so it is rejected here too.
     if not (low <= value and (high is None or value <= high)):
         bounds = f"{low} and more" if high is None else f"{low} to {high}"
         raise invalid(path, f"{path}: takes {bounds}")

@@ -1,4 +1,4 @@
-"""The fallback policy: which failures are retried and when, and which move on. Pure."""
+"""The fallback policy: which failures are retried, when, and which lead to the next step. Pure."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
@@ -19,7 +19,7 @@ _TRANSIENT = frozenset(
         errors_pb2.REASON_UPSTREAM_OVERLOADED,
     }
 )
-# Faults of this gateway's account, settings or choice of model: another one may do.
+# Faults of the gateway's account or settings, or of the chosen model: another model may answer.
 _NOT_OF_THE_REQUEST = frozenset(
     {
         errors_pb2.REASON_UPSTREAM_AUTH,
@@ -27,21 +27,21 @@ _NOT_OF_THE_REQUEST = frozenset(
         errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED,
     }
 )
-# Of these, faults of one account or place, and not of the model.
+# Those of them that are faults of one account or deployment, not of the model.
 _OF_THE_DEPLOYMENT = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_MODEL_NOT_FOUND})
 
-# Words about the signature of a thinking block, or about a reasoning item of OpenAI's responses
-# that cannot be decrypted or is not encrypted.
+# Texts of errors about the signature of a thinking block, or about a reasoning item of OpenAI's
+# responses that cannot be decrypted or is not encrypted.
 _OF_SIGNATURES = ("signature", "encrypted content", "items are not persisted")
 
 
 @dataclass(frozen=True, slots=True)
 class FailOn:
-    """The caller's own rule of which failures move on to the next step.
+    """The caller's rule for failures that lead to the next step.
 
     Attributes:
-        statuses: HTTP statuses of the provider.
-        words: texts in the provider's answer, case folded.
+        statuses: HTTP status codes of the provider.
+        words: texts in the provider's response body, case-folded.
     """
 
     statuses: frozenset[int]
@@ -49,11 +49,11 @@ class FailOn:
 
 
 class Retries(NamedTuple):
-    """How often one step is retried, and how long it waits before that.
+    """The number of retries of a step, and the delays before them.
 
     Attributes:
-        most: further attempts after the first.
-        factor: between one delay and the next, at least 1.
+        most: maximum attempts after the first.
+        factor: backoff factor between one delay and the next, at least 1.
         jitter_s: upper bound of the random addition to a delay.
     """
 
@@ -62,7 +62,7 @@ class Retries(NamedTuple):
     jitter_s: float = 0.0
 
     def delay(self, retry: int, uniform: Uniform) -> float:
-        """Return the seconds before a retry, counted from 0."""
+        """Return the delay in seconds before a retry; retries are counted from 0."""
         try:
             grown = FIRST_DELAY_S * self.factor**retry
         except OverflowError:
@@ -71,7 +71,7 @@ class Retries(NamedTuple):
 
 
 def out_of_time() -> GatewayError:
-    """Return the failure of a chain whose `global_timeout_ms` has passed: 504."""
+    """Return the error of a chain whose `global_timeout_ms` has passed: 504."""
     return GatewayError(
         errors_pb2.REASON_TIMEOUT,
         "fallback_config.global_timeout_ms: the time for the whole chain is over",
@@ -79,7 +79,7 @@ def out_of_time() -> GatewayError:
 
 
 def is_out_of_time(error: BaseException) -> TypeGuard[GatewayError]:
-    """Return whether an error is that of `out_of_time`."""
+    """Return whether an error is one made by `out_of_time`."""
     return isinstance(error, GatewayError) and error.reason == errors_pb2.REASON_TIMEOUT
 
 
@@ -89,17 +89,17 @@ def is_transient(error: UpstreamError) -> bool:
         return False
     if error.reason != errors_pb2.REASON_UPSTREAM_ERROR:
         return error.reason in _TRANSIENT
-    # A redirect stays one; what else is no refusal is a server's failure or no answer at all.
+    # A redirect is permanent. Any other status here is a server error, or there was no response.
     return not (error.status and 300 <= error.status < 400)
 
 
 def is_silence(error: UpstreamError) -> bool:
-    """Return whether the provider answered nothing in time, which a retry would only repeat."""
+    """Return whether the provider sent no response in time, which a retry would only repeat."""
     return error.reason == errors_pb2.REASON_UPSTREAM_TIMEOUT and error.status is None
 
 
 def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
-    """Return whether the next step is tried after a failure; any other ends the chain."""
+    """Return whether a failure leads to the next step; any other ends the chain."""
     if isinstance(error, DivergedError):
         return True
     if fail_on is None:
@@ -117,12 +117,12 @@ def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
 def may_succeed_elsewhere(error: UpstreamError) -> bool:
     """Return whether another deployment of the model may answer where this one failed."""
     if is_silence(error):
-        return False  # it has taken the time of the step
+        return False  # the time of the step is used up
     return is_transient(error) or error.reason in _OF_THE_DEPLOYMENT
 
 
 def refuses_signatures(error: UpstreamError) -> bool:
-    """Return whether a provider doubts the signature of a thinking block."""
+    """Return whether a provider rejects the signature of a thinking block."""
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return False
     body = error.body.lower()
@@ -130,7 +130,7 @@ def refuses_signatures(error: UpstreamError) -> bool:
 
 
 def _is_lost(error: UpstreamError) -> bool:
-    """Return whether there was no answer, or one that broke: a connection error or timeout."""
+    """Return whether there was no answer or it broke off: a connection error or timeout."""
     if error.reason == errors_pb2.REASON_UPSTREAM_ERROR:
         return error.status in (None, 200)
     return error.reason in (

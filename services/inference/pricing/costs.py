@@ -20,7 +20,7 @@ from services.inference.pricing.price_list import PublishedPrices, published_pri
 
 _KEPT = 1_000
 _TOKENS = 10**6
-# What settings price by the thousand, or one at a time, and not by the million.
+# Units that the settings price by the thousand or individually, instead of by the million.
 _PER = {Unit.WEB_SEARCH: 10**3, Unit.REQUEST: 10**3, Unit.AUDIO_HOUR: 1}
 _SANDBOX = "sandbox"
 _FREE: Price = {unit: Rate(0) for unit in Unit}
@@ -31,8 +31,8 @@ class Costs:
 
     Args:
         providers: the providers by name.
-        configured: returns the model of the settings under a name, or None.
-        now_ms: the time in Unix milliseconds.
+        configured: returns the configured model of a name, or None.
+        now_ms: returns the time in Unix milliseconds.
     """
 
     def __init__(
@@ -45,20 +45,20 @@ class Costs:
         self._configured = configured
         self._now_ms = now_ms
         self._found = lru_cache(_KEPT)(self._find)
-        # What tokens of a model cost, by its provider, its name and the provider's name of it.
+        # The prices of tokens, by provider, model and the provider's name of the model.
         self.token_rates = lru_cache(_KEPT)(self._token_rates)
 
     def cost_of(
         self, usage: Usage, provider: str, model: str, upstream: str = "", at_ms: int | None = None
     ) -> int | None:
-        """Return the cost of an answer in picodollars, or None where it is not known.
+        """Return the cost of an answer in picodollars, or None if it is not known.
 
         Args:
-            usage: as the provider reports it; what its `helpers` used is not included.
-            provider: name of the provider.
+            usage: the usage reported by the provider; the cost of its `helpers` is not included.
+            provider: the name of the provider.
             model: the name that callers use.
             upstream: the provider's name of the model; by default as in `model`.
-            at_ms: when it was asked, in Unix milliseconds; by default now.
+            at_ms: when the model was called, in Unix milliseconds; by default now.
         """
         return self.cost_of_counts(counts_of(usage), provider, model, upstream, at_ms)
 
@@ -70,18 +70,18 @@ class Costs:
         upstream: str = "",
         at_ms: int | None = None,
     ) -> int | None:
-        """Return the cost of what was billed; see `cost_of`."""
+        """Return the cost of billed units in picodollars, or None; see `cost_of`."""
         found = self._found(provider, model, upstream)
         if isinstance(found, PublishedPrices):
             found = found.at(self._now_ms() if at_ms is None else at_ms)
         return None if found is None else cost(found, counts)
 
     def is_priced(self, provider: str, model: str, upstream: str) -> bool:
-        """Return whether anything is known of what a model costs."""
+        """Return whether any price of a model is known."""
         return self._found(provider, model, upstream) is not None
 
     def _token_rates(self, provider: str, model: str, upstream: str) -> TokenRates | None:
-        """Return what tokens of a model cost; None where `cost_of_counts` has to find out."""
+        """Return the prices of a model's tokens; None if `cost_of_counts` has to compute costs."""
         found = self._found(provider, model, upstream)
         if isinstance(found, PublishedPrices):
             found = found.constant
@@ -105,12 +105,12 @@ class Costs:
 
 
 def unknown_costs() -> Costs:
-    """Return costs of which none is known."""
+    """Return `Costs` without any price."""
     return Costs({}, lambda name: None, lambda: 0)
 
 
 def _configured_price(price: settings.Price) -> Price:
-    """Return the price of a section of the settings, whose fields are named like units."""
+    """Return the price in a section of the settings, whose fields are named like units."""
     given = price.model_dump(exclude_none=True)
     return {
         Unit(name): Rate(picodollars(dollars, per=_PER.get(Unit(name), _TOKENS)))

@@ -1,8 +1,8 @@
 """Counts of billed units, from the usage that a provider reports. Pure.
 
-The canonical usage has tokens by their place in the conversation. What is billed apart beside that
-is in its further figures, under each API's own names: tokens of audio, images and films, cache
-writes that last an hour, and searches of the web.
+The canonical usage has tokens by their place in the conversation. Counts that are billed separately
+are in its `extra` field, under each API's own names: tokens of audio, images and videos, cache
+writes with a lifetime of an hour, and web searches.
 """
 
 import re
@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.inference.pricing.price import Counts, Unit
 
 _MOST = 2**53
-# What figures that say something of that have. Most say nothing, and are not parsed.
+# Matches an `extra` with such counts. Most have none, and are not parsed.
 _BILLED_APART = re.compile(
     rb'(?:1h_input_tokens|web_search_requests|audio_tokens|image_tokens)" ?: ?[1-9]|okensDetails"'
 )
@@ -31,7 +31,7 @@ _OUTPUT_MEDIA = {
 
 
 def counts_of(usage: Usage) -> Counts:
-    """Return what a provider bills for an answer with this usage."""
+    """Return the billed units of an answer with this usage."""
     return counts_from(
         usage.input_tokens,
         usage.output_tokens,
@@ -45,15 +45,15 @@ def counts_of(usage: Usage) -> Counts:
 def counts_from(
     read: int, wrote: int, cached: int, cached_anew: int, reasoning: int, further: Counts
 ) -> Counts:
-    """Return what a provider bills for tokens of the canonical usage.
+    """Return the billed units for tokens of the canonical usage.
 
     Args:
-        read: tokens of input that came from no cache and went into none.
-        wrote: tokens of output.
-        cached: tokens from the cache.
-        cached_anew: tokens put into the cache.
-        reasoning: those of the output.
-        further: what is billed apart, of which tokens are among those above; see `further_counts`.
+        read: input tokens that were neither read from a cache nor written to one.
+        wrote: output tokens.
+        cached: input tokens read from the cache.
+        cached_anew: input tokens written to the cache.
+        reasoning: reasoning tokens, included in `wrote`.
+        further: separately billed counts; its tokens are included above. See `further_counts`.
     """
     if not further:
         thoughts = min(reasoning, wrote)
@@ -90,7 +90,7 @@ def counts_from(
 
 
 def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:
-    """Divide tokens among the units that are parts of them; what is left is of the unit `rest`."""
+    """Divide tokens among the units of `parts`; the remainder is of the unit `rest`."""
     for unit, told in parts.items():
         part = min(told, tokens)
         counts[unit] = part
@@ -99,7 +99,7 @@ def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit,
 
 
 def further_counts(usage: Usage) -> Counts:
-    """Return what the further figures of a usage say is billed apart."""
+    """Return the separately billed counts in the `extra` field of a usage."""
     if not usage.HasField("extra") or _BILLED_APART.search(usage.extra.json) is None:
         return {}
     try:
@@ -109,21 +109,21 @@ def further_counts(usage: Usage) -> Counts:
     if not isinstance(told, dict):
         return {}
     found = {
-        # Anthropic's
+        # Anthropic
         Unit.CACHE_WRITE_1H: _number(told, "cache_creation", "ephemeral_1h_input_tokens"),
         Unit.WEB_SEARCH: _number(told, "server_tool_use", "web_search_requests"),
-        # OpenAI's
+        # OpenAI
         Unit.INPUT_AUDIO: _number(told, "prompt_tokens_details", "audio_tokens"),
         Unit.INPUT_IMAGE: _number(told, "prompt_tokens_details", "image_tokens"),
         Unit.OUTPUT_AUDIO: _number(told, "completion_tokens_details", "audio_tokens"),
         Unit.OUTPUT_IMAGE: _number(told, "completion_tokens_details", "image_tokens"),
     }
-    # Gemini's
+    # Gemini
     _add_media(found, told.get("promptTokensDetails"), _INPUT_MEDIA)
     _add_media(found, told.get("cacheTokensDetails"), _CACHED_MEDIA)
     _add_media(found, told.get("candidatesTokensDetails"), _OUTPUT_MEDIA)
     for medium, cached in _CACHED_MEDIA.items():
-        # Those of the prompt include those of the cache.
+        # Prompt tokens include cached tokens.
         uncached = _INPUT_MEDIA[medium]
         found[uncached] = max(0, found[uncached] - found.get(cached, 0))
     return {unit: count for unit, count in found.items() if count}
@@ -137,7 +137,7 @@ def _number(told: Mapping[str, Any], *path: str) -> int:
 
 
 def _add_media(found: dict[Unit, int], details: Any, units: Mapping[str, Unit]) -> None:
-    """Add counts from a list of Gemini's, of tokens by kind of medium."""
+    """Add counts from one of Gemini's lists of tokens by modality."""
     for entry in details if isinstance(details, list) else ():
         unit = units.get(entry.get("modality", "")) if isinstance(entry, dict) else None
         if unit is not None:

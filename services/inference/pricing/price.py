@@ -1,4 +1,4 @@
-"""Prices of models and the costs that follow from them, in whole picodollars. Pure."""
+"""Prices of models and the computation of costs, in whole picodollars. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from services.common.money import MAX_PUSD
 
 
 class Unit(StrEnum):
-    """What providers bill: tokens, but for the last three. The values are names of settings."""
+    """Billed units: tokens, except for the last three. The values are names of settings."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -29,11 +29,11 @@ class Unit(StrEnum):
     REQUEST = "request"
     AUDIO_HOUR = "audio_hour"
 
-    # Enum's own is a function of Python's, which takes much of the time of pricing.
+    # `Enum.__hash__` is written in Python, and would take much of the time of pricing.
     __hash__ = str.__hash__
 
 
-# The unit whose price counts where a model has none for another.
+# The unit whose price applies if a model has no price for the key.
 _PARENTS: Mapping[Unit, Unit] = {
     Unit.CACHED_INPUT: Unit.INPUT,
     Unit.CACHE_WRITE: Unit.INPUT,
@@ -48,10 +48,10 @@ _PARENTS: Mapping[Unit, Unit] = {
     Unit.OUTPUT_IMAGE: Unit.OUTPUT,
     Unit.OUTPUT_VIDEO: Unit.OUTPUT,
 }
-# How many of a price's unit are one of the counted unit: prices of an hour are for milliseconds.
+# Counted units per priced unit, if not 1: audio is priced per hour and counted in milliseconds.
 _PARTS = {Unit.AUDIO_HOUR: 3_600_000}
 
-# How much a request had of each unit; of AUDIO_HOUR in milliseconds. No token is in two of them.
+# Counts by unit, AUDIO_HOUR in milliseconds. No token is counted in two units.
 Counts = Mapping[Unit, int]
 
 _INPUTS = frozenset(Unit) - {
@@ -65,8 +65,8 @@ class Rate:
     """The price of a unit.
 
     Attributes:
-        base: in picodollars.
-        tiers: for requests with more input tokens than the first number, the second is the price;
+        base: the price in picodollars.
+        tiers: pairs of a number of input tokens and the price for requests with more input tokens;
             ascending.
     """
 
@@ -74,7 +74,7 @@ class Rate:
     tiers: tuple[tuple[int, int], ...] = ()
 
     def at(self, input_tokens: int) -> int:
-        """Return the price in a request with so many input tokens, cached ones included."""
+        """Return the price for a request by its input tokens, including cached ones."""
         price = self.base
         for start, higher in self.tiers:
             if input_tokens > start:
@@ -87,9 +87,9 @@ Price = Mapping[Unit, Rate]
 
 
 def cost(price: Price, counts: Counts) -> int | None:
-    """Return the cost of a request, or None where something in it has no price.
+    """Return the cost of a request in picodollars, or None if a unit has no price.
 
-    A part of a picodollar is rounded up, which only prices of hours come to.
+    Fractions of a picodollar, which only audio hours have, are rounded up.
     """
     input_tokens = sum([count for unit, count in counts.items() if unit in _INPUTS])
     total = 0
@@ -106,7 +106,7 @@ def cost(price: Price, counts: Counts) -> int | None:
 
 
 class TokenRates(NamedTuple):
-    """What a token costs in a request in which nothing else is billed, in picodollars."""
+    """Prices in picodollars per token, for requests in which only tokens are billed."""
 
     read: int
     wrote: int
@@ -120,9 +120,9 @@ _TOKEN_UNITS = (Unit.INPUT, Unit.OUTPUT, Unit.CACHED_INPUT, Unit.CACHE_WRITE, Un
 
 
 def token_rates(price: Price) -> TokenRates | None:
-    """Return what tokens cost, or None where that depends on how many there are, or is not known.
+    """Return constant prices of tokens; None if they are not known or not constant.
 
-    Such a cost is what `cost` returns, in a fraction of the time.
+    They give the same costs as `cost`, in a fraction of the time.
     """
     rates = [_rate(price, unit) for unit in _TOKEN_UNITS]
     known = [rate.base for rate in rates if rate is not None and not rate.tiers]
@@ -132,7 +132,7 @@ def token_rates(price: Price) -> TokenRates | None:
 
 
 def _rate(price: Price, unit: Unit) -> Rate | None:
-    """Return the price of a unit, or of the one that it is a kind of."""
+    """Return the price of a unit, or of the nearest parent that has one."""
     current: Unit | None = unit
     while current is not None:
         if current in price:

@@ -1,7 +1,7 @@
 """Published prices of models, from the data of the package genai-prices (MIT licence).
 
 `make prices` writes `prices.jsonl` from the package, which itself takes 1.6 s to import and 98 MB.
-Of the file nothing is kept: the line of one provider is read when one of its models is met first.
+The file is not kept in memory: a provider's line is parsed at the first lookup of each model.
 """
 
 import re
@@ -17,9 +17,9 @@ import orjson
 from services.inference.pricing.price import Price, Rate, Unit
 
 _FILE = files(__package__).joinpath("prices.jsonl")
-# Models whose prices are kept.
+# Maximum models whose prices are cached.
 _KEPT = 1_000
-# A date as some gateways write it at the end of a name: OpenAI's own have hyphens.
+# A date at the end of a name as some gateways write it; OpenAI's own names have hyphens in it.
 _COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 
 
@@ -28,15 +28,15 @@ class PublishedPrices:
     """The prices of a model over time.
 
     Attributes:
-        dated: when each price holds, and the price; of those that hold the last one counts. "" is
-            always, `2026-03-13` from that day on, `00:30-16:30` every day between two times (UTC).
+        dated: pairs of a time and a price; the last pair whose time applies counts. A time is ""
+            for always, `2026-03-13` from that day on, or `00:30-16:30` for these hours (UTC).
     """
 
     dated: Sequence[tuple[str, Price]]
 
     @property
     def constant(self) -> Price | None:
-        """The price that holds at all times, if there is one."""
+        """The price at all times, or None if it varies."""
         return self.dated[0][1] if len(self.dated) == 1 else None
 
     def at(self, now_ms: int) -> Price:
@@ -53,10 +53,10 @@ class PublishedPrices:
 
 @lru_cache(_KEPT)
 def published_prices(base_url: str, model: str) -> PublishedPrices | None:
-    """Return the prices of a model at the server with an address, or None where none are known.
+    """Return the published prices of a model at a server, or None.
 
     Args:
-        base_url: of the server's API.
+        base_url: the base URL of the server's API.
         model: the server's name of the model.
     """
     matching = (i for i, pattern in enumerate(_patterns()) if pattern.match(base_url))
@@ -85,7 +85,7 @@ def _patterns() -> Sequence[re.Pattern[str]]:
 
 
 def _matches(rule: Any, name: str) -> bool:
-    """Return whether a rule of the data set takes a name, which is in lower case."""
+    """Return whether a rule of the data set matches a name in lower case."""
     if isinstance(rule, dict):
         [(how, rules)] = rule.items()
         found = (_matches(one, name) for one in rules)
@@ -113,7 +113,7 @@ def _holds(when: str, day: str, time: str) -> bool:
 
 
 def _read(dated: Sequence[tuple[str, Mapping[str, Any]]]) -> PublishedPrices | None:
-    """Return prices in their types; None for a model that is billed by what no usage tells."""
+    """Parse prices; return None for a model billed by units that its usage does not report."""
     if not dated:
         return None
     return PublishedPrices(

@@ -1,5 +1,5 @@
-"""How providers are doing, over all workers of a data folder, for administrators.
+"""The state of providers as seen by all workers of a data folder, for administrators.
 
-`observation` is what one worker has seen, `shared_folder` where workers tell each other, `merging`
-makes one of what all have seen, `servicer` is the gRPC service.
+`observation` collects the observations of one worker, `shared_folder` shares them between workers,
+`merging` merges those of all workers, and `servicer` is the gRPC servicer.
 """

@@ -1,4 +1,4 @@
-"""One list of providers from what all workers have seen. Pure."""
+"""Merges the observations of all workers into a list of providers. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,9 +26,9 @@ def merge(
 
     Args:
         kinds: the kinds of all providers, by name.
-        configured: name, provider and provider's name of each deployment of the settings.
-        seen: what each worker has seen of models, also of providers that are gone.
-        now_ms: cooldowns that have ended by then, Unix milliseconds, are left out.
+        configured: name, provider and provider's model name of each configured deployment.
+        seen: the workers' observations of models, which may be of removed providers.
+        now_ms: the time in Unix milliseconds; cooldowns that have ended are left out.
     """
     models: dict[tuple[str, str], ProviderModel] = {}
 
@@ -52,10 +52,10 @@ def merge(
 
 
 def _add(total: ProviderModel, one: ProviderModel, now_ms: int) -> None:
-    """Add what one worker has seen of a model."""
+    """Add one worker's observation of a model."""
     total.breaker = max(total.breaker, one.breaker)
     if one.HasField("retry_at_ms"):
-        # The first worker to probe it.
+        # The earliest probe of any worker.
         earliest = min(total.retry_at_ms, one.retry_at_ms) if total.retry_at_ms else one.retry_at_ms
         total.retry_at_ms = earliest
     is_cooling = one.cooling_until_ms > now_ms

@@ -1,4 +1,4 @@
-"""What one process has seen of models: attempts, circuit breakers and cooldowns."""
+"""Observations of models in one process: attempts, circuit breakers and cooldowns."""
 
 from collections import defaultdict
 
@@ -23,7 +23,7 @@ _BREAKER_STATES: dict[State, BreakerState.ValueType] = {
 
 
 def observe(engine: Engine, clock: Clock) -> list[ProviderModel]:
-    """Return what the engine of this process has seen of each model it knows something of."""
+    """Return the observations of the engine of this process, by model."""
     now = clock.monotonic()
     now_ms = clock.now_ms()
 

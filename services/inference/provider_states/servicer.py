@@ -15,18 +15,18 @@ from services.inference.provider_states.observation import observe
 from services.inference.provider_states.shared_folder import SharedFolder
 
 SERVICE_NAME = providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"].full_name
-# How often a worker tells the others what it has seen.
+# Interval in which a worker writes its observations.
 _WRITE_EVERY_S = 2.0
 
 log = logging.getLogger(__name__)
 
 
 class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
-    """Serves the RPCs of `providers.proto`, and tells other workers what this one has seen.
+    """Implements `providers.proto`, and shares the observations of this worker.
 
     Args:
-        engine: of this process.
-        folder: the files of the workers.
+        engine: the engine of this process.
+        folder: the files of all workers.
         clock: the clock.
     """
 
@@ -56,7 +56,7 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
         )
 
     async def stop(self) -> None:
-        """Mark for the other workers that this one ends."""
+        """Stop writing, and delete this worker's file."""
         self._writing.cancel()
         await asyncio.gather(self._writing, return_exceptions=True)
         self._folder.leave()

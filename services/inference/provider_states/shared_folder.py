@@ -1,7 +1,7 @@
-"""What workers of one data folder have seen of models, in a file of each.
+"""The folder in which the workers of a data folder share their observations, one file each.
 
-A worker holds a lock on its file for as long as it lives, so that the file of a dead one is known
-at once. The file is written in place; a digest tells a reader that it was being written.
+A worker holds a lock on its file while it runs, so that the file of a dead worker is recognized.
+The file is written in place; a digest lets a reader detect an incomplete write.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from services.common.settings import SettingsError
 
 FOLDER = "provider_states"
 _DIGEST = 16
-# A file is written in microseconds; more readings in a row than these do not meet that.
+# Maximum attempts to read a file: it is written in microseconds.
 _READINGS = 10
 _MAX_BYTES = 4 << 20
 
 
 class SharedFolder:
-    """The files of all workers, of which one is this process's."""
+    """The files of all workers, including that of this process."""
 
     def __init__(self, folder: Path, name: str, descriptor: int) -> None:
         self._folder = folder
@@ -33,10 +33,10 @@ class SharedFolder:
 
     @classmethod
     def enter(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
-        """Return the files of a data folder, with one of this process.
+        """Create and lock a file for this process in a data folder.
 
         Raises:
-            SettingsError: the file cannot be made.
+            SettingsError: the file cannot be created.
         """
         folder = data_dir / FOLDER
         try:
@@ -45,7 +45,7 @@ class SharedFolder:
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
 
     def write(self, models: list[ProviderModel]) -> None:
-        """Write what this process has seen, unless it is what was written before.
+        """Write the observations of this process, unless they are unchanged.
 
         Raises:
             OSError: the file cannot be written.
@@ -57,9 +57,9 @@ class SharedFolder:
             self._written = content
 
     def read_others(self) -> list[list[ProviderModel]]:
-        """Return what each other worker has written; files of dead ones are deleted.
+        """Return the observations of each other worker; delete the files of dead workers.
 
-        It reads files: to be called in a thread.
+        Reads files, so it should be called in a thread.
         """
         found = []
         for path, descriptor in open_others(self._folder, self._name):
@@ -76,7 +76,7 @@ class SharedFolder:
 
 
 def _read(descriptor: int) -> list[ProviderModel] | None:
-    """Return what a worker has seen; None of one that has written nothing, or always writes."""
+    """Return the observations of a worker; None if its file is empty or never complete."""
     for _ in range(_READINGS):
         content = os.pread(descriptor, _MAX_BYTES, 0)
         if content[:_DIGEST] == _digest(content[_DIGEST:]):

@@ -1,6 +1,6 @@
-"""The cache of answers to equal requests, off unless the settings turn it on.
+"""The cache of answers to equal requests, disabled by default.
 
-`directives` reads `cache-control`, `rules` says whose answers may be kept, `keys` what makes two
-requests equal, and `entries` how an answer is stored; these are pure. `cached_answers` answers
-through the engine, or from the cache.
+`directives` parses `cache-control`, `rules` decides which requests are cacheable, `keys` makes the
+cache key of a request, and `entries` serializes answers; these are pure. `cached_answers` answers
+requests from the cache or by the engine.
 """

@@ -1,6 +1,6 @@
-"""Answers requests from the cache, or through the engine, whose answers it keeps.
+"""Answers requests from the cache, or by the engine, and stores the engine's answers.
 
-A failing store never fails a request: it is answered by its model then.
+A failing store never fails a request: the engine answers it.
 """
 
 import asyncio
@@ -35,21 +35,20 @@ from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)
 
-# Answers that wait to be stored at a time; more are not kept.
+# Maximum concurrent writes; further answers are not stored.
 _MAX_WRITES = 64
-# Between two sweeps a process stores at most this share of all bytes.
+# Between two sweeps a process stores at most `max_bytes` divided by this.
 _SHARE = 8
 
 Request = GenerateRequest | LazyRequest
 
 
 class _Place(NamedTuple):
-    """Where the answer to a request is kept.
+    """The place of a request's answer in the cache.
 
     Attributes:
-        key: in the store.
-        step_id: of the model that was asked for. An answer of another, which stands in for it while
-            it fails, is not kept.
+        key: the key in the store.
+        step_id: the first step of the plan. Answers of fallback steps are not stored.
     """
 
     key: str
@@ -57,12 +56,12 @@ class _Place(NamedTuple):
 
 
 class CachedAnswers:
-    """The answers of an engine, and those that were kept of it.
+    """An engine with a cache of its answers.
 
     Args:
-        engine: answers requests that the cache does not.
-        store: where answers are kept.
-        bounds: of the cache.
+        engine: answers requests that are not in the cache.
+        store: stores answers.
+        bounds: the settings of the cache.
         sweep_s: seconds between two sweeps of the store.
         metrics: counts hits and misses.
         clock: the clock.
@@ -84,18 +83,18 @@ class CachedAnswers:
         self._metrics = metrics
         self._clock = clock
         self._writes: set[asyncio.Task[None]] = set()
-        # Answers to the first of equal requests; b"" where there is none to share.
+        # Running answers by key, for equal requests; b"" if the answer cannot be shared.
         self._under_way: dict[str, asyncio.Future[bytes]] = {}
         self._period_began = clock.monotonic()
-        self._written = 0  # bytes of the period
+        self._written = 0  # bytes stored in the period
 
     async def answer(
         self, given: Request, directives: CacheDirectives
     ) -> GenerateResponse | PassedAnswer:
-        """Return one whole answer, from the cache if it may.
+        """Return a whole answer, from the cache if possible.
 
         Raises:
-            GatewayError: as the engine's.
+            GatewayError: as the engine.
         """
         place = self._place(given, directives, whole=True)
         if place is None:
@@ -115,10 +114,10 @@ class CachedAnswers:
         return await self._made(given, place)
 
     async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
-        """Return the answer as it comes, or its events from the cache if it may.
+        """Return a streamed answer, from the cache if possible.
 
         Raises:
-            GatewayError: as the engine's.
+            GatewayError: as the engine.
         """
         place = self._place(given, directives, whole=False)
         if place and (kept := await self._kept(place.key, directives)):
@@ -134,7 +133,7 @@ class CachedAnswers:
         return self._recorded(place, batches, n)
 
     async def _made(self, given: Request, place: _Place) -> GenerateResponse | PassedAnswer:
-        """Return a new whole answer, keep it, and give it to equal requests that wait for it."""
+        """Return a new whole answer, store it, and share it with waiting equal requests."""
         is_first = place.key not in self._under_way
         if is_first:
             self._under_way[place.key] = asyncio.get_running_loop().create_future()
@@ -153,21 +152,21 @@ class CachedAnswers:
         return response
 
     async def _of_equal_request(self, key: str) -> CachedAnswer | None:
-        """Return the answer to an equal request that is under way, None if there is none."""
+        """Wait for the answer to an equal running request; None if there is none to share."""
         answering = self._under_way.get(key)
         if answering is None:
             return None
-        # One that leaves must not take the answer from the others.
+        # A cancelled request must not cancel the future that others wait for.
         content = await asyncio.shield(answering)
         return CachedAnswer(self._clock.now_ms(), content) if content else None
 
     async def drain(self) -> None:
-        """Wait until the answers that are being stored have been."""
+        """Wait for running writes to the store."""
         if self._writes:
             await asyncio.gather(*self._writes)
 
     def _place(self, given: Request, directives: CacheDirectives, *, whole: bool) -> _Place | None:
-        """Return where a request's answer is kept, or None where the cache takes no part."""
+        """Return the place of a request's answer in the cache, or None to bypass the cache."""
         request, lazy = (given.request, given) if isinstance(given, LazyRequest) else (given, None)
         known = caller.get(None)
         if directives.no_store or known is None:
@@ -177,13 +176,13 @@ class CachedAnswers:
         try:
             plan = self._engine.plan_of(request)
         except GatewayError:
-            return None  # as the engine will say
+            return None  # the engine raises the same error
         owner = owner_of(known, self._bounds.scope)
         key = key_of(owner, request, lazy, plan, whole=whole)
         return _Place(key, plan.steps[0].step_id)
 
     async def _kept(self, key: str, directives: CacheDirectives) -> CachedAnswer | None:
-        """Return the answer under a key, if there is one that is young enough."""
+        """Return the cached answer of a key if it is fresh, else None."""
         if directives.no_cache:
             return None
         try:
@@ -201,7 +200,7 @@ class CachedAnswers:
         return kept if is_fresh else None
 
     def _recorded(self, place: _Place, batches: Batches, n: int) -> Batches:
-        """Return the batches of a stream whose events are kept once it is complete."""
+        """Return the batches of a stream that is stored once it is complete."""
         recording = _Recording(place.step_id, self._bounds.max_answer_bytes)
 
         def keep() -> None:
@@ -211,7 +210,7 @@ class CachedAnswers:
         return observed(batches, recording.add, keep)
 
     def _keep(self, key: str, content: bytes) -> None:
-        """Store an answer in the background, unless there is too much to store."""
+        """Store an answer in the background, unless it exceeds a limit."""
         now = self._clock.monotonic()
         if now - self._period_began > self._sweep_s:
             self._period_began, self._written = now, 0
@@ -242,7 +241,7 @@ class CachedAnswers:
 
 
 class DirectedAnswers:
-    """The answers of a cache for one request, as its caller directs."""
+    """A cache for one request, with the cache directives of its caller."""
 
     __slots__ = ("_answers", "_directives")
 
@@ -251,11 +250,11 @@ class DirectedAnswers:
         self._directives = directives
 
     async def answer(self, given: Request) -> GenerateResponse | PassedAnswer:
-        """Return one whole answer; see `CachedAnswers`."""
+        """Return a whole answer; see `CachedAnswers`."""
         return await self._answers.answer(given, self._directives)
 
     async def stream(self, given: Request) -> Batches:
-        """Return the answer as it comes; see `CachedAnswers`."""
+        """Return a streamed answer; see `CachedAnswers`."""
         return await self._answers.stream(given, self._directives)
 
 
@@ -265,12 +264,12 @@ async def _replayed(batches: list[Batch]) -> Batches:
 
 
 class _Recording:
-    """The events of a stream that may be kept, serialized.
+    """The serialized events of a stream that may be stored.
 
     Attributes:
-        parts: of one `StreamGenerateResponse`.
-        finished: how many choices have ended.
-        fits: whether the stream may be kept so far.
+        parts: the parts of one serialized `StreamGenerateResponse`.
+        finished: number of choices that have ended.
+        fits: whether the stream may be stored so far.
     """
 
     def __init__(self, step_id: str, max_bytes: int) -> None:
@@ -281,12 +280,12 @@ class _Recording:
         self._left = max_bytes
 
     def add(self, batch: Batch) -> None:
-        """Take a batch on its way, and mark it as none of the cache's."""
+        """Record a batch, and mark it as a cache miss."""
         first = batch[0]
         if first.HasField("start") and first.start.route.step != self._step_id:
             self.fits = False
         if self.fits:
-            # Messages one after the other are one message with the events of all.
+            # Concatenated protobuf messages are one message with the events of all.
             part = StreamGenerateResponse(events=batch).SerializeToString()
             self._left -= len(part)
             self.fits = self._left >= 0

@@ -1,4 +1,4 @@
-"""What a caller wants of the cache: the `cache-control` of a request (RFC 9111, section 5.2.1)."""
+"""Cache directives: the `cache-control` header of a request (RFC 9111, section 5.2.1)."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ _MAX_DIGITS = 10
 
 
 class CacheDirectives(NamedTuple):
-    """The directives of a request that the cache heeds.
+    """The supported cache directives of a request.
 
     Attributes:
-        no_store: whether the cache takes no part.
-        no_cache: whether a new answer is wanted, which is kept.
-        max_age_s: how old an answer from the cache may be; None for as old as it keeps them.
+        no_store: whether the cache is neither read nor written.
+        no_cache: whether the cache is not read; the new answer is stored.
+        max_age_s: maximum age of a cached answer in seconds; None for that of the settings.
     """
 
     no_store: bool = False
@@ -20,7 +20,7 @@ class CacheDirectives(NamedTuple):
 
 
 def parse(header: str) -> CacheDirectives:
-    """Return the directives of a `cache-control`; others are ignored."""
+    """Parse a `cache-control` header; unsupported directives are ignored."""
     no_store = no_cache = False
     max_age_s = None
     for directive in header.split(","):

@@ -1,7 +1,7 @@
-"""Cached answers as bytes. Pure.
+"""Serialization of cached answers. Pure.
 
-An entry is the time at which its answer was made, and the answer: one `GenerateResponse`, or the
-events of a stream as one `StreamGenerateResponse`.
+An entry is the time at which its answer was generated, followed by the answer: a
+`GenerateResponse`, or the events of a stream as one `StreamGenerateResponse`.
 """
 
 import struct
@@ -20,16 +20,16 @@ from gateway.inference.v1.inference_pb2 import (
 
 # Unix milliseconds.
 _HEAD = struct.Struct(">Q")
-# Events of one batch of a repeated stream.
+# Events per batch of a replayed stream.
 _BATCH = 64
 
 
 class CachedAnswer(NamedTuple):
-    """An answer of the cache.
+    """A cached answer.
 
     Attributes:
-        made_ms: when it was made, in Unix milliseconds.
-        content: the answer, serialized.
+        made_ms: when the answer was generated, in Unix milliseconds.
+        content: the serialized answer.
     """
 
     made_ms: int
@@ -37,18 +37,18 @@ class CachedAnswer(NamedTuple):
 
     @classmethod
     def parse(cls, entry: bytes) -> Self | None:
-        """Return the answer of an entry, or None if it is none."""
+        """Parse an entry; return None if it is too short."""
         if len(entry) <= _HEAD.size:
             return None
         [made_ms] = _HEAD.unpack_from(entry)
         return cls(made_ms, entry[_HEAD.size :])
 
     def entry(self) -> bytes:
-        """Return the entry of the answer."""
+        """Return the answer as an entry."""
         return _HEAD.pack(self.made_ms) + self.content
 
     def age_s(self, now_ms: int) -> int:
-        """Return its age in whole seconds, at least 0: clocks of machines differ."""
+        """Return the age in whole seconds, at least 0 as clocks of machines differ."""
         return max(0, now_ms - self.made_ms) // 1000
 
     def response(self, now_ms: int) -> GenerateResponse | None:
@@ -71,7 +71,7 @@ class CachedAnswer(NamedTuple):
         return [events[index : index + _BATCH] for index in range(0, len(events), _BATCH)]
 
     def _mark(self, route: RouteInfo, now_ms: int) -> None:
-        """Say that nobody was asked; headers of the provider's response are those of another."""
+        """Mark the route as a cache hit, and remove the attempts and headers of the original."""
         route.cache = CACHE_STATUS_HIT
         route.cache_age_s = self.age_s(now_ms)
         route.attempts = 0

@@ -1,4 +1,4 @@
-"""What makes two requests equal. Pure."""
+"""Cache keys: equal requests have the same key. Pure."""
 
 import hashlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Scope = Literal["user", "team"]
 
 
 def owner_of(caller: Caller, scope: Scope) -> str:
-    """Return the name of those who share answers with a caller, in 32 hexadecimal digits."""
+    """Return an identifier of the user or team that shares cached answers, 32 hex digits."""
     is_team = scope == "team" and bool(caller.team_id)
     owner = f"team\0{caller.team_id}" if is_team else f"user\0{caller.user_id}"
     return hashlib.sha256(owner.encode()).hexdigest()[:32]
@@ -27,15 +27,15 @@ def key_of(
 ) -> str:
     """Return the key of a request's answer in the store, `owner/hash`.
 
-    Equal are requests of one owner and dialect for the same model in the same words, whole or
-    streamed, that the same models would answer.
+    Two requests are equal if they have the same owner, dialect, model and content, ask both for a
+    whole answer or both for a stream, and have the same models in their plans.
 
     Args:
         owner: see `owner_of`.
         request: the request.
-        lazy: its conversation, if it is not complete.
-        plan: the models that may answer it.
-        whole: whether the answer is wanted whole.
+        lazy: the lazy request; None if the request is complete.
+        plan: the plan of the request.
+        whole: whether the answer is whole or a stream.
     """
     digest = hashlib.sha256()
     for part in _parts(owner, request, lazy, plan, whole=whole):

@@ -1,8 +1,8 @@
-"""Which requests may be answered from the cache. Pure.
+"""Rules for cacheable requests. Pure.
 
-An answer is kept where an equal request would be sent to the provider in the same words. That is
-not so of what the gateway remembers, searches or fetches, of files and addresses whose content may
-change or go, and of what a provider keeps or does by itself.
+An answer is cacheable if an equal request would be sent to the provider unchanged. That excludes
+requests with memory or with the gateway's own tools, references to files and URLs whose content may
+change or be deleted, and state and tools of the provider.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.lazy_request import LazyRequest
 from services.inference.memory.split import uses_memory
 
-# Bytes of a request; the keys of larger ones would take long to make.
+# Maximum bytes of a request: the keys of larger ones would take long to compute.
 MAX_REQUEST = 1 << 20
 
-# Fields of a body that name what a provider or the gateway keeps or does.
+# Fields of a body that refer to state or tools of the provider or of the gateway.
 _STATEFUL = frozenset(
     {
         *("background", "container", "conversation", "mcp_servers", "memory_config", "memory_id"),
@@ -29,21 +29,21 @@ _STATEFUL = frozenset(
 )
 # Types of tools that callers run.
 _FUNCTIONS = frozenset({None, "function", "custom"})
-# Fields of content that name a file.
+# Fields of content that reference a file.
 _FILES = ("file_id", "file_url")
-# Fields of content whose text is an address, or the content itself.
+# Fields of content whose text is a URL, or a `data:` URL with the content itself.
 _ADDRESSES = ("url", "image_url")
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
-# Fields of a call whose content is the tool's own.
+# Fields of a tool call whose content is defined by the tool.
 _ARGUMENTS = frozenset({"input", "arguments"})
 
 
 def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_search: bool) -> bool:
-    """Return whether answers to a request may be kept.
+    """Return whether answers to a request may be cached.
 
     Args:
         request: the request.
-        lazy: its conversation, if it is not complete.
+        lazy: the lazy request; None if the request is complete.
         has_search: whether the gateway searches the web for requests that expect it.
     """
     if (
@@ -66,7 +66,7 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
 
 
 def _has_parameters(request: GenerateRequest) -> bool:
-    """Return whether steps of a chain have a conversation or tools of their own."""
+    """Return whether steps of a chain have parameters, such as a conversation or tools."""
     return request.fallback in _CHAINS and any(
         step.HasField("parameters") for step in request.fallback_config.steps
     )
@@ -78,7 +78,7 @@ def _names_in(extra: bytes) -> Mapping[str, object]:
 
 
 def _is_inline(block: Block) -> bool:
-    """Return whether a block has all of its content with it."""
+    """Return whether a block contains all of its content, without references."""
     kind = block.WhichOneof("kind")
     if kind == "media":
         return block.media.WhichOneof("source") == "data"
@@ -88,7 +88,7 @@ def _is_inline(block: Block) -> bool:
 
 
 def _is_plain(fields: Mapping[str, object]) -> bool:
-    """Return whether the fields of a body name nothing outside of it."""
+    """Return whether the fields of a body refer to nothing outside of it."""
     tools = fields.get("tools")
     for tool in tools if isinstance(tools, Sequence) else ():
         if not isinstance(tool, Mapping) or tool.get("type") not in _FUNCTIONS:
@@ -102,7 +102,7 @@ def _is_plain(fields: Mapping[str, object]) -> bool:
 
 
 def _refers_outside(content: object) -> bool:
-    """Return whether messages refer to files or addresses."""
+    """Return whether messages refer to files or URLs."""
     waiting = [content]
     while waiting:
         value = waiting.pop()

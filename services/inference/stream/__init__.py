@@ -1,7 +1,7 @@
-"""Filters of the events of an answer, and what is put together of them. Pure.
+"""Filters of the events of an answer, and the accumulation of events to an answer. Pure.
 
-A filter (`filters.StreamFilter`) takes batches of events and returns those that pass:
-`prefill`, `stop_sequences`, `sign_thinking` and `helper_usage`; `continuation` and `replay`
-join the rest of an answer that broke off to what was `delivered`. `accumulator` makes a
-whole answer of events, and `content` says which of them are the first content.
+A filter (`filters.StreamFilter`) transforms batches of events: `prefill`, `stop_sequences`,
+`custom_calls`, `sign_thinking` and `helper_usage`. `continuation` and `replay` join the rest of an
+answer that broke off to its `delivered` part. `accumulator` builds a whole answer from events, and
+`content` recognizes the first content.
 """

@@ -1,8 +1,8 @@
-"""The one fold from a stream of events to a whole answer, and its inverse.
+"""The fold of a stream of events to a whole answer, and its inverse.
 
-Whole and streamed answers are the same events (`gateway.inference.v1.Event` gives
-their order), so this is the only place that knows how an answer is put together.
-Pieces are kept in lists and joined once: the cost is linear in the answer.
+Whole and streamed answers are the same events, in the order that `gateway.inference.v1.Event`
+documents. This is the only module that knows how events make an answer.
+Pieces of text are kept in lists and joined once: the cost is linear in the size of the answer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.inference.stream.pieces import keep
 from services.inference.stream.unnamed_fields import Fields
 
-# Of each delta: the kind of block it lies in.
+# The kind of block that each kind of delta belongs to.
 _BLOCK_OF_DELTA = {
     "text": "text",
     "refusal": "refusal",
@@ -31,24 +31,22 @@ _BLOCK_OF_DELTA = {
     "input": "tool_use",
 }
 
-# Calls of tools that run at the provider are opaque blocks with arguments; those of the gateway's
-# own tools have a kind of their own.
+# Calls of tools that run at the provider are opaque blocks with arguments; calls of the gateway's
+# own tools have their own kind.
 _OTHER_CALLS = (("input", "opaque"), ("input", "server_tool_use"))
 
-# What deltas with further fields say has come in events of its own.
+# Field of an opaque delta whose content has also arrived as an event of its own.
 _SAID = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 class BrokenStream(ValueError):
-    """A provider's events break their documented order: a fault of its adapter."""
+    """Error raised when events violate their documented order: a fault of a provider's adapter."""
 
 
 class Accumulator:
     """Folds the events of one answer into a `GenerateResponse`.
 
-    A `whole` event is the answer, and stays as it is.
-
-    Events are read, never changed, and may be passed on by the caller.
+    A `whole` event is the answer itself. Events are not modified.
     """
 
     __slots__ = ("_choices", "_further", "_start", "_usage", "_whole")
@@ -61,10 +59,10 @@ class Accumulator:
         self._choices: dict[int, _Choice] = {}
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take the next events.
+        """Add the next events.
 
         Raises:
-            BrokenStream: one is not allowed where it stands.
+            BrokenStream: an event is not allowed at its position.
         """
         choices = self._choices
         for event in events:
@@ -99,7 +97,7 @@ class Accumulator:
         self._start = event.start
 
     def _take(self, further: Further) -> bool:
-        """Take what is of the answer as a whole; return whether there is more."""
+        """Add the fields of the answer as a whole; return whether there are others."""
         if further.HasField("answer"):
             if not self._further and self._start is not None:
                 _add(self._further, self._start.extra)
@@ -107,12 +105,10 @@ class Accumulator:
         return further.HasField("choice") or further.HasField("message")
 
     def response(self) -> GenerateResponse:
-        """Return the answer; nothing that was added changes by it.
-
-        `usage` is unset when no usage came.
+        """Return the answer, without `usage` if none was added.
 
         Raises:
-            BrokenStream: the answer is not whole.
+            BrokenStream: the answer is incomplete.
         """
         whole = self._whole
         if whole is not None:
@@ -121,7 +117,7 @@ class Accumulator:
         if start is None:
             raise BrokenStream("no start")
         choices = self._choices
-        # Numbers are never negative and no two are the same.
+        # Numbers are distinct and never negative.
         if not choices or max(choices) >= len(choices):
             raise BrokenStream(f"choices {sorted(choices)}: not numbered from 0")
         response = GenerateResponse(id=start.id, model=start.model)
@@ -139,7 +135,7 @@ class Accumulator:
 
 
 class _Choice:
-    """One choice: its finished blocks, and the pieces of the open one."""
+    """One choice: its finished blocks, and the pieces of the open block."""
 
     __slots__ = (
         *("_answer", "_deltas", "_further", "_has_ended", "_kind"),
@@ -151,7 +147,7 @@ class _Choice:
         self._answer = Choice()
         self._has_ended = False
         self._last = -1  # number of the last block
-        # Of the open block; no kind means that none is open.
+        # The open block; without a kind none is open.
         self._kind: str | None = None
         self._pieces: list[str] = []
         self._signature: list[str] = []
@@ -161,7 +157,7 @@ class _Choice:
         self._message = Fields(joins=True)
 
     def add(self, kind: str, event: Event) -> None:
-        """Take an event of this choice."""
+        """Add an event of this choice."""
         if self._has_ended:
             raise self._broken(kind, event, "after finish")
         if logprobs := event.logprobs:
@@ -265,9 +261,9 @@ def _add(fields: Fields, part: Opaque) -> None:
 
 
 def _merge_logprobs(pieces: Sequence[bytes]) -> bytes:
-    """Join log probabilities: their lists (`content`, `refusal`) one after the other.
+    """Join log probabilities by concatenating their lists (`content`, `refusal`).
 
-    The items of lists stay JSON, since as objects they would take many times as much.
+    List items stay serialized: as objects they would take many times the memory.
     """
     if len(pieces) < 2:
         return pieces[0] if pieces else b""
@@ -287,12 +283,12 @@ def _merge_logprobs(pieces: Sequence[bytes]) -> bytes:
 
 
 def _fold_deltas(holder: Opaque, deltas: Sequence[Opaque], arguments: str) -> None:
-    """Put deltas without a name into the JSON of an opaque block, or of another's `extra`.
+    """Merge opaque deltas into the JSON of an opaque block, or into the `extra` of another block.
 
-    Anthropic's citations join the list `citations`, and its partial JSON is the
-    block's `input`. Of any other delta a text is appended to the text and a list to
-    the list of the same name, and another value replaces the one before; `type`
-    names the delta, not the block.
+    Anthropic's citations are appended to the list `citations`, and its partial JSON makes
+    the block's `input`. In any other delta texts and lists are appended to the field of
+    the same name, and other values replace it. `type` names the delta, not the block, and
+    is omitted.
     """
     dialect = deltas[0].dialect if deltas and not holder.json else holder.dialect
     content: dict[str, Any] = _object(holder.json) if holder.json else {}
@@ -341,7 +337,7 @@ def _object(json: bytes) -> dict[str, Any]:
 
 
 def _arguments(text: str) -> Any:
-    # What a model wrote need not be JSON; it is kept as it is then.
+    # A model may write invalid JSON, which is kept as text.
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -349,10 +345,10 @@ def _arguments(text: str) -> Any:
 
 
 def whole_of(batches: Sequence[Sequence[Event]]) -> GenerateResponse:
-    """Return the answer that batches of events make; see `Accumulator`.
+    """Return the answer that batches of events make up; see `Accumulator`.
 
     Raises:
-        BrokenStream: they are not those of a whole answer.
+        BrokenStream: the events are not those of a complete answer.
     """
     if len(batches) == 1 and len(batches[0]) == 1:
         (event,) = batches[0]
@@ -365,11 +361,11 @@ def whole_of(batches: Sequence[Sequence[Event]]) -> GenerateResponse:
 
 
 def events_of(response: GenerateResponse) -> list[Event]:
-    """Return a whole answer as one batch of events, so that accumulating it gives it back.
+    """Return a whole answer as one batch of events, the inverse of `whole_of`.
 
-    Texts come as deltas, as in a stream. Usage follows the start, so that whoever
-    writes it out has it at the head. Log probabilities go with the first delta of
-    their choice, or with its end where nothing was said.
+    Texts are deltas, as in a stream. Usage follows the start, as writers need it at the
+    head. Log probabilities are in the first delta of their choice, or in its `finish` if
+    it has no deltas.
     """
     start = Start(id=response.id, model=response.model)
     if response.HasField("route"):

@@ -1,16 +1,16 @@
-"""The type of a streamed answer, and one that is observed on its way."""
+"""The type of a streamed answer, and a wrapper that observes one."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from services.inference.stream.filters import Batch
 
-# Takes a batch; returns whether the next ones should wait.
+# Receives a batch; returns whether the next ones should wait.
 Take = Callable[[Batch], bool]
-# A streamed answer, a batch for each read. A function that is sent into the iterator, by `asend`,
-# may be called with the batches that follow, as they are received, which takes less than an
-# iteration for each. The iterator goes on where the function returned True, then with an empty
-# batch, and for whatever it does not pass to the function.
+# A streamed answer, one batch per read. A function that is sent into the iterator by `asend` may be
+# called with the following batches as they are received, which costs less than an iteration each.
+# When the function has returned True, the iterator yields an empty batch. It also yields every
+# batch that it does not pass to the function.
 Batches = AsyncGenerator[Batch, Take | None]
 
 
@@ -27,8 +27,8 @@ async def observed(
 
     Args:
         batches: the answer.
-        observe: called with each batch before that is passed on, with no empty one.
-        on_complete: called when the answer has come to its end.
+        observe: called with each non-empty batch before it is passed on.
+        on_complete: called when the answer is complete.
     """
 
     def observe_and_pass(batch: Batch) -> bool:

@@ -1,4 +1,4 @@
-"""The first content of an answer: what ends the time that a model has to begin. Pure."""
+"""The first content of an answer, which ends the time that a model has to begin. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,10 @@ from gateway.inference.v1.inference_pb2 import Event
 
 
 def is_content(event: Event) -> bool:
-    """Return whether an event holds some of the answer, or its end.
+    """Return whether an event is a part of the answer's content, or its end.
 
-    Providers announce a block of text before they have any, and tell of an answer as a whole
-    before they say anything.
+    The start of an empty text or thinking block is not, nor are fields of the answer as a whole:
+    providers send them before they generate anything.
     """
     kind = event.WhichOneof("kind")
     if kind == "block_start":
@@ -23,5 +23,5 @@ def is_content(event: Event) -> bool:
 
 
 def has_content(batch: Iterable[Event]) -> bool:
-    """Return whether a batch holds some of the answer, or its end."""
+    """Return whether a batch has a part of the answer's content, or its end."""
     return any(map(is_content, batch))

@@ -1,4 +1,4 @@
-"""The rest of an answer that broke off, from a model that continues an assistant's message."""
+"""The rest of an answer that broke off, from a model that continues an assistant message."""
 
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.stream.delivered import DeliveredPrefix
@@ -6,16 +6,16 @@ from services.inference.stream.filters import Batch
 
 
 class Continuation:
-    """Joins the rest of a text to what was delivered of it.
+    """Joins the rest of a text to its delivered part.
 
-    The model was asked to go on after all text, white space at its end aside.
+    The model was sent the delivered text to continue, without white space at its end.
     """
 
     is_done = False
 
     def __init__(self, delivered: DeliveredPrefix) -> None:
         last = delivered.blocks[-1]
-        self._open = not last.closed  # the caller's last block goes on
+        self._open = not last.closed  # the caller's last block is open
         self._number = len(delivered.blocks) - 1
         self._joins = self._open  # the first block of the rest is part of it
         self._offset = len(delivered.blocks) - (1 if self._open else 0)
@@ -23,7 +23,7 @@ class Continuation:
         self._skips = text != text.rstrip()
 
     def feed(self, batch: Batch) -> list[Event]:
-        """Return the events that go out, numbered as the caller counts blocks."""
+        """Return the events for the caller, with the caller's block numbers."""
         out: list[Event] = []
         for event in batch:
             self._take(event, out)
@@ -41,7 +41,7 @@ class Continuation:
             if event.block_start.HasField("text"):
                 self._text(event.block_start.text, event, out)
                 return
-            # It goes on with something else than text, in a block of its own.
+            # The rest begins with another kind of block.
             self._offset += 1
             self._end(out)
         elif kind == "finish":
@@ -62,7 +62,7 @@ class Continuation:
 
     def _text(self, text: str, event: Event, out: list[Event]) -> None:
         if self._skips:
-            # The caller has the white space already, which the model was not shown.
+            # The caller already has the white space, which the model was not sent.
             text = text.lstrip()
             self._skips = not text
         if text:

@@ -1,4 +1,4 @@
-"""Calls of functions that stand for custom tools, turned into calls of those tools."""
+"""Conversion of function calls that emulate custom tools into calls of the custom tools."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.inference.custom_tools import INPUT
 from services.inference.stream.filters import Batch
 
-# How arguments begin up to the text, and where white space may stand in that.
+# The arguments up to the text, and the positions in them at which white space is allowed.
 _HEAD = '{"input":"'
 _GAPS = frozenset({0, 1, _HEAD.index(":"), len(_HEAD) - 1})
 _WHITE = " \t\r\n"
@@ -21,10 +21,10 @@ _UNKNOWN = "\ufffd"
 
 
 class CustomCallFilter:
-    """Makes calls of custom tools of an answer's calls of functions; see `custom_tools`.
+    """Turns function calls of an answer into calls of custom tools; see `custom_tools`.
 
     Args:
-        names: of the custom tools.
+        names: the names of the custom tools.
     """
 
     is_done = False
@@ -34,7 +34,7 @@ class CustomCallFilter:
         self._open: dict[tuple[int, int], InputDecoder] = {}
 
     def feed(self, batch: Batch) -> Batch:
-        """Return the events that pass, possibly none; see `StreamFilter.feed`."""
+        """Return the resulting events, possibly none; see `StreamFilter.feed`."""
         passed: list[Event] = []
         for event in batch:
             kind = event.WhichOneof("kind")
@@ -66,24 +66,24 @@ def _add(event: Event, text: str, passed: list[Event]) -> None:
 
 
 class InputDecoder:
-    """Decodes the text in the arguments `{"input": "…"}` as they come.
+    """Incremental decoder of the text in the arguments `{"input": "…"}`.
 
-    Arguments that begin otherwise are held until they end. Of an object the text is taken then, and
-    what a model has written without an object is the text itself.
+    Arguments that begin otherwise are buffered until they end. If they are an object with an
+    `input`, that is the text; arguments without an object are the text themselves.
     """
 
     __slots__ = ("_has_ended", "_head", "_held", "_high", "_is_text", "_rest")
 
     def __init__(self) -> None:
-        self._head = 0  # characters of `_HEAD` that have come
-        self._held: list[str] = []  # everything, until the text begins
+        self._head = 0  # characters of `_HEAD` that have arrived
+        self._held: list[str] = []  # the arguments, until the text begins
         self._is_text = False  # whether the text has begun
         self._has_ended = False
         self._rest = ""  # the beginning of an escape
         self._high = 0  # the first half of a surrogate pair
 
     def feed(self, json: str) -> str:
-        """Return what a piece of the arguments adds to the text."""
+        """Decode a piece of the arguments; return the text in it."""
         if self._is_text:
             return self._decode(json)
         self._held.append(json)
@@ -101,7 +101,7 @@ class InputDecoder:
         return ""
 
     def end(self) -> str:
-        """Return what is left of the text when the arguments have ended."""
+        """Return the rest of the text at the end of the arguments."""
         if self._is_text:
             return self._lone()
         return _text_of("".join(self._held))
@@ -151,7 +151,7 @@ class InputDecoder:
             pieces.append(_UNKNOWN if code in _LOW else chr(code))
 
     def _lone(self) -> str:
-        """Return what stands for half of a pair whose other half has not come."""
+        """Return U+FFFD for a high surrogate whose low surrogate has not arrived, else ""."""
         high, self._high = self._high, 0
         return _UNKNOWN if high else ""
 

@@ -7,20 +7,20 @@ from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.stream.pieces import MOST, join, keep
 
-# Of each kind of block whose beginning can be compared: its deltas.
+# The kind of delta of each kind of block whose beginning can be compared.
 DELTAS = {"text": "text", "refusal": "refusal", "thinking": "thinking", "tool_use": "input"}
 
 
 @dataclass(slots=True)
 class DeliveredBlock:
-    """A block as far as the caller has it; the pieces joined are its text or arguments.
+    """The delivered part of a block.
 
     Attributes:
-        kind: of the block.
-        pieces: of its text or arguments.
-        name: of the tool, where it is a call.
-        signed: whether its signature has come.
-        closed: whether its end has.
+        kind: the kind of the block.
+        pieces: the pieces of its text or arguments.
+        name: the name of the tool if the block is a tool call, else "".
+        signed: whether its signature was delivered.
+        closed: whether its end was delivered.
     """
 
     kind: str
@@ -30,28 +30,28 @@ class DeliveredBlock:
     closed: bool = False
 
     def content(self) -> str:
-        """Return its text or arguments."""
+        """Return the text or arguments of the block."""
         return "".join(self.pieces)
 
 
 class DeliveredPrefix:
-    """What of an answer has gone out to the caller.
+    """The part of an answer that was delivered to the caller.
 
     Attributes:
-        finished: whether its end has, so that nothing is missing.
+        finished: whether the end was delivered, so that no content is missing.
     """
 
     def __init__(self) -> None:
         self.finished = False
-        self._is_known = True  # whether all of it is of kinds that can be compared
-        # Whether fields of the message came last. Those that came with thoughts are whole
-        # once the answer goes on with anything else.
+        self._is_known = True  # whether all kinds of events can be compared
+        # Whether fields of the message may be incomplete. Those that came with thinking are
+        # complete once another kind of block begins.
         self._has_open_fields = False
         self.blocks: list[DeliveredBlock] = []
         self._pieces: list[str] = []
 
     def note(self, batch: Sequence[Event]) -> None:
-        """Record events that go out."""
+        """Record events that are delivered."""
         for event in batch:
             # Nearly all events are text, and this runs for each.
             text = event.text
@@ -64,24 +64,24 @@ class DeliveredPrefix:
 
     @property
     def comparable(self) -> bool:
-        """Whether another answer can be compared with it."""
+        """Whether another answer can be compared with the delivered part."""
         return self._is_known and not self._has_open_fields
 
     @property
     def text(self) -> str | None:
-        """All that was sent, if it is text alone and not empty; else None."""
+        """The delivered text, if there are no other blocks and it is not empty; else None."""
         if any(block.kind != "text" for block in self.blocks):
             return None
         return "".join(block.content() for block in self.blocks) or None
 
     def size(self) -> int:
-        """Return the number of characters that were sent."""
+        """Return the number of delivered characters."""
         return sum(len(piece) for block in self.blocks for piece in block.pieces)
 
     def _other(self, event: Event) -> None:
         kind = event.WhichOneof("kind")
         if kind == "start":
-            # What goes out in the provider's own events cannot go on in others.
+            # An answer in native events cannot be continued in canonical ones.
             self._is_known = not event.native
         elif kind == "block_start":
             self._open(event.block_start)
@@ -92,7 +92,7 @@ class DeliveredPrefix:
         elif kind == "signature":
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
-            # Texts beside the provider's own events belong to no block.
+            # Texts beside native events belong to no block.
             if self.blocks:
                 keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind in ("opaque", "citation"):
@@ -103,7 +103,7 @@ class DeliveredPrefix:
     def _open(self, block: Block) -> None:
         kind = block.WhichOneof("kind") or ""
         begun, name = beginning(kind, block)
-        # The block's own list takes its text without a look-up for each event.
+        # The block's own list, so that text is added without a look-up for each event.
         self._pieces = [begun]
         self.blocks.append(DeliveredBlock(kind, self._pieces, name))
         if kind not in DELTAS and kind != "redacted_thinking":
@@ -113,9 +113,9 @@ class DeliveredPrefix:
 
 
 def beginning(kind: str, block: Block) -> tuple[str, str]:
-    """Return what a block holds as it begins, and the name of its tool.
+    """Return the initial content of a block, and the name of its tool or "".
 
-    The id of a tool call is made anew each time and says nothing.
+    The id of a tool call is not compared: it is new in each answer.
     """
     if kind == "tool_use":
         return block.tool_use.input, block.tool_use.name

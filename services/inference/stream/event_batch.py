@@ -5,13 +5,13 @@ from services.inference.stream.filters import Batch
 
 
 class EventBatch:
-    """A `StreamGenerateResponse` that is only made for another process.
+    """A `StreamGenerateResponse` that is only built for another process.
 
-    To copy a batch into a message, and to read it there, takes longer than all else that is done
-    to it. Within a process the events themselves are handed over.
+    Copying a batch into a message and reading it there takes longer than all other work on it.
+    Within a process the events themselves are handed over.
 
     Attributes:
-        events: in order; whoever receives them owns them.
+        events: the events in order, owned by the receiver.
     """
 
     __slots__ = ("events",)
@@ -19,12 +19,12 @@ class EventBatch:
     def __init__(self, events: Batch) -> None:
         self.events = events
 
-    # As protobuf calls them: code that sends messages calls these.
+    # Named as in protobuf: called by code that sends messages.
 
     def ByteSize(self) -> int:
-        """Return the size of the events in bytes, serialized."""
+        """Return the size of the serialized events in bytes."""
         return sum([event.ByteSize() for event in self.events])
 
     def SerializeToString(self) -> bytes:
-        """Return the message, serialized."""
+        """Return the serialized message."""
         return StreamGenerateResponse(events=self.events).SerializeToString()

@@ -1,4 +1,4 @@
-"""The interface of stream filters, and their state for each choice."""
+"""The interface of stream filters, and their state per choice."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -10,35 +10,35 @@ T = TypeVar("T")
 
 
 class StreamFilter(Protocol):
-    """Changes the events of one answer on their way to the caller.
+    """Transforms the events of one answer on their way to the caller.
 
-    Batches come in order. They are not changed; one of which everything passes may be returned
-    itself.
+    Batches are fed in order. A batch is never modified; a filter that changes nothing in it may
+    return it as it is.
 
     Attributes:
-        is_done: whether the provider need not write any more.
+        is_done: whether the rest of the provider's answer is not needed.
     """
 
     is_done: bool
 
     def feed(self, batch: Batch) -> Batch:
-        """Return the events that pass, possibly none.
+        """Return the resulting events of a batch, possibly none.
 
         Raises:
-            UpstreamError: the provider's answer cannot go on.
+            UpstreamError: the provider's answer cannot be continued.
         """
 
 
 class ChoiceStates(Generic[T]):
-    """A state for each choice of an answer, made when its first event comes."""
+    """A state for each choice of an answer, created at its first event."""
 
     def __init__(self, make: Callable[[], T]) -> None:
-        """Return no states yet; `make` returns that of a new choice."""
+        """Initialize without states; `make` returns the state of a new choice."""
         self._make = make
         self._states: dict[int, T] = {}
 
     def of(self, kind: str | None, event: Event) -> T | None:
-        """Return the state of an event's choice; None where it is of the answer as a whole."""
+        """Return the state of an event's choice; None for events of the answer as a whole."""
         if kind == "usage" or kind == "start":
             return None
         state = self._states.get(event.choice)

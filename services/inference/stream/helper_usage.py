@@ -1,4 +1,4 @@
-"""The usage of helper models, such as those that describe images, beside that of an answer."""
+"""The usage of helper models, such as models that describe images, in the usage of an answer."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from services.inference.stream.filters import Batch
 
 
 class HelperUsageFilter:
-    """Adds what helper models used to the usage of an answer."""
+    """Adds the usage of helper models to the usage of an answer."""
 
     is_done = False
 
@@ -17,7 +17,11 @@ class HelperUsageFilter:
         self._helpers = helpers
 
     def feed(self, batch: Batch) -> Batch:
-        """Return a batch with them; clients of messages read them at the head of a stream."""
+        """Return a batch with the helpers' usage in each usage event.
+
+        A usage event is added after `start` if the batch has none: clients of Anthropic's messages
+        read usage at the head of a stream.
+        """
         passed: list[Event] = []
         begins = False
         for event in batch:

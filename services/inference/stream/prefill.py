@@ -1,7 +1,7 @@
 """Prefill: an assistant message at the end of a request, which the answer continues.
 
-A provider that cannot continue one is asked anew, and its model may say the prefill
-once more. The caller has it already, so the answer must not repeat it.
+A model that cannot continue a message is asked to do so by a user message, and may repeat the
+prefill. The caller already has the prefill, so the repetition is removed from the answer.
 """
 
 from functools import partial
@@ -11,9 +11,9 @@ from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.inference.stream.filters import Batch, ChoiceStates
 
-# Events of a choice that are held back; a prefill repeated in more of them is not taken out.
+# Maximum events held back per choice; a prefill repeated in more events is not removed.
 _MAX_HELD = 10_000
-# What a model that cannot continue a message is asked after it.
+# Sent after the prefill to a model that cannot continue a message.
 CONTINUE = (
     "Continue your last message from exactly where it breaks off. "
     "Write only what comes next: repeat nothing of it, and say nothing about this."
@@ -21,11 +21,10 @@ CONTINUE = (
 
 
 def prefill_of(request: GenerateRequest) -> str | None:
-    """Return the text that the answer continues, or None when there is none.
+    """Return the prefill of a request, or None.
 
-    It is all the text of the assistant's messages at the end (neighbours count as
-    one message). Where they call a tool there is nothing to continue: the model
-    waits for results.
+    It is the text of all assistant messages at the end (consecutive ones count as one
+    message). If they call a tool there is no prefill: the model waits for results.
     """
     pieces: list[str] = []
     for message in reversed(request.messages):
@@ -41,17 +40,17 @@ def prefill_of(request: GenerateRequest) -> str | None:
 
 
 class EchoFilter:
-    """Takes a repeated prefill out of the first text block of each choice.
+    """Removes a repeated prefill from the first text block of each choice.
 
-    White space before the prefill, there or here, makes no difference. Text is held
-    back while all of it is a beginning of the prefill; once the whole prefill has
-    come it is dropped, and as soon as the text differs, or its block ends, everything
-    held goes out as it came. An answer that repeats a short prefill by chance cannot
-    be told from an echo and loses it.
+    Leading white space of the prefill and of its repetition is ignored. Text is held
+    back while it is a prefix of the prefill. Once the whole prefill has arrived it is
+    dropped; if the text differs or its block ends before, the held events are released
+    unchanged. An answer that begins with the text of a short prefill by chance cannot
+    be distinguished from a repetition, and loses it.
 
     Args:
         prefill: the caller's text.
-        choices: how many answers come, the request's `n`.
+        choices: the number of choices, the request's `n`.
     """
 
     is_done = False
@@ -62,7 +61,7 @@ class EchoFilter:
         self._undecided = choices if self._prefill else 0
 
     def feed(self, batch: Batch) -> Batch:
-        """Return the events that pass, possibly none; all of them once all is decided."""
+        """Return the resulting events; the batch itself once all choices are decided."""
         if self._undecided <= 0:
             return batch
         out: list[Event] = []
@@ -78,7 +77,7 @@ class EchoFilter:
 
 
 class _EchoState:
-    """How much of the prefill one choice has repeated, and the events that hold it."""
+    """The matched length of the prefill in one choice, and the events held back."""
 
     __slots__ = ("_held", "_inside", "_matched", "_prefill", "decided")
 
@@ -90,7 +89,7 @@ class _EchoState:
         self.decided = False
 
     def feed(self, kind: str | None, event: Event, out: list[Event]) -> None:
-        """Take the next event of a choice that is not decided."""
+        """Process the next event of an undecided choice."""
         if kind == "text":
             self._text(event, out)
         elif kind == "block_start":

@@ -1,7 +1,7 @@
-"""An answer that broke off, given once more by a model from its beginning.
+"""A replayed answer: one that broke off, generated again by a model from its beginning.
 
-What the caller has already is compared and left out. A model that says something else there
-cannot go on with the answer.
+The part that the caller already has is compared and left out. If it differs, the model cannot
+continue the answer.
 """
 
 from gateway.errors.v1 import errors_pb2
@@ -12,7 +12,7 @@ from services.inference.stream.filters import Batch
 
 
 class DivergedError(UpstreamError):
-    """Error raised when a model repeats an answer otherwise than it was delivered already."""
+    """Error raised when a replayed answer differs from the delivered part."""
 
     def __init__(self, provider: str) -> None:
         super().__init__(
@@ -23,28 +23,28 @@ class DivergedError(UpstreamError):
 
 
 class ReplayAligner:
-    """Passes on what comes after the part of an answer that the caller has.
+    """Removes the delivered part from a replayed answer.
 
     Args:
-        delivered: what the caller has.
-        provider: its name in the settings, for the failure.
+        delivered: the delivered part.
+        provider: the provider's name in the settings, for the error message.
 
     Raises:
-        DivergedError: from `feed`, when the answer says something else.
+        DivergedError: from `feed`, if the replayed answer differs.
     """
 
     is_done = False
 
     def __init__(self, delivered: DeliveredPrefix, provider: str) -> None:
         self._blocks = delivered.blocks
-        self._content = ""  # of the block that is compared
+        self._content = ""  # delivered content of the block that is compared
         self._provider = provider
         self._index = -1  # the block that is compared
-        self._matched = 0  # characters of it
+        self._matched = 0  # characters of `_content`
         self._passed = not self._blocks
 
     def feed(self, batch: Batch) -> list[Event]:
-        """Return the events that go out, possibly none."""
+        """Return the events after the delivered part, possibly none."""
         out: list[Event] = []
         for event in batch:
             kind = event.WhichOneof("kind")
@@ -66,7 +66,7 @@ class ReplayAligner:
                 out.append(event)
             self._passed = self._index == len(self._blocks) - 1
         elif kind == "signature":
-            # One that the caller has stands for the same text.
+            # A delivered signature is one of the same text.
             if not (block.signed or block.closed):
                 out.append(event)
         elif kind is not None and kind == DELTAS.get(block.kind):
@@ -96,5 +96,5 @@ class ReplayAligner:
             more = Event(choice=event.choice, block=event.block)
             setattr(more, DELTAS[block.kind], rest)
             out.append(more)
-            # All that follows in this block is new.
+            # The rest of this block is new.
             self._passed = True

@@ -1,4 +1,4 @@
-"""Signatures for the thinking of providers that sign nothing; see `services.inference.thinking`."""
+"""Signing of thinking for providers that do not; see `services.inference.thinking`."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from services.inference.thinking import Signer
 
 
 def _begins_thinking(event: Event) -> bool:
-    """Return whether an event that starts a block starts one of thinking."""
+    """Return whether a `block_start` begins a thinking block."""
     block = event.block_start
     return block.HasField("thinking") or block.HasField("redacted_thinking")
 
 
 class _Thought:
-    """A thinking block that has begun: its text, and the provider's signature, so far."""
+    """An open thinking block: its text and the provider's signature so far."""
 
     __slots__ = ("signature", "text")
 
@@ -26,25 +26,25 @@ class _Thought:
 
 
 class ThinkingSigner:
-    """Signs the thinking of one answer whose provider signs nothing that others could check.
+    """Signs the thinking of an answer whose provider makes no verifiable signatures.
 
-    What such a provider gives as a signature, or as redacted thinking, is what it needs
-    back: the gateway's signature carries it.
+    A signature or redacted thinking of such a provider is state that it needs back: the
+    gateway's signature contains it.
     """
 
     is_done = False
 
     def __init__(self, signer: Signer, model: str) -> None:
-        """Return a filter of the answer that `model` gives."""
+        """Initialize a filter of an answer of `model`."""
         self._signer = signer
         self._model = model
-        # Of each choice with an open thinking block.
+        # The open thinking blocks by choice.
         self._open: dict[int, _Thought] = {}
 
     def feed(self, batch: Batch) -> Batch:
         """Return the events with a `signature` before the end of each thinking block."""
         if not self._open:
-            # Nearly all batches, and this runs for each of their events.
+            # Fast path for nearly all batches.
             for event in batch:
                 if event.HasField("block_start") and _begins_thinking(event):
                     break
@@ -60,7 +60,7 @@ class ThinkingSigner:
         return batch if changed is None else changed
 
     def _follow(self, event: Event) -> Sequence[Event] | None:
-        """Note what an event says; return what goes out in its place, None for itself."""
+        """Process an event; return the events that replace it, or None to keep it."""
         kind = event.WhichOneof("kind")
         if kind == "block_start":
             return self._begin(event)

@@ -1,7 +1,7 @@
-"""A search for any of several strings in text that comes in pieces.
+"""Search for any of several strings in text that arrives in pieces.
 
-An Aho-Corasick automaton: one step a character, whatever the strings are and however the text
-is cut (Aho, Corasick: Efficient string matching, CACM 18/6, 1975).
+An Aho-Corasick automaton: one step per character, whatever the strings are and however the text
+is split (Aho, Corasick: Efficient string matching, CACM 18/6, 1975).
 """
 
 from collections import deque
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 
 class StopAutomaton:
-    """Finds the first end of any of some strings, a character at a time.
+    """Finds the first match of any of several strings, one character at a time.
 
     Attributes:
-        depths: of each state, how many characters at the end may begin a string.
+        depths: by state, the number of characters at the end of the text that may begin a string.
         beginnings: the first characters of the strings.
     """
 
@@ -51,13 +51,13 @@ class StopAutomaton:
                     fallback = fallbacks[fallback]
                 fallbacks[step] = steps[fallback].get(character, 0)
                 waiting.append(step)
-            # The state's own string is longer than any that ends inside of it.
+            # The state's own string is longer than any other that ends here.
             matches[state] = matches[state] or matches[fallbacks[state]]
 
     def search(self, state: int, text: str) -> tuple[int, int, str]:
-        """Return the state after `text`, and the end and the string of the first match.
+        """Return the state after `text`, the end position of the first match, and its string.
 
-        Without a match the string is "", and the end means nothing.
+        Without a match the string is "" and the position has no meaning.
         """
         steps, fallbacks, matches = self._steps, self._fallbacks, self._matches
         for position, character in enumerate(text, 1):

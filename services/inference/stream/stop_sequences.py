@@ -1,10 +1,9 @@
-"""Stop sequences found by the gateway, where the provider does not tell which one matched.
+"""Stop sequences found by the gateway, for providers that do not report which one matched.
 
-Generation would have ended at the moment any stop sequence was complete. So the
-match that ends first wins, and of several that end at the same character the
-longest, which takes all of itself out of the text. A sequence may span deltas,
-never blocks; only text blocks are looked at. Text is held back only as far as it may
-begin a sequence.
+Generation ends as soon as any stop sequence is complete. The match that ends first
+therefore wins; of several that end at the same character the longest, all of which is
+removed from the text. A sequence may span deltas but not blocks, and only text blocks
+are searched. Text is held back only as far as it may be the beginning of a sequence.
 """
 
 from collections import deque
@@ -22,28 +21,27 @@ from services.inference.stream.stop_automaton import StopAutomaton
 
 # The automaton has a state for each character, and is built on the event loop.
 MAX_CHARACTERS = 16_384
-# Events of a choice that are held back: each has a character at least, but for those that a
-# provider sends for no reason. Those let the beginning of a string go.
+# Maximum events held back per choice. Each has at least one character, except for events that a
+# provider sends for no reason; with too many of those, a partial match is released.
 _MAX_HELD = 2 * MAX_CHARACTERS
 
 
 class StopSequenceFilter:
-    """Ends each choice of an answer where one of the caller's stop sequences comes up.
+    """Ends each choice of an answer at the first of the caller's stop sequences.
 
-    What ends here gets its `block_stop` and `finish` and nothing more. A provider that is left
-    before its end never tells the usage, so that what was read and written is estimated then.
+    A choice that ends here gets a `block_stop` and a `finish`, and no further events. A provider
+    whose answer is cancelled never reports its usage, so input and output tokens are estimated.
 
     Args:
         stop_sequences: the strings, none empty.
-        choices: how many answers come, the request's `n`.
-        input_tokens: estimates the tokens that the request reads; None where no usage is to be
-            estimated.
+        choices: the number of choices, the request's `n`.
+        input_tokens: estimates the input tokens of the request; None to estimate no usage.
 
     Attributes:
-        is_done: whether all choices have ended, so that the provider need not go on.
+        is_done: whether all choices have ended, so that the rest of the answer is not needed.
 
     Raises:
-        GatewayError: unsupported, when the strings are longer than `MAX_CHARACTERS` in all.
+        GatewayError: unsupported, if the strings have more than `MAX_CHARACTERS` in all.
     """
 
     def __init__(
@@ -61,14 +59,14 @@ class StopSequenceFilter:
         self.is_done = False
         self._choices = ChoiceStates(partial(_SearchState, StopAutomaton(stop_sequences)))
         self._running = choices
-        # Choices that ended here and are still being written at the provider.
+        # Choices that ended here and that the provider has not finished.
         self._cut = 0
         self._input_tokens = input_tokens
         self._written: list[str] = []
         self._has_usage = False
 
     def feed(self, batch: Batch) -> Batch:
-        """Return the events that pass, possibly none; see `StreamFilter.feed`."""
+        """Return the resulting events, possibly none; see `StreamFilter.feed`."""
         passed: list[Event] = []
         for event in batch:
             self._take(event, passed)
@@ -105,20 +103,20 @@ class StopSequenceFilter:
 
 
 class _SearchState:
-    """Where the search stands in one choice, and the events held back for it."""
+    """The state of the search in one choice, and the events held back."""
 
     __slots__ = ("_automaton", "_held", "_length", "_state", "ended")
 
     def __init__(self, automaton: StopAutomaton) -> None:
         self._automaton = automaton
         self._state = 0
-        # Held events with the number of characters each one brings, and their sum.
+        # Held events with their numbers of characters, and the sum.
         self._held: deque[tuple[Event, int]] = deque()
         self._length = 0
         self.ended = False
 
     def open(self, event: Event, out: list[Event]) -> bool:
-        """Begin a text block; return whether the choice ends in what it holds already."""
+        """Begin a text block; return whether the choice ends in its initial text."""
         text = event.block_start.text
         if not text:
             out.append(event)
@@ -130,11 +128,11 @@ class _SearchState:
         return self.text(_text_event(event, text), out)
 
     def text(self, event: Event, out: list[Event]) -> bool:
-        """Take text; return whether the choice ends in it."""
+        """Process a text event; return whether the choice ends in it."""
         text = event.text
         automaton = self._automaton
         state = self._state
-        # Nothing is held in the automaton's first state, and only in that one.
+        # The initial state is the only one in which no text is held.
         if state == 0 and automaton.beginnings.isdisjoint(text):
             out.append(event)
             return False
@@ -158,7 +156,7 @@ class _SearchState:
         return True
 
     def other(self, kind: str | None, event: Event, out: list[Event]) -> None:
-        """Take an event that brings no text, and keep it in its place."""
+        """Process an event without text, in order with the held events."""
         if self._held:
             if kind != "block_stop" and len(self._held) <= _MAX_HELD:
                 self._held.append((event, 0))
@@ -178,7 +176,7 @@ class _SearchState:
         if count:
             event, length = held.popleft()
             head = _text_event(event, event.text[:count])
-            # The log probabilities of a delta go with its first part that goes out.
+            # The log probabilities of a split delta go with its first part.
             head.logprobs = event.logprobs
             out.append(head)
             held.appendleft((_text_event(event, event.text[count:]), length - count))

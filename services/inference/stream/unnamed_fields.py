@@ -1,4 +1,7 @@
-"""Fields without a name that come a little at a time, put together in linear time. Pure."""
+"""Accumulation of unnamed fields that arrive in pieces, in linear time. Pure.
+
+Unnamed fields are those without a field in the canonical messages.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,14 +12,14 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from services.inference.stream.pieces import keep
 
-# Strings that say what something is, and not a part of what it says: they come whole.
+# Strings that identify something and are not a part of its content: they arrive whole.
 _WHOLE = frozenset({"id", "type", "format", "role", "name", "mime_type", "status", "object"})
-# Of a list so many items at its end may go on; more are not looked at.
+# Items at the end of a list that may be continued; others are not searched.
 _MAX_OPEN = 16
 
 
 class _Text:
-    """A string that may go on."""
+    """A string that may be continued."""
 
     __slots__ = ("pieces",)
 
@@ -25,12 +28,12 @@ class _Text:
 
 
 class Fields:
-    """JSON objects without a name that come one after the other, as one.
+    """Merges JSON objects of unnamed fields that arrive one after the other.
 
     Args:
-        joins: whether texts and lists are joined, as those of a message are, where an item
-            goes on with one of the same `index` and `type` that was there before. Else, and
-            in any other value, what comes replaces what was there.
+        joins: whether texts and lists are joined, as in a message; a list item continues the
+            earlier item of the same `index` and `type`. Otherwise, and for any other value, a new
+            value replaces the old one.
     """
 
     __slots__ = ("_dialect", "_fields", "_joins")
@@ -44,10 +47,10 @@ class Fields:
         return bool(self._fields)
 
     def add(self, part: Opaque) -> None:
-        """Take the next object, if it is one.
+        """Merge the next object; an empty `part` is ignored.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the JSON is not an object.
         """
         if not part.json:
             return
@@ -61,7 +64,7 @@ class Fields:
             self._fields.update(fields)
 
     def put_into(self, whole: Opaque) -> None:
-        """Write what has come."""
+        """Write the merged object into `whole`."""
         whole.dialect = self._dialect
         whole.json = orjson.dumps(self._fields, default=_joined)
 
@@ -98,7 +101,7 @@ def _extend(into: list[Any], items: Iterable[Any]) -> None:
 
 
 def _goes_on(item: Any, known: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the item that another one is more of, if any."""
+    """Return the known item that another one continues, or None."""
     match item:
         case {"index": int(index)}:
             fitting = (
@@ -111,7 +114,7 @@ def _goes_on(item: Any, known: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _begun(value: Any, name: str = "") -> Any:
-    """Return a value as one that may go on."""
+    """Return a value as one that may be continued."""
     if isinstance(value, dict):
         begun: dict[str, Any] = {}
         _merge(begun, value)

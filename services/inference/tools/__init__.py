@@ -2,9 +2,13 @@
 
 ::
 
-    search      what a search backend is, and what all of them share
+    loop        runs rounds until the model calls no more gateway tools
+    rounds      builds the request of each round, with `offer` and `history`
+    round       translates the events of one round, with `citations` and `usage`
+    running     runs tool calls
+    search      the interface of search backends
     backends    SearXNG, Brave, Tavily
-    domains     which domains a search or a fetch is kept to
-    pages       an address made into text
-    quoting     how what came from the web is marked as data
+    domains     domain rules of searches and fetches
+    pages       fetches URLs as text
+    quoting     marks web content as data
 """

@@ -1,7 +1,7 @@
 """Citations of the pages that the gateway found for an answer. Pure.
 
-A citation stands for each place where a text contains the URL of a search result. Other sources are
-not cited, as only the model knows them.
+Each occurrence of the URL of a search result or a fetched page in a text gets a citation. Other
+sources are not cited, as only the model knows them.
 """
 
 import re
@@ -33,7 +33,7 @@ class CitationWriter:
     """Adds citations to the events of an answer, each at the end of its text.
 
     Args:
-        joins_texts: whether a blank line parts texts before and after a search.
+        joins_texts: whether a blank line separates the texts before and after a search.
     """
 
     def __init__(self, *, joins_texts: bool) -> None:

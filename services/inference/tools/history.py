@@ -40,7 +40,7 @@ _LOST = "The result of this call is not part of the conversation any more."
 
 
 def has_server_blocks(messages: Iterable[Message]) -> bool:
-    """Return whether messages hold calls of the gateway's own tools."""
+    """Return whether messages contain calls of gateway tools or their results."""
     return any(
         block.HasField("server_tool_use") or block.HasField("server_tool_result")
         for message in messages

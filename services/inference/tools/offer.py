@@ -179,7 +179,7 @@ def offer_tools(
 
 
 def _runs_at_provider(tool: Tool, dialect: Dialect.ValueType) -> bool:
-    """Return whether a provider of a dialect has a tool of the web itself."""
+    """Return whether a provider of a dialect runs a web tool itself."""
     return tool.opaque and tool.extra.dialect == dialect
 
 

@@ -17,7 +17,7 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 
 
 class Quotable(Protocol):
-    """What was found on the web."""
+    """Web content that can be quoted."""
 
     @property
     def url(self) -> str:

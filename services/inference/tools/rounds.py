@@ -31,7 +31,7 @@ class Rounds:
     """Builds the request of a round from a step's request without gateway tools.
 
     Args:
-        request: the caller's.
+        request: the caller's request.
         available: the gateway tools that can run.
         signer: signs thinking for the gateway.
 

@@ -67,7 +67,7 @@ _PAGE_CODES: dict[Reason.ValueType, str] = {
 
 
 class _RefusedError(Exception):
-    """A call without a result; `args` holds the error code."""
+    """Error raised for a call without a result; its argument is the error code."""
 
 
 class WebTools:
@@ -79,7 +79,7 @@ class WebTools:
         metrics: counts calls.
         now: returns the current time.
         timeout_s: timeout of one call in seconds.
-        telemetry: records a span for each call, where there is a collector.
+        telemetry: records a span for each call; None without a collector.
 
     Attributes:
         available: the tools that can run.

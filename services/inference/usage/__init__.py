@@ -1,7 +1,7 @@
-"""Usage records: what requests used and cost, without any of their texts.
+"""Usage records: the tokens and costs of requests, without any of their texts.
 
-`metering` notes what one request used, in a line of the journal (`journal`) that is written before
-the request's answer ends. In the background `recorder` makes records of the lines (`records`), with
-their costs, and sends them to the accounts service. What a process that was killed leaves is sent
-by another of the data folder, or after the next start.
+`metering` writes the usage of a request to a journal (`journal`), before the answer ends. In the
+background `recorder` turns the lines of the journal into records with costs (`records`), and sends
+them to the accounts service. The lines of a killed process are sent by another process of the same
+data folder, or after the next start.
 """

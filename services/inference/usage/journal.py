@@ -1,14 +1,13 @@
-"""The journal of usage: files of lines that survive the death of the process that wrote them.
+"""The journal of usage: files of lines that survive the process that wrote them.
 
-A process appends to one file at a time and holds a lock on each of its own, which the system lets
-go of when the process ends, however it ends. A file that nobody has locked is taken over by the
-first process that finds it. A line is in the hands of the system once it is written: it outlives
-the process, while a power cut may lose what the disk has not got.
+A process appends to one file at a time, and holds a lock on each of its files, which the operating
+system releases when the process ends for any reason. A file without a lock is taken over by the
+first process that finds it. A written line survives the process, but a power failure may lose lines
+that have not reached the disk.
 
-Where the system can, a file is mapped into memory, so that a line costs no system call. Its blocks
-are allocated before, so that a full disk is an error then: what is written to memory has no other
-answer to that than a signal that ends the process. A file that is written has NUL bytes at its end,
-which no line has.
+Where possible, the file is mapped into memory, so that a line costs no system call. The blocks are
+allocated beforehand, so that a full disk raises an error: writing to a mapping without blocks ends
+the process by a signal. A file that is being written ends with NUL bytes, which no line contains.
 """
 
 import errno
@@ -22,19 +21,19 @@ from typing import Protocol
 from services.common.file_locks import create_locked, is_at, try_lock
 
 FOLDER = "usage"
-# Versions that know no plain lines leave these files alone; theirs are `.journal`.
+# Versions that cannot read plain lines ignore these files; theirs are `.journal`.
 SUFFIX = ".lines"
 SUFFIXES = (SUFFIX, ".journal")
-# Bytes that are read of a file at a time: some 0.1 milliseconds.
+# Bytes read from a file at a time, in some 0.1 milliseconds.
 _CHUNK = 64 << 10
-# Lines that are made records before the event loop goes on: some 30 microseconds.
+# Lines made into records before other tasks run, in some 30 microseconds.
 _LINES_AT_ONCE = 20
-# Bytes that are allocated and mapped at a time, which takes some 0.1 milliseconds.
+# Bytes allocated and mapped at a time, in some 0.1 milliseconds.
 _EXTENT = 256 << 10
 
 
 def chunks_of(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Yield lines, as many at a time as `JournalFile.lines`."""
+    """Yield lines in groups of the same size as `JournalFile.lines`."""
     for start in range(0, len(lines), _LINES_AT_ONCE):
         yield lines[start : start + _LINES_AT_ONCE]
 
@@ -43,21 +42,21 @@ class _Writer(Protocol):
     """Appends to a file."""
 
     def append(self, line: bytes) -> None:
-        """Write a line after those before, whole or not at all.
+        """Append a line, completely or not at all.
 
         Raises:
-            OSError: it is not written.
+            OSError: the line was not written.
         """
 
     def close(self) -> None:
-        """End with the last line; the file's descriptor stays open."""
+        """End the file after the last line; its descriptor stays open."""
 
 
 class _CallingWriter:
-    """A writer that calls the system for each line.
+    """A writer with one system call per line.
 
     Args:
-        descriptor: of an empty file.
+        descriptor: the descriptor of an empty file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -68,7 +67,7 @@ class _CallingWriter:
         """Write a line; see `_Writer`."""
         written = os.pwrite(self._descriptor, line, self._size)
         if written < len(line):
-            # The disk is full. The next line must not follow a part of this one.
+            # The disk is full. Remove the part that was written, before the next line.
             os.ftruncate(self._descriptor, self._size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += written
@@ -78,10 +77,10 @@ class _CallingWriter:
 
 
 class _MappingWriter:
-    """A writer into memory that is the file's.
+    """A writer to a memory-mapped file.
 
     Args:
-        descriptor: of an empty file.
+        descriptor: the descriptor of an empty file.
 
     Raises:
         OSError: the file cannot be mapped, or the disk is full.
@@ -100,7 +99,7 @@ class _MappingWriter:
         end = start + len(line)
         if end > self._mapped:
             self._extend(end)
-        # The line feed last: a process that is killed here leaves a line that is none.
+        # The line feed last: a process that is killed before leaves no complete line.
         self._memory[start : end - 1] = line[:-1]
         self._memory[end - 1] = line[-1]
         self._size = end
@@ -108,24 +107,24 @@ class _MappingWriter:
     def _extend(self, needed: int) -> None:
         mapped = -(-needed // _EXTENT) * _EXTENT
         os.posix_fallocate(self._descriptor, self._mapped, mapped - self._mapped)
-        # Not every system can make a mapping longer.
+        # Not every system can resize a mapping.
         longer = mmap.mmap(self._descriptor, mapped)
         self._memory.close()
         self._memory, self._mapped = longer, mapped
 
     def close(self) -> None:
-        """Unmap the file, and cut it off after the last line."""
+        """Unmap the file, and truncate it after the last line."""
         self._memory.close()
         os.ftruncate(self._descriptor, self._size)
 
 
 def _writer(descriptor: int) -> _Writer:
-    """Return the writer that the system has for an empty file."""
+    """Return the writer that the system supports for an empty file."""
     try:
         return _MappingWriter(descriptor)
     except (AttributeError, OSError):
-        # Not every system allocates, and not every file system maps; a full disk tells the first
-        # line what it would have told here.
+        # Not every system can allocate blocks, and not every file system supports mappings. If the
+        # disk is full, the first line raises the same error.
         os.ftruncate(descriptor, 0)
         return _CallingWriter(descriptor)
 
@@ -134,7 +133,7 @@ class JournalFile:
     """A closed file of a journal, locked by this process until it is removed or released.
 
     Attributes:
-        name: of the file; no two ever have the same.
+        name: the name of the file, never used twice.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -143,7 +142,7 @@ class JournalFile:
         self.name = path.stem
 
     def lines(self) -> Iterator[Sequence[bytes]]:
-        """Yield the lines, some at a time; what a write left unfinished, and NULs are none."""
+        """Yield the lines in groups, without an unfinished last line and NUL bytes."""
         position, rest = 0, b""
         while chunk := os.pread(self._descriptor, _CHUNK, position):
             position += len(chunk)
@@ -151,12 +150,12 @@ class JournalFile:
             yield from chunks_of(whole)
 
     def remove(self) -> None:
-        """Delete the file, whose lines are recorded."""
+        """Delete the file; its lines have been recorded."""
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
     def release(self) -> None:
-        """Leave the file to whoever looks for it next."""
+        """Unlock the file, to be taken over by another process."""
         os.close(self._descriptor)
 
 
@@ -165,8 +164,8 @@ class Journal:
 
     Args:
         data_dir: the data folder.
-        name: of this process, never used again.
-        max_bytes: of all its files together.
+        name: the name of this process, never used again.
+        max_bytes: maximum bytes of all its files together.
     """
 
     def __init__(self, data_dir: Path, name: str, max_bytes: int) -> None:
@@ -186,7 +185,7 @@ class Journal:
         return self._closed_size
 
     def append(self, line: bytes) -> bool:
-        """Write a line, which ends with a line feed; return False where the journal is full.
+        """Write a line, which must end with a line feed; return False if the journal is full.
 
         Raises:
             OSError: the file cannot be written.
@@ -209,17 +208,17 @@ class Journal:
             self._current, self._writer, self._size = None, None, 0
 
     def oldest(self) -> JournalFile | None:
-        """Return the closed file that was written first, or None."""
+        """Return the oldest closed file, or None."""
         return self._closed[0][0] if self._closed else None
 
     def remove_oldest(self) -> None:
-        """Delete the oldest closed file, whose lines are recorded."""
+        """Delete the oldest closed file; its lines have been recorded."""
         file, size = self._closed.popleft()
         self._closed_size -= size
         file.remove()
 
     def abandoned(self) -> Iterator[JournalFile]:
-        """Yield the files of processes that have ended; each is to be removed or released."""
+        """Yield the files of processes that have ended; each must be removed or released."""
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:
@@ -238,7 +237,7 @@ class Journal:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Leave all files to other processes, or the next start."""
+        """Release all files, to be taken over by other processes or after the next start."""
         self.rotate()
         for file, _ in self._closed:
             file.release()

@@ -1,10 +1,10 @@
-"""Lines of the journal: what requests used, as JSON. Pure.
+"""Lines of the journal: the usage of requests, as JSON. Pure.
 
-Nearly all requests are answered by one model that bills tokens alone: their lines are plain, and
-have two JSON arrays with a tab between, which JSON has nowhere else. The first has the values of
-`usage_batch.SHARED`, in the same bytes for many requests; the second has the time when the request
-ended in Unix seconds, its id, its milliseconds to the first content and to the end, and the tokens
-of a `UsedModel`. Lines of all other requests are whole: an array of the values of `UsedLine`.
+Nearly all requests are answered by one model that bills only tokens. They have a plain line: two
+JSON arrays separated by a tab, which serialized JSON does not contain. The first array has the
+values of `usage_batch.SHARED`, and is the same for many requests. The second has the time when the
+request ended in Unix seconds, its id, its milliseconds to the first content and to the end, and the
+tokens of a `UsedModel`. All other requests have a whole line: an array of the values of `UsedLine`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import UsageOutcome
 
-# Between the two parts of a plain line.
+# Separates the two parts of a plain line.
 SEPARATOR = b"\t"
 
 SERVED = usage_pb2.USAGE_OUTCOME_SERVED
@@ -22,15 +22,15 @@ CANCELLED = usage_pb2.USAGE_OUTCOME_CANCELLED
 
 
 class UsedModel(NamedTuple):
-    """What one model used for a request.
+    """The usage of one model by a request.
 
     Attributes:
         model: the name that callers use.
-        provider: name of its provider.
+        provider: the name of the provider.
         upstream: the provider's name of the model.
-        read, wrote, cached, cached_anew, reasoning: tokens, as `pricing.counts.counts_from` takes
-            them; None as `read` where the provider reported none.
-        further: what is billed apart, by the names of units.
+        read, wrote, cached, cached_anew, reasoning: tokens as in `pricing.counts.counts_from`;
+            `read` is None if the provider reported no usage.
+        further: counts that are billed separately, by the names of units.
     """
 
     model: str
@@ -45,19 +45,19 @@ class UsedModel(NamedTuple):
 
 
 class UsedLine(NamedTuple):
-    """What a request used.
+    """The usage of a request.
 
     Attributes:
-        time_s: when it ended, in Unix seconds.
-        request_id, user_id, team_id, key_id: of the request and its caller.
-        endpoint, requested: what was called, and for which model.
+        time_s: when the request ended, in Unix seconds.
+        request_id, user_id, team_id, key_id: ids of the request and its caller.
+        endpoint, requested: the endpoint and the requested model.
         step: the fallback step that answered, or the task of a helper.
         outcome: how the request ended.
-        attempts: sent to providers.
-        first_ms: from the first attempt to the first content, or None without any.
-        duration_ms: from the first attempt to the end.
-        is_part: whether another line stands for the request.
-        used: of each model that took part; the one that answered comes first.
+        attempts: number of attempts sent to providers.
+        first_ms: milliseconds from the first attempt to the first content, or None without any.
+        duration_ms: milliseconds from the first attempt to the end.
+        is_part: whether the request has another line, so that this one counts as no request.
+        used: the usage by model; the model that answered comes first.
     """
 
     time_s: float

@@ -1,4 +1,4 @@
-"""Notes what one request uses at providers, until it ends."""
+"""Meters the usage of one request at providers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -25,35 +25,35 @@ _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
 }
 _TASK = "task"
 _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}
-# Longer recordings are mistakes of a provider.
+# Longer recordings are errors of a provider.
 _MOST_SECONDS = 1e9
 _NO_MODEL = (("", "", "", None),)
 _NO_COUNTS: tuple[int | None, int, int, int, int] = (None, 0, 0, 0, 0)
 
 
 class LineWriter(Protocol):
-    """Writes lines of the journal, and knows the time."""
+    """Writes lines of the journal, and has a clock."""
 
     def now(self) -> float:
         """Return the time in Unix seconds."""
 
     def write(self, line: tuple[Any, ...]) -> None:
-        """Write a whole line, the values of `UsedLine` as a plain tuple; it never fails."""
+        """Write a whole line, given as a tuple of the values of `UsedLine`; never raises."""
 
     def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        """Write a plain line of the values of its two parts; it never fails."""
+        """Write a plain line, given as the values of its two parts; never raises."""
 
 
 class Meter:
-    """The meter of a request whose usage nobody has to know."""
+    """A meter that records nothing."""
 
     __slots__ = ()
 
     def round_ended(self, context: RunContext) -> None:
-        """Note what a run used that is not the whole request."""
+        """Add the usage of one of the request's runs."""
 
     def run_ended(self, context: RunContext) -> None:
-        """Note what the only run used, and record the request."""
+        """Add the usage of the request's only run, and record the request."""
 
     def end(self) -> None:
         """Record the request, which has ended."""
@@ -63,17 +63,17 @@ NO_METER = Meter()
 
 
 class RequestMeter(Meter):
-    """What one request uses.
+    """The meter of one request.
 
-    Every request has one, so that it does no more than it must before the request ends.
+    Every request has one, so it does as little as possible before the request ends.
 
     Args:
-        writer: gets a line when the request has ended; None where usage is not recorded.
-        total: gets the same figures then, if anybody has to know them.
-        owner: its caller.
-        request: what is asked for.
-        task: what is done for another request; else "".
-        endpoint: what was called, where the request's dialect does not say it.
+        writer: writes a line when the request has ended; None if usage is not recorded.
+        total: receives the same usage when the request has ended; None if it is not needed.
+        owner: the caller.
+        request: the request.
+        task: the helper task that the request does for another request, or "".
+        endpoint: the endpoint, if it does not follow from the request's dialect.
     """
 
     __slots__ = (
@@ -100,11 +100,11 @@ class RequestMeter(Meter):
         self._records: list[AttemptRecord] = []
 
     def round_ended(self, context: RunContext) -> None:
-        """Note what a run used that is not the whole request."""
+        """Add the usage of one of the request's runs."""
         self._records += context.records
 
     def run_ended(self, context: RunContext) -> None:
-        """Note what the only run used, and record the request."""
+        """Add the usage of the request's only run, and record the request."""
         self._records = context.records
         self.end()
 
@@ -197,19 +197,19 @@ class Metering:
     """Makes the meters of requests.
 
     Args:
-        writer: writes lines; None where usage is not recorded.
+        writer: writes lines; None if usage is not recorded.
     """
 
     def __init__(self, writer: LineWriter | None = None) -> None:
         self._writer = writer
 
     def begin(self, request: GenerateRequest, *, task: str = "", endpoint: str = "") -> Meter:
-        """Return the meter of a request of the current task's caller, which begins.
+        """Return the meter of a new request of the current task's caller.
 
         Args:
-            request: what is asked for.
-            task: what it is done for, if it is a part of another request.
-            endpoint: what was called; by default the endpoint of the request's dialect.
+            request: the request.
+            task: the helper task that the request does for another request, or "".
+            endpoint: the endpoint; by default that of the request's dialect.
         """
         owner = caller.get(None)
         total = spent.get(None)
@@ -218,7 +218,7 @@ class Metering:
         return RequestMeter(self._writer, total, owner, request, task, endpoint)
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
-        """Record a recording that was transcribed for a request."""
+        """Record the usage of an audio transcription for a request."""
         further: dict[str, int] | None = None
         if 0 < usage.seconds < _MOST_SECONDS:
             further = {"audio_hour": round(usage.seconds * 1000)}
@@ -231,7 +231,7 @@ class Metering:
         self._add_part(target.name, usage.task, used)
 
     def add_embedding(self, target: Target, usage: Usage | None) -> None:
-        """Record vectors that were made for the gateway's own work."""
+        """Record the usage of embeddings for the gateway's own tasks."""
         told = (None,) if usage is None else (usage.input_tokens,)
         self._add_part(target.name, "", (*_named(target), *told))
 
@@ -252,14 +252,15 @@ class Metering:
 
 
 def _all_used(records: Sequence[AttemptRecord]) -> Sequence[tuple[Any, ...]]:
-    """Return what each model used in all attempts, the last one's first."""
+    """Return the usage by model in all attempts; the model of the last attempt comes first."""
     found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     for record in reversed(records):
         used = _used(record)
         key = used[:3]
         before = found.get(key)
         if before is None or before[3] is None:
-            # Attempts that cost nothing, as far as is known, say nothing of other models.
+            # Earlier attempts without reported usage are left out, unless they are of the first
+            # model.
             if not found or used[3] is not None or before is not None:
                 found[key] = used
         elif used[3] is not None:
@@ -275,7 +276,7 @@ def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
 
 
 def _used(record: AttemptRecord) -> tuple[Any, ...]:
-    """Return what the model of an attempt used, in the order of `UsedModel`."""
+    """Return the usage of an attempt's model, as the values of `UsedModel`."""
     asked = record.asked
     usage = None if asked is None else asked.usage
     target = record.step.target
@@ -303,7 +304,7 @@ def _counts(usage: Usage) -> tuple[int, int, int, int, int]:
 
 
 def _further(usage: Usage) -> dict[str, int] | None:
-    """Return what is billed apart, by the names of units."""
+    """Return the counts that are billed separately, by the names of units."""
     return {unit.value: count for unit, count in further_counts(usage).items()} or None
 
 

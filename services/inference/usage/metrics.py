@@ -8,7 +8,7 @@ from services.common.usage_batch import OWN, SHARED, UsageBatch
 
 _PROVIDER = SHARED.index("provider")
 _COST = OWN.index("cost_pusd")
-# What a token's kind is called, and its place in a record.
+# Kinds of tokens, and their positions in a record.
 _KINDS = {
     "input": OWN.index("input_tokens"),
     "output": OWN.index("output_tokens"),
@@ -18,9 +18,9 @@ _KINDS = {
 
 
 class UsageMetrics:
-    """Tokens and costs by provider, and what happens to records.
+    """Metrics of tokens and costs by provider, and of stored and lost records.
 
-    Models have no label: callers can name any number of them.
+    There is no label for models: callers can name any number of them.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

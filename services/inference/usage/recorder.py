@@ -1,9 +1,9 @@
-"""Has what requests used recorded: lines go to the journal at once, and to the database in batches.
+"""Records usage: writes lines to the journal at once, and sends records in batches.
 
 A line is written to the journal before the answer of its request ends. Every few seconds the
-journal's file is closed, and the records of its lines are sent to the accounts service, which
-leaves those out that it has; then the file is deleted. What cannot be sent is sent later, also what
-processes of the same data folder left that have ended.
+journal's file is closed, and the records of its lines are sent to the accounts service, which skips
+records that it has already; then the file is deleted. Records that cannot be sent are sent later.
+So are those of ended processes with the same data folder.
 """
 
 import asyncio
@@ -27,41 +27,41 @@ from services.inference.usage.lines import SEPARATOR
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.records import BatchMaker
 
-# Records that are sent together, which may have one line's more.
+# Records per batch; a batch is sent once it has at least as many.
 _RECORDS_AT_ONCE = 900
-# Lines that are held in memory while the disk takes none.
+# Maximum lines held in memory while the journal cannot be written.
 _MAX_HELD = 10_000
-# Heads of plain lines that are kept as JSON.
+# Maximum heads of plain lines whose JSON is cached.
 _KEPT_HEADS = 1_000
 _SETTLE_S = 5.0
-# Seconds between two pieces of a file, so that requests that are answered meanwhile do not wait for
-# several. That leaves 20,000 lines a second, which is several times what a worker writes.
+# Seconds between two pieces of a file, so that requests meanwhile do not wait for several pieces.
+# It allows 20,000 lines a second, which is several times what a worker writes.
 _PAUSE_S = 0.001
 # Rounds between two searches for files of processes that have ended.
 _ROUNDS_PER_SEARCH = 5
-# What sending a batch again may cure.
+# Reasons of errors after which a batch is sent again.
 _PASSING = frozenset({errors_pb2.REASON_UNAVAILABLE, errors_pb2.REASON_TIMEOUT})
 
 log = logging.getLogger(__name__)
 
-# Stores a batch of records; one that fails is sent again.
+# Stores a batch of records; may be called again with a batch that failed.
 Send = Callable[[UsageBatch], Awaitable[None]]
 
 
 class UsageRecorder:
-    """Records what the requests of this process use; see `metering.LineWriter`.
+    """Records the usage of the requests of this process; see `metering.LineWriter`.
 
     Args:
         data_dir: the data folder.
-        settings: how often records are written, and what the journal may take.
+        settings: the interval of batches, and the maximum size of the journal.
         clock: the clock.
-        costs: returns what answers cost by the settings in force.
+        costs: returns the costs by the settings in force.
         send: stores a batch.
-        metrics: counts tokens, costs, and what is lost.
+        metrics: counts tokens, costs and lost records.
         new_id: makes the name of this process's journal.
 
     Attributes:
-        metrics: the same.
+        metrics: as the argument.
     """
 
     def __init__(
@@ -86,17 +86,17 @@ class UsageRecorder:
         self._heads: dict[tuple[Any, ...], bytes] = {}
         self._is_disk_failing = False
         self._pause_s = _PAUSE_S
-        # The last flush of a process may begin while a regular one is under way.
+        # The last flush of a process may begin during a regular one.
         self._flushing = asyncio.Lock()
         self._numbers = itertools.count()
         self.now = clock.now
 
     def write(self, line: tuple[Any, ...]) -> None:
-        """Write a whole line to the journal, or hold it where the disk takes none; never fail."""
+        """Write a whole line to the journal, or hold it if that fails; never raises."""
         self._write(b"", line)
 
     def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        """Write a plain line as `write` does."""
+        """Write a plain line; see `write`."""
         json = self._heads.get(head)
         if json is None:
             if len(self._heads) == _KEPT_HEADS:
@@ -130,7 +130,7 @@ class UsageRecorder:
         self.metrics.dropped.inc()
 
     async def run(self) -> None:
-        """Have lines recorded for ever."""
+        """Record lines at intervals, forever."""
         for number in itertools.count():
             try:
                 await self.flush(takes_over=number % _ROUNDS_PER_SEARCH == 0)
@@ -141,10 +141,10 @@ class UsageRecorder:
             await asyncio.sleep(self._every_s)
 
     async def flush(self, *, takes_over: bool = False) -> None:
-        """Have all lines recorded, and with `takes_over` those of processes that have ended.
+        """Record all lines, and with `takes_over` those of processes that have ended.
 
         Raises:
-            GatewayError: unavailable; what was not recorded is tried again the next time.
+            GatewayError: unavailable; the next call tries the remaining lines again.
         """
         async with self._flushing:
             await self._flush(takes_over=takes_over)
@@ -168,8 +168,8 @@ class UsageRecorder:
             await self._take_over()
 
     async def settle(self) -> None:
-        """Have all lines recorded before the process ends, in some seconds at most."""
-        self._pause_s = 0  # no more requests come
+        """Record all lines before the process ends, within `_SETTLE_S` seconds."""
+        self._pause_s = 0  # there are no more requests
         try:
             async with asyncio.timeout(_SETTLE_S):
                 await self.flush()
@@ -177,7 +177,7 @@ class UsageRecorder:
             log.warning("usage is left to another process", extra={"error": str(error)})
 
     def close(self) -> None:
-        """Leave what is not recorded to another process, or the next start."""
+        """Leave lines that are not recorded to another process, or to the next start."""
         self._journal.close()
 
     async def _take_over(self) -> None:
@@ -196,7 +196,7 @@ class UsageRecorder:
         number = 0
         for lines in chunks:
             for error in maker.add(lines, number):
-                # Of another version, perhaps. It must not hold up the others.
+                # Perhaps of another version. It must not block the others.
                 log.error("a line of usage cannot be read", extra={"error": str(error)})
                 self.metrics.dropped.inc()
             number += len(lines)

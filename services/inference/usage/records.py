@@ -1,4 +1,4 @@
-"""Usage records made of lines of the journal, with their costs. Pure."""
+"""Makes usage records, with costs, from lines of the journal. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -13,23 +13,23 @@ from services.inference.pricing.counts import counts_from
 from services.inference.pricing.price import TokenRates, Unit
 from services.inference.usage.lines import FAILED, SEPARATOR, UsedModel
 
-# An id of a record: the time, the file's name, and the number of the line and of the model in it.
-# It begins as `ids.time_prefix` says.
+# The id of a record: the time, the file's name, the number of the line, and that of the model in
+# the line. It begins with the prefix of `ids.time_prefix`.
 _ID = f"{RECORD}%011x_%s_%x_%x"
-# What a whole line leaves out of the values of a `UsedModel`.
+# Defaults of the values of a `UsedModel` that a whole line omits at its end.
 _LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None)
 _MODEL, _PROVIDER = SHARED.index("model"), SHARED.index("provider")
 _UPSTREAM, _OUTCOME = SHARED.index("upstream_model"), SHARED.index("outcome")
 
 
 class _Head(NamedTuple):
-    """What plain lines share.
+    """The parsed head that plain lines share.
 
     Attributes:
-        shared: their values.
-        rates: what tokens cost, if that is always the same.
-        is_priced: whether it is known at all.
-        rows: of the batch, where records of such lines go.
+        shared: the values of the head.
+        rates: the prices of tokens if they are constant, else None.
+        is_priced: whether there is a price at all.
+        rows: the rows of the batch for records with this head.
     """
 
     shared: Shared
@@ -39,14 +39,14 @@ class _Head(NamedTuple):
 
 
 class BatchMaker:
-    """Makes a batch of records of the lines of a file; see `lines` for the two kinds.
+    """Makes a batch of records from the lines of a file; see `lines` for the two kinds.
 
-    What plain lines share is read once for all lines that have it in the same bytes.
+    The head of plain lines is parsed once for all lines with the same bytes.
 
     Args:
-        file: name of the journal's file; with a line's number it makes ids that are always the
-            same.
-        costs: what answers cost.
+        file: the name of the journal's file; ids of records are derived from it and the number of
+            the line, so that they are always the same.
+        costs: the costs of answers.
 
     Attributes:
         batch: the records so far.
@@ -59,11 +59,11 @@ class BatchMaker:
         self._heads: dict[bytes, _Head] = {}
 
     def add(self, lines: Iterable[bytes], first: int) -> Sequence[Exception]:
-        """Add the records of lines; return why some of them cannot be read, one error for each.
+        """Add the records of lines; return an error for each line that cannot be parsed.
 
         Args:
             lines: the lines.
-            first: number of the first in the file.
+            first: the number of the first line in the file.
         """
         errors: list[Exception] = []
         heads = self._heads
@@ -75,13 +75,13 @@ class BatchMaker:
                     known.rows.append(self._row(known, number, orjson.loads(tail)))
                 else:
                     self._add_whole(content, number)
-            # No JSON, more or fewer values, or others than a line has.
+            # Invalid JSON, or a wrong number or type of values.
             except (ValueError, TypeError) as error:
                 errors.append(error)
         return errors
 
     def _row(self, head: "_Head", number: int, values: Sequence[Any]) -> Own:
-        """Return what a plain line has of its own."""
+        """Return the record's own values for a plain line."""
         time_s, request_id, first_ms, duration_ms, read, wrote, cached, anew, reasoning = values
         time_ms = int(time_s * 1000)
         cost: int | None = None
@@ -152,14 +152,14 @@ class BatchMaker:
                 *(None if is_part else first_ms, duration_ms, *_bounded(tokens), cost),
             )
             made.append((shared, own))
-            is_part = True  # which all but the first are
+            is_part = True  # all models but the first
         for shared, own in made:
             self.batch.rows(shared).append(own)
 
 
 def _cost_untold(outcome: int) -> int | None:
-    """Return the cost of an answer whose usage its provider did not tell."""
-    # Providers bill no failures, but such answers.
+    """Return the cost of an answer without reported usage: 0 for a failure, else unknown."""
+    # Providers do not bill failures.
     return 0 if outcome == FAILED else None
 
 
@@ -168,12 +168,12 @@ def _bounded(tokens: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int | None:
-    """Return the cost of what a model used in picodollars, or None where it is not known.
+    """Return the cost of a model's usage in picodollars, or None if it is not known.
 
     Args:
-        used: what it used.
-        costs: what answers cost.
-        at_ms: when it was asked, in Unix milliseconds; by default now.
+        used: the usage.
+        costs: the costs of answers.
+        at_ms: when the model was called, in Unix milliseconds; by default now.
     """
     further = {Unit(name): count for name, count in (used.further or {}).items()}
     counts = counts_from(

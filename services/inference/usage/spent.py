@@ -1,6 +1,6 @@
-"""What the models of one request have used so far, for whoever has to know it before the record.
+"""The usage of a running request, for code that needs it before the usage record.
 
-The figures are those of the request's usage records: all attempts, rounds of tools, and helpers.
+The figures are those of the usage records: of all attempts, rounds of tools, and helpers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from services.inference.usage.lines import UsedModel
 
 
 class Spent:
-    """What the models of one request have used.
+    """The usage of one request by model.
 
     Attributes:
-        answer: what the attempts at its answer used, of the model that answered first; None until
-            the answer has ended, and where no model was asked for one.
-        parts: what was used beside that, by models that describe or transcribe media.
+        answer: the usage of the attempts, with the model that answered first; None until the
+            answer has ended, and if no model was called for one.
+        parts: the usage of helpers, which describe or transcribe media.
     """
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class Spent:
 
     @property
     def told(self) -> Sequence[UsedModel] | None:
-        """What all models used; None where the one that answered did not tell it."""
+        """The usage of all models; None if that of the model that answered was not reported."""
         answer = self.answer
         if not answer or answer[0].read is None:
             return None
         return [*answer, *self.parts] if self.parts else answer
 
     def add(self, used: Iterable[Sequence[Any]], *, is_part: bool) -> None:
-        """Add the values of `UsedModel`s; with `is_part` they are of no attempt at the answer."""
+        """Add values of `UsedModel`s: of helpers with `is_part`, else of the answer's attempts."""
         models = [UsedModel(*one) for one in used]
         if is_part:
             self.parts += models
@@ -40,5 +40,5 @@ class Spent:
             self.answer = models
 
 
-# Of the request whose handler is running; unset where nobody has to know.
+# The usage of the request whose handler is running; unset if it is not needed.
 spent: ContextVar[Spent] = ContextVar("spent")

@@ -19,7 +19,7 @@ class UsageClient:
     """Stores batches of usage records."""
 
     def __init__(self, channel: grpc.aio.Channel, credential: bytes) -> None:
-        # The generated stub would take nothing but the message itself.
+        # The generated stub accepts only the message itself.
         self._record_usage = channel.unary_unary(
             _RECORD_USAGE,
             request_serializer=methodcaller("SerializeToString"),
@@ -28,10 +28,10 @@ class UsageClient:
         self._metadata = (("authorization", service_authorization(credential)),)
 
     async def send(self, batch: UsageBatch) -> None:
-        """Store records, those that are stored already left as they are.
+        """Store records; records that are already stored are skipped.
 
         Raises:
-            GatewayError: none is stored; unavailable or timeout, if they may be later.
+            GatewayError: nothing was stored; unavailable or timeout if a later call may succeed.
         """
         try:
             await self._record_usage(batch, metadata=self._metadata, timeout=_TIMEOUT_S)

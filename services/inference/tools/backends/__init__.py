@@ -2,10 +2,10 @@
 
 ::
 
-    engine      what an engine has of its own, and the search that all of them share
-    asking      a request to one, its bounds and its failures
-    filtering   domains in a query, and results made fit
-    build       the one of the settings
+    engine      the definition of a search engine, and the search shared by all engines
+    asking      requests to backends, with their limits and failures
+    filtering   domain operators in queries, and cleaned results
+    build       creates the backend of the settings
 """
 
 from services.inference.tools.backends.build import search_backend

@@ -25,11 +25,11 @@ class Engine:
         key_field: header of the API key.
         key_value: header value, with `{}` for the key.
         refusals: advice to the operator by HTTP status.
-        max_characters: of a query.
+        max_characters: maximum characters of a query.
         max_words: maximum words of a query.
-        title: the field of a result that holds its title.
-        text: the field of its extract.
-        ages: the fields of its age, most precise first.
+        title: the field of a result's title.
+        text: the field of a result's extract.
+        ages: the fields of a result's age, most precise first.
         find: sends the query.
     """
 
