@@ -30,8 +30,9 @@ async def prepare(settings: Settings) -> str:
         such key.
 
     Raises:
-        NotPreparedError: the settings have no usable database or a wrong admin key, the database
-            does not answer, or the file of the development key cannot be read or written.
+        NotPreparedError: the settings have no usable database, or name a variable or file without
+            an admin key; the database does not answer; or the file of the development key cannot
+            be read or written.
     """
     try:
         return await _prepare(settings)
