@@ -1,8 +1,8 @@
 """Authentication of gRPC calls, shared by all services and the facade.
 
-Each gRPC call has the caller's API key in the metadata entry `authorization`. `Identify` looks up
-the owner of a key, which only the accounts package knows how to do. Calls that the gateway makes by
-itself have no API key; `ServiceAuthenticator` authenticates them.
+Each gRPC call has the caller's API key in the metadata entry `authorization`. The accounts package
+looks up the owners of keys; all other code uses an `Identify` function. Calls that the gateway
+makes by itself have no API key; `ServiceAuthenticator` authenticates them.
 """
 
 import asyncio

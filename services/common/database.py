@@ -105,7 +105,10 @@ def open_engine(storage: Storage) -> AsyncEngine:
 
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Yield a connection for reading, which sees one snapshot of the database.
+    """Yield a connection for reading.
+
+    On SQLite all statements see one snapshot of the database; on PostgreSQL each statement sees a
+    snapshot of its own.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -235,7 +238,7 @@ def _insert_if_absent(dialect: str, table: Table) -> Any:
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
-    """Return the semaphore for concurrent use by this process, if the database needs one."""
+    """Return the semaphore `whose` of this process, or a null context if there is none."""
     turns: asyncio.Semaphore | None = engine.get_execution_options().get(whose)
     return turns or nullcontext()
 

@@ -27,8 +27,8 @@ STATUS_METADATA_KEY = "grpc-status-details-bin"
 # Bytes of a message and of a param: both may repeat texts of the caller or of a provider.
 MAX_MESSAGE = 2_000
 _MAX_PARAM = 512
-# Total bytes of the attempts and the provider's headers, beside the message. A status is sent in
-# gRPC metadata, which is limited to 16 kB.
+# Total bytes of the attempts, the provider's headers and the caller's limits, beside the message. A
+# status is sent in gRPC metadata, which is limited to 16 kB.
 _MAX_ATTEMPTS = 6_000
 
 # The gRPC status and the HTTP status of each reason.

@@ -1,4 +1,4 @@
-"""Timers that are usually cancelled long before they are due, such as those of timeouts."""
+"""Timers that are nearly always cancelled long before they are due, such as those of timeouts."""
 
 import asyncio
 from collections.abc import Callable
