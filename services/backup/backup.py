@@ -4,7 +4,7 @@
    during the backup remains available.
 2. SQLite's backup API copies a snapshot of the database.
 3. Files that were uploaded in between are linked too. Now every file row of the snapshot has its
-   file, unless the file was uploaded and deleted since step 1; then the next round is consistent.
+   file, unless the file was uploaded and deleted since step 1; then the next round finds neither.
 4. The linked files are copied to the backup and verified. The manifest is written last: a folder
    without a manifest is not a backup.
 
@@ -52,7 +52,8 @@ def back_up(storage: Storage, target: Path, now: datetime) -> Manifest:
 
     Raises:
         BackupError: the data are not on this machine, there are none, the folder is in the data
-            folder or not empty, another backup is running, or the copy is inconsistent or damaged.
+            folder or not empty, the file system has no hard links, another backup is running, or
+            the copy is inconsistent or damaged.
         OSError: something cannot be read or written.
     """
     check_is_local(storage)
