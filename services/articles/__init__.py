@@ -3,8 +3,8 @@
 Pure modules, without clock, storage, network or randomness; new ids come from a function that
 is passed in:
 
-- `tree` has the document as an immutable value and every edit as an operation: applied to a
-  document, an operation returns the new document, its inverse and the new ids, or raises
+- `tree` represents the document as an immutable value and every edit as an operation: applied to
+  a document, an operation returns the new document, its inverse and the new ids, or raises
   `EditError`.
 - `tree.style` checks styles, merges patches (RFC 7396) and computes the style of a block.
 - `tree.references` checks bibliographic entries and numbers the citations.

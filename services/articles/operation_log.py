@@ -22,7 +22,7 @@ from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
 from services.common.offload import offload_if
 
-# Bytes of operations from which on they are replayed in a thread, as a load is.
+# Bytes of operations from which on catching up replays them in a thread; a load always does.
 _LARGE_TAIL = 32 << 10
 
 # Between two statements a snapshot may be taken and the operations before it removed.

@@ -85,7 +85,7 @@ class SessionRepository:
         self._usage = Usage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
-        """Return the id of the user's session on a document, and whether it existed.
+        """Open a document; return the id of the user's session, and whether it existed.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -118,7 +118,7 @@ class SessionRepository:
             raise session_state
 
     async def article_of(self, session: SessionRef) -> str | None:
-        """Return the document's id of a session, live or not; None for another user's session."""
+        """Return the document's id of a session, live or not; None if it is not the caller's."""
         query = select(sessions.c.article_id).where(
             sessions.c.id == session.session_id, sessions.c.user_id == session.user_id
         )

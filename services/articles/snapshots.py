@@ -55,7 +55,7 @@ class SnapshotTaker:
 
 
 def is_snapshot_due(opened: DocumentState) -> bool:
-    """Return whether loading the document from the log would replay too many operations."""
+    """Return whether loading the document from the log would have too much to replay."""
     return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
         _SMALLEST_TAIL, opened.snapshot_bytes
     )

@@ -163,7 +163,7 @@ class Usage:
     async def move(
         self, connection: AsyncConnection, owner_id: str, size: int, *, deleted: bool
     ) -> None:
-        """Count a document among the deleted ones, or among the live ones again."""
+        """Move a document's size between an owner's live and deleted documents."""
         sign = 1 if deleted else -1
         await connection.execute(
             update(usage)

@@ -10,8 +10,8 @@ MAX_LENGTH = 255
 def clean_filename(written: str) -> str:
     """Return a caller's file name without its folders.
 
-    Any other Unicode is accepted, including right-to-left marks: escaping is left to the
-    software that displays the name.
+    All Unicode except control characters is accepted, including right-to-left marks; how to
+    display the name is left to the client.
 
     Raises:
         GatewayError: invalid_request, when it contains control characters, nothing but

@@ -36,7 +36,7 @@ Context = grpc.aio.ServicerContext
 
 
 class FileStoreServicer(FileStoreServiceServicer):
-    """The gRPC servicer of FileStoreService; callers can access only files of their owner."""
+    """The gRPC servicer of FileStoreService, for the files of the caller's owner."""
 
     def __init__(
         self,

@@ -83,8 +83,7 @@ def parse_children(
         pointer: JSON pointer to the value.
         depth: depth of the elements among the children; 1 is the top of the document.
         new_id: returns the id of each element.
-        sent_ids: map to which, for each element that was sent with an id, its new id and the sent
-            id are added.
+        sent_ids: filled with the ids that elements were sent with, by their new ids.
     """
     return tuple(
         [

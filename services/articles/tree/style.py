@@ -85,8 +85,7 @@ def inverse_patch(target: Style, patch: Style) -> Style:
 def computed_style(article: Style, element: Element) -> Style:
     """Return the style that applies to an element.
 
-    In order of precedence, the last overrides: defaults, the global CSS, the article's style of the
-    type, the element's own style.
+    Later ones override: defaults, the global CSS, the article's style of the type, the own style.
 
     Args:
         article: the document's ArticleStyle.

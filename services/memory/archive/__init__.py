@@ -16,7 +16,7 @@ memories of all users, so the turns of one memory that contain a term have to be
 term of a question. They are a third of the size and cheaper to write, but the tokens that the BM25F
 pass reads take up more than that.
 
-Not used, since they brought no gain on long conversations: other values of k1 and b, BM25+, no
-stemming and no stop words, character n-grams, bigrams, lemmas, RM3, MMR, sparse vectors of a small
-model, a bonus for newer turns or for turns of one session.
+Not used, since they brought no gain on long conversations: other values of k1 and b, BM25+, words
+without stemming and with stop words, character n-grams, bigrams, lemmas, RM3, MMR, sparse vectors
+of a small model, a bonus for newer turns or for turns of one session.
 """

@@ -126,7 +126,10 @@ class JobHandlers:
         return summary_prompt.fit_summary(await self._tasks.summarise(job.owner_id, prompt))
 
     async def _redo(self, job: Job) -> None:
-        """Make a degraded summary again with the model, unless it was withdrawn or replaced."""
+        """Make a degraded summary again with the model.
+
+        Its text stays if it was withdrawn, or if a later summary is not degraded.
+        """
         summary, before, is_last_good = await self._summaries.up_to(job.entity_id, job.last_turn)
         text = summary.text
         turns: list[StoredTurn] = []

@@ -133,7 +133,7 @@ class LockQueue:
     async def remove_orphans(
         self, queue: QueueKey, ticket: int, instance: str, open_claims: Collection[str]
     ) -> None:
-        """Remove the claims of a process that the process itself has closed.
+        """Remove the claims of a process that it does not use any more.
 
         Args:
             queue: the queue.

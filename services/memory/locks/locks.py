@@ -9,9 +9,9 @@
 
 One call at a time holds the write lock of a memory. Up to `LockLimits.max_readers` calls hold read
 locks, independently of the write lock. Calls of either mode are served in order. `lock_queue`
-stores the claims of all processes. This module manages the claims of one process: it renews them
-together, and lets only the foremost waiting claims poll the database, those that wait for claims of
-other processes.
+stores the claims of all processes. This module manages the claims of one process and renews them
+together. A waiting claim polls the database only if it waits for other processes; otherwise a claim
+of this process wakes it.
 """
 
 import asyncio

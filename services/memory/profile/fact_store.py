@@ -56,7 +56,7 @@ class FactStore:
         self._new_id = new_id
 
     async def of(self, owner_id: str) -> list[Fact]:
-        """Return the current facts about a user, sorted by topic; at most `MAX_FACTS`."""
+        """Return the current facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
         query = (
             select(facts)
             .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))

@@ -31,7 +31,7 @@ _PRETENDED = re.compile(
     r"|(?:let's )?(?:pretend|imagine|suppose|assume|role-?play)|let's say)\b",
     re.IGNORECASE,
 )
-# Anywhere before a statement in its sentence: it is hypothetical, past, or reported speech.
+# Anywhere before a statement in its sentence: it is hypothetical, fictional, past or reported.
 _UNREAL = re.compile(
     r"\b(?:if|unless|whether|suppos\w+|imagin\w+|assum\w+|pretend\w*|let's say|hypothetical\w*"
     r"|wish\w*|dream\w*|as though|stor(?:y|ies)|novel|character|song|lyrics|poem|example|e\.g"

@@ -32,7 +32,7 @@ class Reconciliation:
 
     Attributes:
         keep: number of stored messages that stay, from the first on.
-        rewinds: whether the other stored messages, at least one, are superseded.
+        rewinds: whether there are other stored messages, which are superseded.
         turns: the turns that are new, continued or changed, in order; the last is the present.
         changed: number of the first stored turn that is cut or superseded, or of the next turn
             when none is.

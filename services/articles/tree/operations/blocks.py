@@ -103,7 +103,7 @@ class InsertBlocks:
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlocks:
-    """Delete neighbouring elements: a caller's edit one, the inverse of an insert one or more.
+    """Delete adjacent elements: one for a caller's edit, one or more for the inverse of an insert.
 
     Attributes:
         block_ids: ids of the elements in document order.

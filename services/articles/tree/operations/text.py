@@ -41,8 +41,8 @@ class ReplaceText:
     Attributes:
         block_id: id of the element.
         children: new children with new ids, or None to keep the present ones.
-        claims: for each child that was sent with an id, its new id and the sent id. The child keeps
-            the sent id if an element below the block had it before; of two such children the first.
+        claims: the ids that children were sent with, by their new ids. A child keeps its sent id if
+            an element below the block had it before; of two such children the first does.
         content: fields of a void block to change.
     """
 
