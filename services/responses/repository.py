@@ -59,7 +59,7 @@ _IS_RUNNING = responses.c.state.in_(RUNNING)
 
 
 class NoRoomError(Exception):
-    """Error raised when its owner's quota or its conversation has no room for a response."""
+    """Error raised when the owner's quota or the conversation has no room for a response."""
 
 
 class ResponseRepository:

@@ -27,7 +27,8 @@ _MARKS = (
     "\u0dca-\u0ddf\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e"
     "\u17b4-\u17d3\u3099\u309a"
 )
-# Runs of each kind at once, and first one without marks: other forms take half as long again.
+# Matches runs of each kind, first one without marks: other forms of the pattern take 1.5 times as
+# long.
 _WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*|(?:[{_MARKS}]+[^\W_]*)+")
 # Thai, Lao, Burmese and Khmer; Chinese and Japanese; Chinese beyond the first plane.
 _UNSPACED = re.compile(

@@ -50,8 +50,8 @@ class Stores:
         """Remove all but the first messages from a memory, with all that was derived from them.
 
         Args:
-            connection: that of `MemoryLocks.committing`.
-            record: that of `MemoryLocks.committing`; it is updated.
+            connection: the connection of `MemoryLocks.committing`.
+            record: the record of `MemoryLocks.committing`; it is updated.
             keep_messages: number of messages that stay.
         """
         changed = await self.repository.rewind(connection, record, keep_messages)

@@ -69,11 +69,11 @@ class TaskClient:
         return bool(self.roles.embed)
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
-        """Return a summary, without thoughts and not empty."""
+        """Return a model's summary, without its thinking; never empty."""
         return await self._write(user_id, inference_pb2.TASK_SUMMARISE, prompt)
 
     async def extract(self, user_id: str, prompt: Prompt) -> str:
-        """Return facts in the form that the prompt asks for, without thoughts."""
+        """Return a model's facts in the format of the prompt, without its thinking."""
         return await self._write(user_id, inference_pb2.TASK_EXTRACT, prompt)
 
     async def embed(

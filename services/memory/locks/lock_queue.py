@@ -7,9 +7,9 @@ an earlier one: once it is among the first it stays there until it is removed, a
 written to pass a lock on.
 
 Claims are leased: they expire unless renewed, and a call that waits behind an expired claim removes
-it; those of a process on the same machine are removed as soon as it has died (see `Instances`).
+it. Claims of a process on the same machine are removed as soon as it has died (see `Instances`).
 Expiry depends on the clocks of several machines and so can be wrong. `assert_claimed` makes
-commits safe: within a transaction it checks that a claim is there, and keeps it there.
+commits safe: within a transaction it checks that a claim exists, and prevents its removal.
 
 Claims need not survive a power cut, which ends the calls that hold them. A process removes claims
 of its own that have reappeared.

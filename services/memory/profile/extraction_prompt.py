@@ -25,7 +25,7 @@ from services.memory.profile.sentences import strip_non_prose
 # Maximum number of facts in an answer.
 _MAX_FACTS = 32
 _MAX_SHOWN = 24_000  # characters
-_MAX_ANSWER_TOKENS = 4_000  # thoughts included
+_MAX_ANSWER_TOKENS = 4_000  # thinking included
 _MAX_TOPIC_WORDS = 4
 # The share of a value, in letters, whose words its quote must have: a value may add a word to the
 # user's own, such as a unit.

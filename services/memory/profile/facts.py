@@ -36,7 +36,7 @@ class FactSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact that a user stated of themselves.
+    """A fact that a user stated about themselves.
 
     Attributes:
         topic: such as `work`.

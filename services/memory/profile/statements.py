@@ -25,7 +25,7 @@ _QUOTED = re.compile(
 _MAX_QUOTED_WORDS = 3
 _OWN_WORD = re.compile(r"\b(?:i|i'm|my|me|we)\b", re.IGNORECASE)
 
-# After this the user may speak as somebody else.
+# A sentence that begins like this: from there on the user may speak as somebody else.
 _PRETENDED = re.compile(
     r"(?:now |please |so |ok(?:ay)?,? )*(?:you are|you're|you will be|act as|behave as|act like"
     r"|(?:let's )?(?:pretend|imagine|suppose|assume|role-?play)|let's say)\b",

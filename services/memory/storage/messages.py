@@ -1,7 +1,7 @@
 """Messages: their normal form, their stored form, and the keys that identify them. Pure.
 
 Clients represent one conversation in many ways: tool results in one message or in several, a
-prefill separate from its continuation, thoughts sent back or not. In the normal form all of these
+prefill separate from its continuation, thinking sent back or not. In the normal form all of these
 are equal, so that counting messages and comparing their keys is enough to find where a client's
 transcript continues the stored one.
 """
@@ -52,7 +52,7 @@ def has_large_messages(messages: Collection[Message]) -> bool:
 def is_ignored(block: Block) -> bool:
     """Return whether a block is neither stored nor compared.
 
-    Thoughts, blank text, and calls of the gateway's own tools with their results are ignored.
+    Thinking, blank text, and calls of the gateway's own tools with their results are ignored.
     Some providers refuse blank text even where a model wrote it.
     """
     if text := block.text or block.refusal:
@@ -144,7 +144,7 @@ def _split_user_run(run: Iterable[Message]) -> list[Message]:
 def to_storable(message: Message) -> Message | None:
     """Return the stored form of a message, which has the same key; None when it is empty.
 
-    Thoughts are dropped, and media keep a hash in place of their bytes. Cache marks are dropped,
+    Thinking is dropped, and media keep a hash in place of their bytes. Cache marks are dropped,
     since providers accept few of them and a history would collect many; so are citations, whose
     documents may be gone when the text is sent again.
     """
@@ -202,7 +202,7 @@ def message_key(message: Message) -> bytes:
     Two messages have the same key when their texts are equal in Unicode normal form C, without
     surrounding white space and however they are divided into blocks (an assistant's also when
     other blocks lie between, as not every dialect keeps their order); when tool arguments are
-    the same JSON; and when media have the same bytes, URL or file. Thoughts, names and call ids
+    the same JSON; and when media have the same bytes, URL or file. Thinking, names and call ids
     are not compared.
     """
     hashed = blake2b(b"%d" % message.role, digest_size=KEY_SIZE)

@@ -187,8 +187,8 @@ class MemoryRepository:
         Messages that are stored already are not written again.
 
         Args:
-            connection: that of `MemoryLocks.committing`.
-            record: that of `MemoryLocks.committing`.
+            connection: the connection of `MemoryLocks.committing`.
+            record: the record of `MemoryLocks.committing`.
             turns: in order, with all their messages. The first is either the next turn, or the
                 last stored turn, which is continued or closed, or whose last message is
                 continued and so replaced.
