@@ -2,8 +2,8 @@
 
     python envoy/run.py --port 10000 -- --workers 2
 
-`gateway up` gets what stands after `--`. Settings come from the usual file and environment;
-without an address for gRPC callers in them, one is chosen.
+Arguments after `--` are passed to `gateway up`. Settings come from the usual file and environment;
+if they have no address for gRPC callers, a free port on loopback is chosen.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from services.commands.envoy import free_port
 from services.common.settings import load
 
-# As `gateway envoy run` waits for, and a little more.
+# Seconds that `gateway envoy run` may take to stop after the drain, and a little more.
 _MARGIN_S = 15.0
 
 
@@ -38,14 +38,14 @@ async def run(arguments: argparse.Namespace, gateway_arguments: list[str]) -> in
     ends = [asyncio.create_task(one.wait()) for one in (gateway, envoy)]
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait([stopped, *ends], return_when=asyncio.FIRST_COMPLETED)
-    # Envoy last: what streams runs through it.
+    # Envoy last: running streams pass through it.
     for process in (gateway, envoy):
         await stop(process)
     return 0 if stopped.done() else 1
 
 
 async def start(environ: Mapping[str, str], *arguments: str) -> asyncio.subprocess.Process:
-    """Start a command of `gateway`, out of the reach of a Ctrl-C in the terminal."""
+    """Start a command of `gateway` in a session of its own, so that Ctrl-C does not reach it."""
     command = Path(sys.executable).with_name("gateway")
     return await asyncio.create_subprocess_exec(
         command, *arguments, env=environ, start_new_session=True
@@ -53,7 +53,7 @@ async def start(environ: Mapping[str, str], *arguments: str) -> asyncio.subproce
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """End a process, by force when it takes longer than its own time to drain."""
+    """Stop a process; kill it if it takes longer than its drain time."""
     if process.returncode is not None:
         return
     process.terminate()
@@ -65,7 +65,7 @@ async def stop(process: asyncio.subprocess.Process) -> None:
 
 
 def main() -> None:
-    """Read the command line and run."""
+    """Parse the command line and run."""
     parser = argparse.ArgumentParser(description="Run Envoy in front of `gateway up`.")
     parser.add_argument("--port", type=int, default=10000, help="of Envoy; 0: any")
     parser.add_argument("--admin-port", type=int, default=9901, help="on loopback; 0: any")

@@ -1,4 +1,4 @@
 """The gateway's gRPC services, and the processes that run them."""
 
-# The services by name, in the order in which they are listed; memory brings stored responses.
+# Names of the services, in display order; `memory` includes stored responses.
 SERVICES = ("accounts", "articles", "files", "inference", "memory")

@@ -15,7 +15,7 @@ def _known(name: str) -> str:
 
 
 def main() -> None:
-    """Serve the services that the command line names until a signal ends the process."""
+    """Serve the services named on the command line until a signal ends the process."""
     parser = argparse.ArgumentParser(prog="services", description=__doc__)
     parser.add_argument(
         "services",
@@ -34,7 +34,7 @@ def main() -> None:
     names = arguments.services or SERVICES
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here, so that --help and a wrong option answer at once.
+        # Imported here, so that --help and invalid options respond at once.
         from services.assembly import Services
         from services.common.telemetry.opening import open_telemetry
 

@@ -66,11 +66,11 @@ log = logging.getLogger(__name__)
 
 
 class Services:
-    """The gRPC services of one process, serving.
+    """The running gRPC services of one process.
 
     Attributes:
-        channel: channel for calls of this process to its services.
-        identify: returns the owner of a key, and caches it for a while.
+        channel: in-process channel to the services.
+        identify: returns the owner of a key, with a cache.
         port: port of the server; 0 on a Unix socket, or without an address.
     """
 
@@ -116,13 +116,13 @@ class Services:
 
         Args:
             names: some of `services.SERVICES`.
-            address: where other processes call them; "" for calls over `channel` alone.
+            address: address for calls of other processes; "" for calls over `channel` only.
             settings: all settings of the gateway.
             clock: the clock.
             is_shared: whether other processes may listen on the same port.
-            telemetry: records spans, where there is a collector.
+            telemetry: records spans; None without a collector.
         """
-        # The database, and what all services get from it.
+        # The database, and the objects that all services share.
         database = open_engine(settings.storage)
         await migrate(database)
         secrets = await load_secrets(database, clock)
@@ -133,7 +133,7 @@ class Services:
         )
         identify_admin = admin_authenticator(settings, database, clock)
 
-        # The server. Services call one another over gRPC too, as all callers do.
+        # The server. Services call one another over gRPC, like any caller.
         server = Server(
             identify,
             max_message_bytes=settings.limits.max_message_bytes,
@@ -146,20 +146,20 @@ class Services:
         channel = server.channel()
         services = cls(server, channel, identify, database, port, settings.limits.drain_s)
 
-        # The free space that stays on the local disk, where rows and blobs may be.
+        # The reserve of free space on the local disk, if rows or blobs are stored there.
         local = _open_reserve(settings.storage)
         unbounded = DiskReserve(settings.storage.data_dir, 0)
         for_rows = local if is_sqlite(settings.storage) else unbounded
         for_blobs = unbounded if settings.storage.blob_url else local
 
-        # Whose keys are and what they may use is read by every process, from the database.
+        # Every process reads key owners and limits from the database itself.
         server.add(
             limits_pb2_grpc.add_LimitServiceServicer_to_server,
             limits.LimitServicer(LeaseRepository(database, clock)),
             limits.SERVICE_NAME,
         )
 
-        # The services, each with the RPCs that its proto names.
+        # The services.
         if "accounts" in names:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
@@ -193,7 +193,7 @@ class Services:
             )
             server.add_later(services._articles.register, articles.SERVICE_NAME)
         if "memory" in names:
-            # The death of a process on another machine cannot be detected.
+            # With SQLite all processes are on this machine, so a dead one can be detected.
             if is_sqlite(settings.storage):
                 services._instances = Instances.enter(settings.storage.data_dir)
             services._memory = MemoryService.start(
@@ -274,10 +274,10 @@ class Services:
         return services
 
     def reload(self) -> None:
-        """Read the settings again; if they are wrong, log that and keep those in force."""
+        """Reload the settings; if they are invalid, log an error and keep the current ones."""
         try:
             settings = settings_module.load()
-            # The one that may still refuse them comes first.
+            # Administration first: it may still reject the settings.
             for service in (self._administration, self._inference, self._memory):
                 if service is not None:
                     service.reload(settings)
@@ -287,21 +287,21 @@ class Services:
         log.info("settings reloaded")
 
     async def stop_listening(self) -> None:
-        """Refuse new calls of other processes, and drain theirs for `limits.drain_s`.
+        """Reject new calls of other processes, and drain running ones for `limits.drain_s`.
 
-        Calls of this process are served on.
+        Calls of this process continue to be served.
         """
         await self._server.stop_listening(self._drain_s)
 
     async def stop(self, hurrying: asyncio.Event | None = None) -> None:
-        """Refuse new calls, drain those that have begun, and close.
+        """Reject new calls, drain running ones, and close.
 
-        They have `limits.drain_s`, and no more time once `hurrying` is set.
+        Running calls are cancelled after `limits.drain_s`, or as soon as `hurrying` is set.
         """
         if self._limiting is not None:
             await self._limiting.stop()
         if self._inference is not None:
-            # While the accounts service answers; what is used later waits in the journal.
+            # Before the accounts service stops; later usage stays in the journal.
             await self._inference.record_usage()
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
@@ -329,7 +329,7 @@ class Services:
     async def _drain(self, within_s: float) -> None:
         draining = [self._server.stop(within_s)]
         if self._inference is not None:
-            # Answers whose callers have left are no calls any more.
+            # Runs whose callers have left no longer belong to a call.
             draining.append(self._inference.drain(within_s))
         await asyncio.gather(*draining)
 

@@ -1,9 +1,9 @@
 """The `gateway` command.
 
-Exit status: 0 done; 1 it could not be done, and the last line on standard error says why
-and what to do; 2 the command line or the settings are wrong.
+Exit status: 0 for success; 1 for a failure, whose cause and remedy are on the last line of standard
+error; 2 for a wrong command line or wrong settings.
 
-Commands import what they need when they run, so that `--help` answers at once.
+Commands import modules when they run, so that `--help` responds at once.
 """
 
 import os
@@ -76,8 +76,7 @@ def up(
 ) -> None:
     """Run the whole gateway on this machine until SIGTERM or Ctrl-C.
 
-    Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
-    settings again.
+    Prints the address and an example request when it is ready. SIGHUP reloads the settings.
     """
     from services.supervisor.config import SupervisorConfig
 
@@ -111,7 +110,7 @@ def serve(
 ) -> None:
     """Run the facade or the gRPC services alone, on hosts of their own.
 
-    `gateway serve services --help` and `gateway serve facade --help` tell the options.
+    `gateway serve services --help` and `gateway serve facade --help` list the options.
     """
     if part not in ("facade", "services"):
         is_asked_for = part == "--help"
@@ -127,13 +126,12 @@ def sandbox(
 ) -> None:
     """Serve the sandbox models over HTTP, in OpenAI's, Anthropic's and Gemini's dialect.
 
-    For testing against: it costs nothing, needs no network and says in its answers that
-    it is a sandbox.
+    For tests: it costs nothing, needs no network, and its answers say that it is a sandbox.
 
-    Below a path of their own (http://127.0.0.1:PORT/deepseek/v1) it plays further providers,
-    with what these refuse and add: azure, deepseek, gemini-openai (Gemini in OpenAI's dialect),
-    mistral, ollama, openai-o (o-series and GPT-5), openrouter and vllm in OpenAI's dialect,
-    claude-5 (Claude 4.7 to 5) in Anthropic's.
+    Under paths of their own (http://127.0.0.1:PORT/deepseek/v1) it imitates further providers,
+    including the fields that these reject and add: azure, deepseek, gemini-openai (Gemini in
+    OpenAI's dialect), mistral, ollama, openai-o (o-series and GPT-5), openrouter and vllm in
+    OpenAI's dialect, claude-5 (Claude 4.7 to 5) in Anthropic's.
     """
     import asyncio
 
@@ -150,7 +148,7 @@ def sandbox(
 
 @app.command()
 def providers() -> None:
-    """List the providers that this gateway knows, and what each still needs."""
+    """List the providers that this gateway knows, and the variables that each still needs."""
     from services.common.presets import PRESETS
     from services.inference.discovery import configured
 
@@ -168,7 +166,7 @@ def providers() -> None:
             address = preset.address(os.environ)
             missing = [] if preset.set_key_variable(os.environ) else [preset.key_variable]
             missing += [preset.place_variable] if not address else []
-            # All that is there may still be meant for clients of this gateway.
+            # Nothing is missing: the variables may be meant for clients of this gateway.
             state = f"needs {' and '.join(missing)}" if missing else "left out: leads to a gateway"
             if not settings.discovery.enabled:
                 state = "off (discovery.enabled)"
@@ -202,7 +200,7 @@ def check() -> None:
 
 
 def _named(model: "Model") -> str:
-    """Return the name of a model, and how many deployments it has if there are several."""
+    """Return the name of a model, with the number of deployments if there are several."""
     count = len(model.served_by)
     return model.name if count == 1 else f"{model.name} ({count} deployments)"
 

@@ -1,16 +1,16 @@
 """Accounts: keys, users, teams and plans.
 
-What it can do: say whose key a call carries, for every other service and the facade; create,
-change, rotate and revoke API keys; place a user in a team; set plans; keep the limits of keys,
-users and teams, and lease to workers what those leave.
+The package identifies the owner of the API key of a call, for all services and the facade. It
+creates, changes, rotates and revokes keys; manages users, teams and plans; and stores the limits of
+keys, users and teams, and leases parts of their allowances to workers.
 
-What it cannot do: show a key again (only SHA-256 hashes are kept), enforce what a plan allows
-(each service does that for what is its own), or notice a revocation at once (an answer is
-believed for `limits.identify_cache_s`).
+It cannot show a key again (only SHA-256 hashes are stored). Each service enforces the quotas of
+plans for its own data. A revocation is not effective at once: each process caches the owners of
+keys for up to `limits.identify_cache_s`, and usually drops a changed one within seconds
+(`change_watch`).
 
-Where what is: `keys` (what a key looks like), `plans` (plans by name), `names` (which names are
-valid), `tables`, `membership` (who belongs where), `repository` (whose a key is), `servicer`
-(gRPC), `admin` (changes, and their audit log), `limits` (limits and the leases on them), `usage`
-(what requests used and cost), `development` (the key of a first start). Answers are remembered
-by `services.common.authentication`.
+Modules: `keys` (format of a key), `plans` (plans by name), `names` (rules of names), `tables`,
+`membership` (users and their teams), `repository` (owners of keys), `servicer` (gRPC), `admin`
+(changes, and their audit log), `limits` (limits and the leases on them), `usage` (usage records),
+`development` (the key of a first start). The cache is in `services.common.authentication`.
 """

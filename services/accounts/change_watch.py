@@ -1,9 +1,9 @@
-"""Tells the caches of one process which keys, users and teams were changed, wherever that was.
+"""Invalidates the caches of one process after changes of keys, users and teams by any process.
 
-Each change has an entry in the audit log, in its own transaction. The log is read every few seconds
-while a cache knows anybody; a process that nobody asks reads nothing. Of what is created nobody has
-known anything before, except for the list of admin keys; so a new key in use stays known where the
-database goes away.
+Each change writes an entry to the audit log in its own transaction. The log is read every few
+seconds while a cache has entries; an idle process reads nothing. Entries about created keys, users
+and teams are ignored, since no cache can have an entry for them. So a new key in use stays cached
+if the database becomes unavailable. Created admin keys do invalidate the cached list of admin keys.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from services.common.database import reading_once
 from services.common.errors import GatewayError
 
 EVERY_S = 2.0
-# How much earlier than the latest reading entries may be dated: transactions take a while, and
+# Entries are read again from this long before the last reading: transactions take time, and the
 # clocks of machines differ.
 _OVERLAP_MS = 60_000
-# With more changes at once, nobody is remembered.
+# With more changes at once, all cached owners are invalidated.
 _MOST = 1_000
 
 _MAY_BE_KNOWN = or_(
@@ -59,18 +59,18 @@ class ChangeWatch:
         self._seen: frozenset[str] = frozenset()
 
     async def run(self) -> None:
-        """Read the log every few seconds, for ever."""
+        """Read the log every few seconds until cancelled."""
         while True:
             await asyncio.sleep(EVERY_S)
             try:
                 if self._callers.is_in_use or self._admins.is_in_use:
                     await self.check()
             except GatewayError as error:
-                # What was changed meanwhile is read when the database answers again.
+                # The changes are read when the database answers again.
                 log.warning("changes of keys not read", extra={"error": error.message})
 
     async def check(self) -> None:
-        """Have the caches forget whoever was changed since the last time.
+        """Invalidate cache entries of keys, users and teams that changed since the last check.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.

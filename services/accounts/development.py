@@ -1,8 +1,7 @@
-"""The development key, made at the first start of a gateway on this machine alone.
+"""The development key, created at the first start of a gateway that only this machine can reach.
 
-It is made only where nobody else can reach it: no user exists yet, the data are in a
-SQLite file, and the gateway listens on loopback alone. Links with one-time codes sign in
-to the console with it.
+It is created only if no user exists yet, the data are in a SQLite file, and the gateway listens on
+loopback only. Links with one-time codes sign in to the console with it.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ FILE = "dev.key"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches `host`."""
+    """Return whether `host` is a loopback address."""
     if host == "localhost":
         return True
     try:
@@ -34,12 +33,12 @@ def is_loopback(host: str) -> bool:
 
 
 def may_have_one(settings: Settings) -> bool:
-    """Return whether nobody but this machine reaches the gateway and its data."""
+    """Return whether only this machine can reach the gateway and its data."""
     return is_sqlite(settings.storage) and is_loopback(settings.server.host)
 
 
 async def find_development_key(repository: AccountRepository, settings: Settings) -> str | None:
-    """Return the development key, or None where there is none or it is not valid any more.
+    """Return the development key, or None if there is none or it is no longer valid.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -56,7 +55,7 @@ async def find_development_key(repository: AccountRepository, settings: Settings
 async def redeem_sign_in_code(
     repository: AccountRepository, settings: Settings, clock: Clock, code: str
 ) -> str | None:
-    """Return the development key for a one-time code, or None where either is not good.
+    """Redeem a one-time code; return the development key, or None if code or key is not valid.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -71,10 +70,10 @@ async def redeem_sign_in_code(
 
 
 async def ensure_development_key(repository: AccountRepository, settings: Settings) -> str | None:
-    """Return the development key, made when this is a first start; None where there is none.
+    """Return the development key, created at a first start, or None if there is none.
 
-    It stands in `dev.key` in the data folder, which only its owner reads, and is given
-    again for as long as it is good.
+    The key is stored in `dev.key` in the data folder, readable by the owner only. Later calls
+    return it as long as it is valid.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.

@@ -1,7 +1,7 @@
-"""Users and their teams within a transaction: find them, and create what is new.
+"""Users and their teams within a transaction: look them up, and create missing ones.
 
-A user belongs to one team or none. A plan belongs to the team where there is one, else to the
-user.
+A user belongs to at most one team. Members of a team have the team's plan; other users have a plan
+of their own.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from services.common.ids import IdGenerator
 
 
 class KnownUser(NamedTuple):
-    """A user in the database; `plan` is the one that counts."""
+    """A user in the database; `plan` is the effective plan."""
 
     id: str
     team_id: str | None
@@ -46,20 +46,20 @@ async def ensure_user(
     team: str | None,
     plan: str | None,
 ) -> str:
-    """Return the id of a user, created if new.
+    """Return the id of a user, who is created if necessary.
 
     Args:
-        connection: in a transaction that runs alone.
+        connection: a connection of `writing_alone`.
         clock: the clock.
-        new_id: makes the ids of users and teams.
+        new_id: generates the ids of users and teams.
         user: name of the user.
-        team: name of the user's team; None for none, or for the one a known user is in.
-        plan: name of the plan of a new team or, without one, a new user; None for
-            `personal_free`, or for the one that is set.
+        team: name of the user's team. None: no team for a new user, any team for an existing one.
+        plan: plan of a new team or, without a team, of a new user. None: `personal_free` for new
+            ones, any plan for existing ones.
 
     Raises:
-        GatewayError: invalid_request, when a name breaks the rules, or a known user or
-            team has another team or plan.
+        GatewayError: invalid_request, when a name is invalid, or an existing user or team has
+            another team or plan.
     """
     check_name("user", user)
     known = await find_user(connection, user)
@@ -82,7 +82,7 @@ async def add_user(
     team: str | None,
     plan: str | None,
 ) -> str:
-    """Create a user whose name is free, as `ensure_user` does; return the id."""
+    """Create a user with an unused name, like `ensure_user`; return the id."""
     _check_names(team, plan)
     team_id = await ensure_team(connection, clock, new_id, team, plan) if team else None
     user_id = new_id("user_")
@@ -105,10 +105,10 @@ async def ensure_team(
     team: str,
     plan: str | None = None,
 ) -> str:
-    """Return the id of a team, created if new; a known one must have `plan`, if given.
+    """Return the id of a team, created if necessary; an existing team must have `plan`, if given.
 
     Raises:
-        GatewayError: invalid_request, when a name breaks the rules or the plan is another one.
+        GatewayError: invalid_request, when a name is invalid or the plan differs.
     """
     _check_names(team, plan)
     query = select(teams.c.id, teams.c.plan).where(teams.c.name == team)

@@ -12,7 +12,7 @@ _ID = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
 
 
 def is_id(text: str) -> bool:
-    """Return whether a row could have that id."""
+    """Return whether a text has the form of an id."""
     return _ID.fullmatch(text) is not None
 
 
@@ -40,7 +40,7 @@ def check_plan(plan: str) -> None:
 
 
 def check_label(name: str) -> None:
-    """Check the name of a key, which is for people.
+    """Check the display name of a key.
 
     Raises:
         GatewayError: invalid_request.
@@ -50,5 +50,5 @@ def check_label(name: str) -> None:
 
 
 def unknown_user(user: str) -> GatewayError:
-    """Return the error for a user whom nobody knows by that name."""
+    """Return the error for an unknown user name."""
     return invalid("user", f"user: nobody is called {user!r}; `keys create` makes users")

@@ -1,10 +1,10 @@
-"""Plans under the names that the `gateway` command and the tables use."""
+"""Plans by the names that the `gateway` command and the tables use."""
 
 from gateway.accounts.v1.accounts_pb2 import Plan
 
 _PREFIX = "PLAN_"
 
-# Every plan by its name: `personal_free` for PLAN_PERSONAL_FREE, and so on.
+# All plans by name: `personal_free` for PLAN_PERSONAL_FREE, and so on.
 PLANS: dict[str, Plan.ValueType] = {
     name.removeprefix(_PREFIX).lower(): number for name, number in Plan.items() if number != 0
 }

@@ -1,4 +1,4 @@
-"""Repository of the owners of keys: whose a key is, and the first key of a gateway.
+"""Repository of the owners of keys: look-ups by key, and the first key of a gateway.
 
 `services.accounts.admin` changes keys, users and teams.
 """
@@ -44,10 +44,10 @@ class AccountRepository:
         self._limits = LimitRepository(engine, self._clock)
 
     async def identify(self, key: str) -> Caller:
-        """Return the owner of `key` with the limits; this is the `Identify` behind every other.
+        """Return the owner of `key`, with limits. All other `Identify` functions call this one.
 
         Raises:
-            GatewayError: invalid_api_key, when it belongs to nobody or is not valid any more.
+            GatewayError: invalid_api_key, when the key is unknown or no longer valid.
         """
         found = await self.find_caller(hash_key(key))
         if found is None:
@@ -58,7 +58,7 @@ class AccountRepository:
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Return the owner of the valid key with that SHA-256, or None.
 
-        A key is not valid when it is revoked, disabled or expired.
+        A revoked, disabled or expired key is not valid.
         """
         query = (
             select(
@@ -85,10 +85,10 @@ class AccountRepository:
         return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
 
     async def caller_named(self, user: str) -> Caller:
-        """Return the user with that name as their calls are seen.
+        """Return the user with that name as the caller of a call.
 
         Raises:
-            GatewayError: invalid_request, when nobody is called so.
+            GatewayError: invalid_request, when there is no such user.
         """
         async with reading(self._engine) as connection:
             known = await find_user(connection, user)
@@ -97,7 +97,7 @@ class AccountRepository:
         return Caller(user_id=known.id, team_id=known.team_id or "", plan=PLANS[known.plan])
 
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
-        """Create a key, and its user and team where they are new; return the key itself.
+        """Create a key, and its user and team if they are new; return the key itself.
 
         Raises:
             GatewayError: invalid_request, as `KeyAdministration.create`.
@@ -112,7 +112,7 @@ class AccountRepository:
     ) -> str | None:
         """Create a key and its user if there is no user yet; otherwise return None.
 
-        `keep` puts the key away before it counts: when it fails nothing was made.
+        `keep` stores the key before the transaction is committed: if it fails, nothing is created.
         """
         key = make_key(self._random_bytes(RANDOM_BYTES))
         async with writing_alone(self._engine) as connection:

@@ -29,7 +29,7 @@ async def redeem_nothing(code: str) -> str | None:
 
 
 class AccountsServicer(AccountsServiceServicer):
-    """Answers who the caller is, which the interceptor has found out, and redeems sign-in codes."""
+    """Returns the caller, whom the interceptor has authenticated, and redeems sign-in codes."""
 
     def __init__(self, redeem: Redeem = redeem_nothing) -> None:
         self._redeem = redeem
@@ -37,7 +37,7 @@ class AccountsServicer(AccountsServiceServicer):
     async def Identify(
         self, request: IdentifyRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> IdentifyResponse:
-        """Return the owner of the key that the call carries."""
+        """Return the owner of the call's key."""
         owner = caller.get()
         return IdentifyResponse(
             user_id=owner.user_id,

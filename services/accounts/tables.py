@@ -51,7 +51,7 @@ api_keys = Table(
     Column("name", String(128), nullable=False, server_default=""),
     Column("expires_at_ms", BigInteger),
     Column("disabled", Boolean, nullable=False, server_default=false()),
-    # The key that this one was rotated from; a key is rotated once.
+    # The key that this key replaces by rotation; a key is rotated at most once.
     Column("replaces", String(64), index=True, unique=True),
 )
 
@@ -83,5 +83,5 @@ audit_log = Table(
     Index("ix_audit_log_subject_id", "subject_id", "at_ms", "id"),
 )
 
-# The plan that counts for a user: the team's where there is a team.
+# The effective plan of a user: that of the team, if there is a team.
 plan_in_force = func.coalesce(teams.c.plan, users.c.plan)

@@ -1,4 +1,4 @@
-"""Composition of the article service from settings."""
+"""Builds the article service from settings."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Articles:
         )
 
     def register(self, server: Any) -> None:
-        """Make the gRPC servicer, and add it to a server."""
+        """Build the gRPC servicer, and add it to a server."""
         self._editing = self._open_editing()
         articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server(self._editing.servicer, server)
 
     async def stop(self) -> None:
-        """Stop the sweeper and wait for what edits have started."""
+        """Stop the sweeper, and wait for running transactions and snapshots."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
         if self._editing is not None:

@@ -1,12 +1,12 @@
-"""Cache of documents, so that an edit does not read one from the database."""
+"""Cache of documents, so that an edit does not read its document from the database."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from services.articles.tree.document import Document
 
-# Bytes of memory of an empty document, and for each byte of a document's JSON. Long texts take
-# less, many small blocks as much.
+# Bytes of memory for an empty document, and for each byte of a document's JSON: many small blocks
+# take as much, long texts less.
 _EMPTY_BYTES = 4096
 _BYTES_PER_JSON_BYTE = 8
 
@@ -17,10 +17,10 @@ class DocumentState:
 
     Attributes:
         document: the tree.
-        revision: number of operations it has had.
+        revision: number of operations committed to it.
         snapshot_bytes: size of its newest snapshot.
-        tail_operations: operations since that snapshot.
-        tail_bytes: size of those.
+        tail_operations: number of operations since that snapshot.
+        tail_bytes: size of those operations.
         log_bytes: size of all operations and their inverses from the first on.
     """
 
@@ -33,7 +33,7 @@ class DocumentState:
 
     @property
     def size(self) -> int:
-        """Approximate bytes of memory that the document takes."""
+        """Approximate size of the document in memory, in bytes."""
         return _EMPTY_BYTES + _BYTES_PER_JSON_BYTE * (self.snapshot_bytes + self.tail_bytes)
 
 
@@ -71,6 +71,6 @@ class DocumentCache:
             self._bytes -= dropped.size
 
     def drop(self, article_id: str) -> None:
-        """Remove a document that is not wanted any more."""
+        """Remove a document from the cache."""
         if (dropped := self._states.pop(article_id, None)) is not None:
             self._bytes -= dropped.size

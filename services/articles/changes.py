@@ -1,14 +1,14 @@
-"""What differs between two states of a document, of which one came from the other by operations."""
+"""Changed blocks between two states of a document, one derived from the other by operations."""
 
 from services.articles.tree.document import Document
 
 
 def changed_blocks(before: Document, after: Document) -> list[str]:
-    """Return the ids of the top-level blocks that are new or read otherwise, in order.
+    """Return the ids of the top-level blocks that are new or changed, in document order.
 
-    A block reads otherwise when it is another one, when the style of the article is, or when a
-    reference cited in it has another number. Operations leave what they don't touch the very same
-    objects, so that identity tells; restored by an inverse, a block may seem changed that is equal.
+    A block is changed when its content is, when the style of the article is, or when the number of
+    a reference cited in it is. Blocks are compared by identity, since operations keep unchanged
+    blocks as the same objects. A block restored by an inverse may count as changed though equal.
     """
     if before.style != after.style:
         return [block.id for block in after.blocks]

@@ -1,4 +1,4 @@
-"""Edits read and applied, and documents and operations as stored bytes."""
+"""Decodes and applies edits, and encodes documents and operations for storage."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class AppliedOperation(NamedTuple):
         document: the document with the operation applied.
         operation: the operation as JSON.
         inverse: the operation that undoes it, as JSON.
-        ids: ids of what was made: the roots of inserted blocks in order, or the added reference.
+        ids: ids of the roots of inserted blocks in order, or of the added reference.
     """
 
     document: Document
@@ -34,7 +34,7 @@ def decode_edit(edit: Edit, new_id: NewId) -> Operation:
     """Return the operation that a caller's edit describes.
 
     Raises:
-        GatewayError: the edit is wrong whatever the document.
+        GatewayError: the edit is invalid for every document.
     """
     try:
         return read_edit(edit, new_id)
@@ -61,20 +61,20 @@ def apply(document: Document, operation: Operation) -> AppliedOperation:
 
 
 def replay(document: Document, operation: bytes) -> Document:
-    """Apply an operation of the log, which was applied before."""
+    """Apply an operation from the log again."""
     return from_json(orjson.loads(operation)).apply(document).document
 
 
 def encode_document(document: Document) -> bytes:
-    """Return a document as it is stored."""
+    """Return the stored form of a document."""
     return orjson.dumps(document.to_json())
 
 
 def decode_document(content: bytes) -> Document:
-    """Parse what `encode_document` wrote."""
+    """Parse the output of `encode_document`."""
     return Document.from_json(orjson.loads(content))
 
 
 def to_gateway_error(error: EditError) -> GatewayError:
-    """Return an edit error as callers get it."""
+    """Return the error that callers get for an edit error."""
     return failure(int(error.code), error.pointer, error.problem)

@@ -2,14 +2,13 @@
 
 Calls that wait at the same time share a transaction, and so its fsync:
 
-1. The expiry of every session named is moved, and each session's document brought up to date.
-2. Each edit is applied to the document as it is then.
-3. The owners are charged for what the log grows by, and the operations are appended to the log.
-4. The calls are answered once the transaction is committed. A refused call leaves the others
-   as they are.
+1. The expiry of every named session is extended, and its document is brought up to date.
+2. Each edit is applied to the current state of its document.
+3. The owners are charged for the growth of the log, and the operations are appended to the log.
+4. The calls are answered after the commit. A refused call does not affect the others.
 
-Where another process was first with a revision, the key of the log undoes the transaction, and
-its calls are applied again to the newer documents.
+If another process was first to append a revision, the primary key of the log fails the transaction.
+It is rolled back, and its calls are applied again to the newer documents.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ from services.common.errors import GatewayError, unavailable
 from services.common.offload import offload_if
 
 _BATCH = 64
-# With two processes that never rest each attempt wins about every other time.
+# With two busy processes an attempt succeeds about every other time.
 _ATTEMPTS = 30
 
 
@@ -46,8 +45,8 @@ class EditResult(NamedTuple):
     """The result of an edit.
 
     Attributes:
-        state: the document with the edit applied, and none after it.
-        ids: ids of what the edit made, if anything.
+        state: the document right after the edit.
+        ids: ids of the blocks or of the reference that the edit added, if any.
     """
 
     state: DocumentState
@@ -62,7 +61,7 @@ class _Kind(Enum):
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """A call that waits for a transaction; KEEP_ALIVE is answered with None."""
+    """A call that waits for a transaction; the answer to KEEP_ALIVE is None."""
 
     kind: _Kind
     session: SessionRef
@@ -78,14 +77,14 @@ class _Call:
 
 @dataclass(slots=True)
 class _Transaction:
-    """The work of one transaction, whose calls are answered once it is committed.
+    """The work of one transaction, whose calls are answered after the commit.
 
     Attributes:
         sessions: a session of each document, by the document's id.
         states: the documents, with the edits of the transaction applied.
         entries: the operations to append to the log.
-        results: the calls that succeed, with what they are answered.
-        errors: the calls that fail.
+        results: the calls that succeed, with their results.
+        errors: the calls that fail, with their errors.
     """
 
     sessions: dict[str, LiveSession] = field(default_factory=dict)
@@ -96,11 +95,11 @@ class _Transaction:
 
 
 class _DeletedError(Exception):
-    """Error raised when a document was deleted after its session was found alive."""
+    """Error raised when a document was deleted after its session had been checked."""
 
 
 class _QuotaError(Exception):
-    """Error raised when the edits of a batch exceed a quota together; each may fit alone."""
+    """Error raised when the edits of a batch exceed a quota together; each alone may fit."""
 
 
 class DocumentCommitter:
@@ -131,11 +130,11 @@ class DocumentCommitter:
         self._working: asyncio.Task[None] | None = None
 
     async def keep_alive(self, session: SessionRef) -> None:
-        """Move a session's expiry."""
+        """Extend a session's expiry."""
         await self._enqueue(_Kind.KEEP_ALIVE, session)
 
     async def read(self, session: SessionRef) -> DocumentState:
-        """Return the document of a session as it is now."""
+        """Return the current document of a session."""
         await self._loader.preload(session)
         result = await self._enqueue(_Kind.READ, session)
         assert result is not None
@@ -144,7 +143,7 @@ class DocumentCommitter:
     async def read_since(
         self, session: SessionRef, revision: int | None
     ) -> tuple[DocumentState, Document | None]:
-        """Return the document of a session as it is now, and as it was at a revision, if known."""
+        """Return the current document of a session, and its state at a revision, if available."""
         article_id = await self._loader.preload(session)
         result = await self._enqueue(_Kind.READ, session)
         assert result is not None
@@ -159,8 +158,9 @@ class DocumentCommitter:
         """Apply an operation and make it durable.
 
         Raises:
-            GatewayError: the operation does not fit the document; 40303, when it exceeds the
-                quota of the document's owner; 40901, when the document is not at `if_revision`.
+            GatewayError: the operation cannot be applied to the document; 40303, when it exceeds
+                the quota of the document's owner; 40901, when the document is not at
+                `if_revision`.
         """
         await self._loader.preload(session)
         result = await self._enqueue(_Kind.EDIT, session, operation, if_revision)
@@ -168,11 +168,11 @@ class DocumentCommitter:
         return result
 
     def forget(self, article_id: str) -> None:
-        """Keep a deleted document in memory no longer."""
+        """Remove a deleted document from the cache."""
         self._cache.drop(article_id)
 
     async def stop(self) -> None:
-        """Wait for the transaction and the snapshots that were started."""
+        """Wait for the running transaction and snapshots."""
         if self._working is not None:
             await asyncio.gather(self._working, return_exceptions=True)
         await self._snapshots.stop()
@@ -226,7 +226,7 @@ class DocumentCommitter:
         transaction = _Transaction()
         async with writing(self._engine) as connection:
             admitted = await self._admit(connection, batch, transaction)
-            # Edits of any length take a thread: a short one may delete a table of 10,000 cells.
+            # Edits of any length run in a thread: a short one may delete a table of 10,000 cells.
             edits = any(call.kind is _Kind.EDIT for call, _ in admitted)
             await offload_if(edits, _apply, admitted, transaction)
             if transaction.entries and await self._charge(connection, transaction):
@@ -255,10 +255,10 @@ class DocumentCommitter:
         return admitted
 
     async def _charge(self, connection: AsyncConnection, transaction: _Transaction) -> bool:
-        """Charge the owners whose documents' logs outgrow what is charged for them.
+        """Charge the owners of documents whose logs exceed the bytes charged so far.
 
         Returns:
-            Whether there are operations to append.
+            Whether there are operations to append: False if a single call exceeds a quota.
 
         Raises:
             _DeletedError: a document is deleted.
@@ -279,7 +279,7 @@ class DocumentCommitter:
             return True
         if len(transaction.results) + len(transaction.errors) > 1:
             raise _QuotaError
-        # Nothing was charged; what is committed of the call is its session's expiry.
+        # Nothing was charged. Only the new expiry of the call's session is committed.
         [(owner_id, size)] = by_owner.items()
         [(call, _)] = transaction.results
         error = await self._usage.refusal(connection, owner_id, size)
@@ -304,7 +304,7 @@ class DocumentCommitter:
 
 
 def _apply(calls: Sequence[tuple[_Call, str]], transaction: _Transaction) -> None:
-    """Apply calls in their order, each to the document with the id beside it."""
+    """Apply calls in order, each to the document whose id is given with it."""
     for call, article_id in calls:
         _apply_one(call, article_id, transaction)
 
@@ -319,7 +319,7 @@ def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
             raise stale(state.revision)
         applied = codec.apply(state.document, call.operation)
     except Exception as error:
-        # Whatever is raised fails this call alone.
+        # Any exception fails this call alone.
         transaction.errors.append((call, error))
         return
     revision = state.revision + 1

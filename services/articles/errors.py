@@ -1,7 +1,7 @@
-"""Errors of document editing, by the numbers that its HTTP API shows.
+"""Errors of document editing, with the error numbers of its HTTP API.
 
-A number is the HTTP status times 100 and a running number. The numbers of
-edits are in `services.articles.tree.errors.Code`; here are the others.
+A number is the HTTP status times 100, plus a running number. The numbers of errors of edits are in
+`services.articles.tree.errors.Code`.
 """
 
 from gateway.errors.v1 import errors_pb2
@@ -31,12 +31,12 @@ _REASONS = {
 
 
 def failure(code: int, pointer: str, message: str) -> GatewayError:
-    """Return the error with a number; `message` says what is wrong at `pointer`.
+    """Return the error with a number.
 
     Args:
-        code: one of the numbers above, or of the tree's.
+        code: one of the numbers above, or of `services.articles.tree.errors.Code`.
         pointer: JSON pointer (RFC 6901) into the request, or "" for all of it.
-        message: for people; what is expected there, without the pointer.
+        message: human-readable description of the problem at the pointer, without the pointer.
     """
     return GatewayError(
         _REASONS[code // 100],
@@ -47,44 +47,44 @@ def failure(code: int, pointer: str, message: str) -> GatewayError:
 
 
 def no_session() -> GatewayError:
-    """Return the 404 of a session that is unknown or another user's."""
+    """Return the 404 error for a session that does not exist or belongs to another user."""
     return failure(SESSION, "/sessionId", "you have no such session; open one with session/create")
 
 
 def session_expired() -> GatewayError:
-    """Return the 410 of a session of the caller that has expired."""
+    """Return the 410 error for a session of the caller that has expired."""
     return failure(SESSION_EXPIRED, "/sessionId", "the session has expired; open another")
 
 
 def document_deleted() -> GatewayError:
-    """Return the 410 of a session whose document was deleted."""
+    """Return the 410 error for a session whose document was deleted."""
     return failure(DOCUMENT_DELETED, "/sessionId", "the document was deleted")
 
 
 def no_document(pointer: str = "/docId") -> GatewayError:
-    """Return the 404 of a document that is unknown or not the caller's to read."""
+    """Return the 404 error for a document that does not exist or that the caller may not read."""
     return failure(DOCUMENT, pointer, "you have no such document")
 
 
 def no_group() -> GatewayError:
-    """Return the 404 of a group that is unknown or that the caller is not in."""
+    """Return the 404 error for a group that does not exist or that the caller is not in."""
     return failure(GROUP, "/group", "you are in no such group")
 
 
 def stale(revision: int) -> GatewayError:
-    """Return the 409 of an edit for a revision that is not the current one."""
+    """Return the 409 error for an edit of a revision that is not the current one."""
     return failure(STALE, "/ifRevision", f"the document is at revision {revision}; read it again")
 
 
 def quota_reached(message: str, limit: str) -> GatewayError:
-    """Return the 403 of an owner whose documents reach a limit of the plan."""
+    """Return the 403 error for an owner whose documents reach a limit of the plan."""
     return GatewayError(
         errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, message, article_code=QUOTA, limit=limit
     )
 
 
 def too_many_sessions(most: int, retry_after_s: int) -> GatewayError:
-    """Return the 429 of a user who has the most sessions a user may have."""
+    """Return the 429 error for a user who has the maximum number of sessions."""
     return GatewayError(
         errors_pb2.REASON_RATE_LIMITED,
         f"you have {most} documents open, as many as you may; end sessions with session/destroy, "

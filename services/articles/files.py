@@ -1,4 +1,4 @@
-"""Ownership of the files that images show, checked with the file store."""
+"""Checks with the file store that the files of images belong to the caller."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _AT_ONCE = 4
 
 
 class Files(Protocol):
-    """A look-up of files, for the caller of the current task."""
+    """A look-up of files of the current task's caller."""
 
     async def has(self, file_id: str) -> bool:
         """Return whether the caller has a file with that id.
@@ -31,7 +31,7 @@ class Files(Protocol):
 
 
 class FileStore:
-    """Look-ups by the FileStoreService, with the caller's own key."""
+    """Look-ups with FileStoreService, authorized by the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
@@ -76,8 +76,8 @@ async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
         named: ids of files, each with its JSON pointer.
 
     Raises:
-        GatewayError: 40003 at the first in order that is not the caller's;
-            storage_unavailable.
+        GatewayError: 40003 at the first file in order that is not the caller's;
+            storage_unavailable, unavailable.
     """
     if not named:
         return

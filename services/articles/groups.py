@@ -1,7 +1,7 @@
 """Groups of users who share documents, and grants.
 
-Operators create groups and add users through the `gateway` command. Every user has a
-private group, 0, which no row holds.
+Operators create groups and add users with the `gateway` command. Every user has a
+private group, 0, which has no row.
 """
 
 import secrets as randomness
@@ -17,22 +17,22 @@ from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import invalid
 
-# The one grant there is: to edit documents, where `articles.require_grant` asks for it.
+# The only grant: to edit documents, where `articles.require_grant` is set.
 EDIT_ARTICLES = "articles"
 
-# JavaScript reads integers exactly below 2^53.
+# JavaScript represents integers below 2^53 exactly.
 _ID_BITS = 53
 
 
 class GroupInfo(NamedTuple):
-    """A group, as lists for operators show it.
+    """A group in lists for operators.
 
     Attributes:
         id: 1 to 2^53 - 1.
-        name: for people.
-        creator_id: the user it was made for.
-        members: how many users are in it.
-        articles: how many documents it has.
+        name: display name.
+        creator_id: the user for whom it was created.
+        members: number of users in it.
+        articles: number of documents in it, without deleted ones.
         created_at_ms: Unix milliseconds.
     """
 

@@ -1,4 +1,4 @@
-"""Documents of sessions, from memory or else from the log."""
+"""Loads the documents of sessions, from the cache or from the log."""
 
 import asyncio
 from collections import OrderedDict
@@ -16,7 +16,7 @@ _KNOWN_SESSIONS = 10_000
 
 
 class DocumentLoader:
-    """Loads documents into the cache, each once however many calls want it at a time."""
+    """Loads documents into the cache; concurrent calls for a document share one load."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DocumentLoader:
         return article_id
 
     async def current(self, connection: AsyncConnection, session: LiveSession) -> DocumentState:
-        """Return a session's document as the caller's transaction sees it."""
+        """Return a session's document, read in the caller's transaction."""
         cached = self._cache.get(session.article_id)
         if cached is None:
             return await self._log.load_within(connection, session.article_id)

@@ -1,7 +1,7 @@
 """Operation log: the durable history of each document, from which it is built.
 
-A document is its newest snapshot, where it has one, and every operation after that. The
-log holds the operations before that too, each with its inverse, until the owner's
+A document is built from its newest snapshot, if there is one, and all operations after that. The
+log also keeps the operations before that, each with its inverse, until the owner's
 documents take up much of their quota (see `retention`).
 """
 
@@ -22,14 +22,14 @@ from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
 from services.common.offload import offload_if
 
-# Bytes of operations from which on they are applied in a thread, as a document is loaded.
+# Bytes of operations from which on catching up replays them in a thread; a load always does.
 _LARGE_TAIL = 32 << 10
 
-# A snapshot may be taken, and what came before it be given up, between two statements.
+# Between two statements a snapshot may be taken and the operations before it removed.
 _ATTEMPTS = 3
 
 
-# Operations, and bytes of their inverses, up to which an earlier state is made from a newer one.
+# Operations, and bytes of their inverses, up to which an earlier state is built from a newer one.
 _MOST_UNDONE = 64
 _MOST_UNDONE_BYTES = 1 << 20
 
@@ -60,12 +60,12 @@ class OperationLog:
         self._clock = clock
 
     async def load(self, article_id: str) -> DocumentState:
-        """Return a document as it is now."""
+        """Return the current state of a document."""
         async with reading(self._engine) as connection:
             return await self.load_within(connection, article_id)
 
     async def load_within(self, connection: AsyncConnection, article_id: str) -> DocumentState:
-        """Return a document as the caller's transaction sees it."""
+        """Return the state of a document, read in the caller's transaction."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await self._load(connection, article_id)
@@ -82,28 +82,28 @@ class OperationLog:
             )
         ).one_or_none()
         tail = await _after(connection, article_id, snapshot.revision if snapshot else 0)
-        # In a thread, so that a large document does not hold the others up.
+        # In a thread, so that a large document does not block the event loop.
         return await asyncio.to_thread(_build, snapshot, tail)
 
     async def catch_up(
         self, connection: AsyncConnection, article_id: str, state: DocumentState
     ) -> DocumentState:
-        """Return a document with the operations that other processes appended since."""
+        """Return a document with the operations applied that other processes have appended."""
         try:
             tail = await _after(connection, article_id, state.revision)
             is_large = sum(len(row.operation) for row in tail) >= _LARGE_TAIL
             return await offload_if(is_large, _replayed, state, tail)
         except MissingRevisionError:
-            # It was held for so long that a part of its history is given up by now.
+            # The cached state is so old that operations after it have been removed.
             return await self.load_within(connection, article_id)
 
     async def state_at(
         self, article_id: str, state: DocumentState, revision: int
     ) -> Document | None:
-        """Return a document as it was at a revision, by undoing what came since.
+        """Return a document at an earlier revision, by undoing the operations since.
 
         Returns:
-            None, if the revision is not an earlier one, or lies too far back.
+            The document, or None if the revision is not an earlier one, or is too old.
         """
         count = state.revision - revision
         if not 0 < count <= _MOST_UNDONE:
@@ -133,12 +133,12 @@ class OperationLog:
             IntegrityError: another process was first with one of the revisions.
         """
         now_ms = int(self._clock.now() * 1000)
-        # In one order everywhere, so that two of these never wait for each other.
+        # The same order everywhere, so that two transactions never deadlock.
         rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
         await connection.execute(insert(operations), rows)
 
     async def take_snapshot(self, article_id: str, state: DocumentState) -> DocumentState:
-        """Store a snapshot, unless there is a newer one; return the state with its sizes."""
+        """Store a snapshot, unless there is a newer one; return the state with the new sizes."""
         content = await asyncio.to_thread(codec.encode_document, state.document)
         async with writing(self._engine) as connection:
             mine = insert_into(connection, snapshots).values(

@@ -1,9 +1,9 @@
-"""Repository of documents, apart from their content, and the access rights to them.
+"""Repository of documents, without their content, and the access rights to them.
 
-A document in the private group can be read and edited by its creator alone. In another group
-every member may, or, while the document is private, its creator alone. Its creator and the
-group's may delete it, if they may read it. A deleted document is only marked: it can be
-restored until the sweeper purges it.
+Only its creator may read and edit a document in the private group. A document in another group may
+be read and edited by every member, or, while its permission is private, only by its creator. The
+creators of the document and of the group may delete it, if they may read it. A deleted document is
+only marked: it can be restored until the sweeper purges it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ PRIVATE_GROUP = 0
 PRIVATE_GROUP_NAME = "Private"
 UNTITLED = "Untitled"
 
-# An id is milliseconds and this many random bits, so that ids tell nothing of how many
-# there are. 2^63 is beyond the year 2039; an id is text, and its column has room.
+# An id is the time in milliseconds, followed by this many random bits, so that ids do not reveal
+# the number of documents. After 2039 ids exceed 2^63; ids are text, and their column has room.
 _RANDOM_BITS = 22
 _MAX_ID_LENGTH = 20
 
 
 class AccessRights(NamedTuple):
-    """The rights of a user to a document, and what they follow from.
+    """The rights of a user to a document, and the facts that they are derived from.
 
     Attributes:
-        creator_id: who made the document.
-        is_creator: whether the user did.
-        is_member: whether the user is in the document's group; False for the private one.
-        is_group_creator: whether the user made that group.
-        in_group: whether the document is in a group at all.
+        creator_id: id of the document's creator.
+        is_creator: whether the user is the creator.
+        is_member: whether the user is in the document's group; False for the private group.
+        is_group_creator: whether the user created that group.
+        in_group: whether the document is in a group other than the private one.
         permission: private or group-only.
     """
 
@@ -104,12 +104,12 @@ def with_access_columns(query: Select[Any], user_id: ColumnElement[str] | str) -
 
 
 def is_id(text: str) -> bool:
-    """Return whether `text` has the form of a document's id."""
+    """Return whether a text has the form of a document id."""
     return len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isdecimal()
 
 
 class ArticleRepository:
-    """Documents in the database, apart from what is in them.
+    """Documents in the database, without their content.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -132,7 +132,8 @@ class ArticleRepository:
         """Create an empty document.
 
         Raises:
-            GatewayError: 40003, the name; 40303, the quota of the plan; 40406, the group.
+            GatewayError: 40003, the name is invalid; 40303, the quota of the plan is reached;
+                40406, the user is not in the group.
         """
         if len(name) > MAX_NAME or "\0" in name:
             raise failure(SCHEMA, "/name", f"takes at most {MAX_NAME} characters, none of them NUL")
@@ -300,7 +301,7 @@ def _to_article(row: Row[Any]) -> articles_pb2.Article:
         id=row.id,
         name=row.name,
         group_id=row.group_id or PRIVATE_GROUP,
-        may_edit=True,  # whoever may read a document may edit it
+        may_edit=True,  # read access includes write access
         permission=_permission(row.permission),
         created_at=row.created_at_ms // 1000,
     )

@@ -1,4 +1,4 @@
-"""The responses to reading a document, its blocks, and what changed in it."""
+"""Responses to calls that read a document, its blocks, or its changes."""
 
 from collections.abc import Iterable
 
@@ -48,7 +48,7 @@ def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
 
 
 def read_blocks(state: DocumentState, block_ids: Iterable[str]) -> ReadBlocksResponse:
-    """Return the elements that are there, in the order of `block_ids`."""
+    """Return the elements that exist, in the order of `block_ids`."""
     renderer = Renderer(state.document)
     found = (_read(state, block_id, renderer) for block_id in block_ids)
     return ReadBlocksResponse(
@@ -57,7 +57,7 @@ def read_blocks(state: DocumentState, block_ids: Iterable[str]) -> ReadBlocksRes
 
 
 def read_changes(state: DocumentState, before: Document | None) -> ReadChangesResponse:
-    """Return how a document differs from what it was; from nothing, if that is not known."""
+    """Return the changes of a document since an earlier state; None means an empty document."""
     document = state.document
     return ReadChangesResponse(
         revision=state.revision,

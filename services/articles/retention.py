@@ -1,12 +1,12 @@
-"""Retention: when deleted documents and old operations are removed for good.
+"""Retention: when deleted documents and old operations are removed permanently.
 
-Deleted documents are purged when `articles.deleted_retention_s` is over, and the oldest of them
-before that where an owner has more than the quota with them. Operations that a snapshot
-covers are only history; they are kept until an owner's documents take up half of the
-quota, and then the oldest of the largest documents go. The operation at the snapshot's
-revision stays, so that the newest one always tells the document's revision.
+Deleted documents are purged after `articles.deleted_retention_s`, and the oldest of them
+earlier if an owner's live and deleted documents exceed the quota together. Operations before a
+snapshot are only history; they are kept until an owner's documents take up half of the
+quota, and then the oldest ones of the largest documents are removed. The operation at the
+snapshot's revision stays, so that the newest operation always has the document's revision.
 
-Everything goes in small transactions: writers of other documents wait for none of them.
+All deletions run in small transactions, so that writers of other documents do not wait for them.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -19,11 +19,11 @@ from services.articles.usage import OPERATION_BYTES, Usage, length_of, lock
 from services.common.clock import Clock
 from services.common.database import reading, writing
 
-# `deleted_at_ms` of a document that is being purged, of which parts may be gone already.
+# `deleted_at_ms` of a document that is being purged and may be incomplete.
 PURGING_MS = 0
-# Operations in a transaction: each may have 4 MB.
+# Operations deleted in one transaction: each may have 4 MB.
 _AT_ONCE = 100
-# Owners and documents that are looked at in one go.
+# Documents in one query.
 _PAGE = 100
 
 
@@ -39,10 +39,10 @@ class Retention:
         self._usage = owner_usage
 
     async def purge(self, older_than_s: float) -> AsyncGenerator[str, None]:
-        """Purge deleted documents, one after the other; yield their ids.
+        """Purge deleted documents one by one; yield their ids.
 
         Args:
-            older_than_s: how long ago they were deleted, at least, where their owner has room.
+            older_than_s: minimum seconds since their deletion, unless their owner is over quota.
         """
         until_ms = int((self._clock.now() - older_than_s) * 1000)
         while ids := await self._over(articles.c.deleted_at_ms <= until_ms):
@@ -58,7 +58,7 @@ class Retention:
                 yield article_id
 
     async def trim(self) -> AsyncGenerator[int, None]:
-        """Remove old operations; yield how many each transaction removed."""
+        """Remove old operations; yield the number that each transaction removed."""
         for owner_id in await self._owners(self._usage.has_much_history()):
             for article_id, revision in await self._with_history(owner_id):
                 while await self._is(owner_id, self._usage.has_much_history()):
@@ -118,7 +118,7 @@ class Retention:
             await self._usage.free(connection, owner_id, deleted=size or 0)
 
     async def _with_history(self, owner_id: str) -> Sequence[tuple[str, int]]:
-        """Return the owner's documents that have a snapshot, and its revision, largest first."""
+        """Return the owner's documents with a snapshot, and its revision, the largest first."""
         query = (
             select(articles.c.id, snapshots.c.revision)
             .join(snapshots, snapshots.c.article_id == articles.c.id)
@@ -156,7 +156,7 @@ class Retention:
 async def _history(
     connection: AsyncConnection, article_id: str, before: int
 ) -> Sequence[tuple[int, int]]:
-    """Return the oldest operations before a revision, each with what was charged for it."""
+    """Return the oldest operations before a revision, each with the bytes charged for it."""
     size = length_of(connection)
     query = (
         select(

@@ -1,4 +1,4 @@
-"""Document editing over gRPC."""
+"""The gRPC servicer of document editing."""
 
 import asyncio
 from typing import Any
@@ -24,15 +24,15 @@ from services.common.errors import GatewayError
 from services.common.offload import offload_if
 from services.common.plans import plan_name
 
-# Bytes of JSON from which on an edit is decoded, and a document rendered, in a thread: 2 kB take
-# about a millisecond of the event loop.
+# Size in bytes of an edit or document from which on it is decoded or rendered in a thread: 2 kB
+# take about a millisecond of the event loop.
 _LARGE = 32 << 10
 
 Context = grpc.aio.ServicerContext
 
 
 class ArticleEditorServicer(ArticleEditorServiceServicer):
-    """The ArticleEditorService, for the documents of the caller."""
+    """The gRPC servicer of ArticleEditorService, for documents that the caller may edit."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def DestroySession(
         self, request: wire.DestroySessionRequest, context: "Context[Any, Any]"
     ) -> wire.DestroySessionResponse:
-        """End a session."""
+        """Close a document: end its session."""
         await self._sessions.end(await self._session(request.session_id))
         return wire.DestroySessionResponse()
 
@@ -86,7 +86,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def CreateArticle(
         self, request: wire.CreateArticleRequest, context: "Context[Any, Any]"
     ) -> wire.CreateArticleResponse:
-        """Make an empty document."""
+        """Create an empty document."""
         user_id = await self._user_id()
         self._reserve.check()
         plan = plan_name(caller.get().plan)
@@ -104,21 +104,21 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def ReadArticle(
         self, request: wire.ReadArticleRequest, context: "Context[Any, Any]"
     ) -> wire.ReadArticleResponse:
-        """Read a document."""
+        """Return a document."""
         state = await self._committer.read(await self._session(request.session_id))
         return await offload_if(state.size >= _LARGE, responses.read_article, state)
 
     async def ReadBlock(
         self, request: wire.ReadBlockRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlockResponse:
-        """Read a block."""
+        """Return a block."""
         state = await self._committer.read(await self._session(request.session_id))
         return await offload_if(state.size >= _LARGE, responses.read_block, state, request.block_id)
 
     async def ReadBlocks(
         self, request: wire.ReadBlocksRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlocksResponse:
-        """Read several blocks."""
+        """Return several blocks."""
         session = await self._session(request.session_id)
         state = await self._committer.read(session)
         if not 1 <= len(request.block_ids) <= limits.BLOCKS_A_READ:
@@ -131,7 +131,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def ReadChanges(
         self, request: wire.ReadChangesRequest, context: "Context[Any, Any]"
     ) -> wire.ReadChangesResponse:
-        """Read what changed since a revision."""
+        """Return the changes since a revision."""
         since = request.since if request.HasField("since") else None
         session = await self._session(request.session_id)
         state, before = await self._committer.read_since(session, since)
@@ -149,7 +149,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             operation = await self._decode(request.edit)
             await check_ownership(self._files, referenced_files(operation))
         except GatewayError:
-            # A refused edit keeps its session alive too; that the session is over comes first.
+            # A refused edit keeps its session alive too. If the session has ended, that error
+            # takes precedence.
             await self._committer.keep_alive(session)
             raise
         if_revision = request.if_revision if request.HasField("if_revision") else None

@@ -1,4 +1,4 @@
-"""Composition of what answers the calls of the article service."""
+"""Builds the gRPC servicer of the article service."""
 
 import grpc
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -19,7 +19,7 @@ from services.common.settings import Articles as ArticleSettings
 
 
 class Editing:
-    """What reads and edits documents.
+    """The servicer and the committer of the article service.
 
     Attributes:
         servicer: the gRPC servicer.
@@ -36,7 +36,7 @@ class Editing:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> None:
-        """Build it over a migrated database; `channel` leads to the file store."""
+        """Build both over a migrated database; `channel` leads to the file store."""
         self._committer = DocumentCommitter(
             database,
             sessions,
@@ -55,5 +55,5 @@ class Editing:
         )
 
     async def stop(self) -> None:
-        """Wait for what the committer started."""
+        """Wait for the committer's running transaction and snapshots."""
         await self._committer.stop()

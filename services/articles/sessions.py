@@ -1,8 +1,8 @@
-"""Sessions: which user has which document open, and until when.
+"""Sessions: the documents that users have open, each with its expiry.
 
-One user has one live session on a document, whichever keys they use. Every call that
-names a session moves its expiry. An expired session stays expired, and is remembered for a
-while so that callers learn what became of it.
+A user has at most one live session on a document, whichever API keys they use. Every call that
+names a session extends its expiry. An expired session stays expired; its row is kept for a while,
+so that callers get the error of an expired session.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,29 +31,29 @@ from services.common.settings import Articles
 PREFIX = "session_"
 _MAX_ID = 64
 
-# Two calls of one user that open one document at once make one session between them.
+# When two calls of one user open a document at once, one creates the session, the other retries.
 _ATTEMPTS = 3
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether `text` has the form of a session's id."""
+    """Return whether a text has the form of a session id."""
     return len(text) <= _MAX_ID and text.isascii() and text.isprintable()
 
 
 class SessionRef(NamedTuple):
-    """The session that a call names, and the user who calls."""
+    """The session that a call names, and its caller."""
 
     session_id: str
     user_id: str
 
 
 class LiveSession(NamedTuple):
-    """A live session's document.
+    """The document of a live session.
 
     Attributes:
         article_id: id of the document.
         owner_id: user who created the document.
-        revision: number of operations the document has had.
+        revision: revision of the document.
         charged_bytes: bytes of its log that the owner is charged for.
     """
 
@@ -85,7 +85,7 @@ class SessionRepository:
         self._usage = Usage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
-        """Return the id of the user's session on a document, and whether it existed.
+        """Open a document; return the id of the user's session, and whether it existed.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -97,7 +97,7 @@ class SessionRepository:
                     await self._usage.set_plan(connection, user_id, plan)
                     return await self._find_or_make(connection, user_id, article_id)
             except IntegrityError:
-                # Another call made it, or took the document away for good.
+                # Another call created the session, or purged the document.
                 if attempt == _ATTEMPTS:
                     raise
         raise no_document()
@@ -118,7 +118,7 @@ class SessionRepository:
             raise session_state
 
     async def article_of(self, session: SessionRef) -> str | None:
-        """Return the document of a session, live or not; None when it is not the caller's."""
+        """Return the document's id of a session, live or not; None if it is not the caller's."""
         query = select(sessions.c.article_id).where(
             sessions.c.id == session.session_id, sessions.c.user_id == session.user_id
         )
@@ -129,13 +129,13 @@ class SessionRepository:
     async def touch(
         self, connection: AsyncConnection, refs: Collection[SessionRef]
     ) -> dict[SessionRef, LiveSession | GatewayError]:
-        """Move the expiry of sessions, within the caller's transaction.
+        """Extend the expiry of sessions, within the caller's transaction.
+
+        A transaction locks sessions before all other rows, and always in the same order, so that
+        two transactions never deadlock.
 
         Returns:
-            Each session, or the error that it is answered with.
-
-        Sessions come before anything else that a transaction changes, always in one
-        order, so that two of them never wait for each other.
+            The document of each session, or the error for its calls.
         """
         now_ms = self._now_ms()
         ours = (
@@ -157,7 +157,7 @@ class SessionRepository:
         return {ref: _live_or_error(by_id.get(ref.session_id), ref.user_id, now_ms) for ref in refs}
 
     async def forget_ended(self, older_than_s: float) -> int:
-        """Delete sessions that expired so long ago; return how many."""
+        """Delete sessions that expired at least `older_than_s` seconds ago; return their number."""
         until_ms = self._now_ms() - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             gone = await connection.execute(
@@ -183,7 +183,7 @@ class SessionRepository:
         )
         if session_id := reused.scalar_one_or_none():
             return session_id, True
-        # One that another call makes at this moment is left, and the insert fails on it.
+        # A session that another call creates at the same time stays, and makes the insert fail.
         await connection.execute(
             update(sessions).where(*latest, sessions.c.expires_at_ms <= now_ms).values(latest=False)
         )
@@ -201,9 +201,9 @@ class SessionRepository:
         return session_id, False
 
     async def _make_room(self, connection: AsyncConnection, user_id: str, now_ms: int) -> None:
-        """Keep the number of a user's sessions below the limit, remembered ones included.
+        """Keep the number of a user's sessions below the limit, expired ones included.
 
-        Two processes may exceed it by a few.
+        Concurrent processes may exceed it by a few.
 
         Raises:
             GatewayError: 42901.
@@ -212,7 +212,7 @@ class SessionRepository:
         counted = select(func.count()).where(mine)
         if (await connection.execute(counted)).scalar_one() < self._most:
             return
-        # Those that ended are forgotten before any other is refused.
+        # Expired sessions are deleted before a new one is refused.
         await connection.execute(delete(sessions).where(mine, sessions.c.expires_at_ms <= now_ms))
         first_end_ms, left = (
             await connection.execute(
@@ -252,6 +252,6 @@ def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSessi
     if row.expires_at_ms <= now_ms:
         return session_expired()
     if not access_rights_of(row, user_id).may_read:
-        # The session was opened while it was so.
+        # The user lost access after the session was opened.
         return no_document("/sessionId")
     return LiveSession(row.article_id, row.creator_id, row.revision, row.charged_bytes)

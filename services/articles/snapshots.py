@@ -8,8 +8,8 @@ from services.articles.cache import DocumentCache, DocumentState
 from services.articles.metrics import Metrics
 from services.articles.operation_log import OperationLog
 
-# A snapshot is due when the operations since the last one take as long to replay as a
-# snapshot takes to read: when they are many, or large beside it.
+# A snapshot is due when replaying the operations since the last one takes as long as reading a
+# snapshot: when there are many of them, or when they are as large as the snapshot.
 SNAPSHOT_EVERY = 500
 _SMALLEST_TAIL = 256 << 10
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotTaker:
-    """Takes snapshots of the documents that are due, one of each document at a time."""
+    """Takes due snapshots, one at a time of each document."""
 
     def __init__(self, operation_log: OperationLog, cache: DocumentCache, metrics: Metrics) -> None:
         self._log = operation_log
@@ -26,7 +26,7 @@ class SnapshotTaker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def take_if_due(self, article_id: str, state: DocumentState) -> None:
-        """Start taking a snapshot of a committed state where the log has grown enough."""
+        """Start taking a snapshot of a committed state if one is due."""
         if is_snapshot_due(state) and article_id not in self._tasks:
             self._tasks[article_id] = asyncio.create_task(self._take(article_id, state))
 
@@ -55,7 +55,7 @@ class SnapshotTaker:
 
 
 def is_snapshot_due(opened: DocumentState) -> bool:
-    """Return whether the next to open the document cold would have too much to replay."""
+    """Return whether loading the document from the log would have too much to replay."""
     return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
         _SMALLEST_TAIL, opened.snapshot_bytes
     )

@@ -10,7 +10,7 @@ from services.common.leases import Lease
 from services.common.settings import Articles
 from services.common.sweeping import Sweeper
 
-# Documents, or transactions, after which a sweep holds its lease anew.
+# Documents, or transactions, after which a sweep renews its lease.
 _AT_ONCE = 20
 
 log = logging.getLogger(__name__)

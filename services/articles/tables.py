@@ -39,7 +39,7 @@ members = Table(
     Index("ix_article_group_members_user_id", "user_id"),
 )
 
-# What a user may do beyond what everybody may.
+# Rights of a user beyond those of every user.
 grants = Table(
     "grants",
     metadata,
@@ -48,7 +48,8 @@ grants = Table(
     Column("given_at_ms", BigInteger, nullable=False),
 )
 
-# What each owner's documents take up: see `usage`. Every user who has made a document has one.
+# Number and size of each owner's documents: see `usage`. Every user who has created a document has
+# a row.
 usage = Table(
     "article_usage",
     metadata,
@@ -71,8 +72,9 @@ usage = Table(
     ),
 )
 
-# A document without a group is in its creator's private one. `size_bytes` is what its owner is
-# charged for it, `charged_bytes` up to where that covers its log: see `usage`.
+# A document without a group is in its creator's private group. `size_bytes` is charged to its
+# owner; `charged_bytes` counts the bytes charged for its log, removed operations included: see
+# `usage`.
 articles = Table(
     "articles",
     metadata,
@@ -95,7 +97,7 @@ articles = Table(
     Index("ix_articles_deleted_at_ms", "deleted_at_ms"),
 )
 
-# Each operation with what undoes it, as JSON. The key decides a race for a revision.
+# Each operation with its inverse, as JSON. The primary key decides a race for a revision.
 operations = Table(
     "article_operations",
     metadata,
@@ -107,8 +109,8 @@ operations = Table(
     Column("inverse", LargeBinary, nullable=False),
 )
 
-# The newest snapshot of each document that has one: its state after `revision` operations,
-# which have `log_bytes` together.
+# The newest snapshot of each document that has one: its state after `revision` operations, which
+# have a total size of `log_bytes`.
 snapshots = Table(
     "article_snapshots",
     metadata,
@@ -118,8 +120,8 @@ snapshots = Table(
     Column("log_bytes", BigInteger, nullable=False),
 )
 
-# A session is `latest` until it expired and its user opened the document again; it is
-# remembered for a while after that, so that callers learn what became of it.
+# A session is `latest` until it has expired and its user opens the document again. Expired sessions
+# are kept for a while, so that callers get the error of an expired session.
 sessions = Table(
     "article_sessions",
     metadata,

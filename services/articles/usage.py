@@ -1,10 +1,10 @@
 """Storage usage of each owner's documents, and the quotas on it.
 
-The size of a document is the size of its log: every operation and its inverse. It counts for the
-user who created the document, whoever edits it. An owner's row changes in the transaction of
-what it counts, and the statement that adds to it also checks the quota, so that two processes
-cannot exceed it together. A document is charged for its log in blocks, so that few edits touch
-the row. A transaction locks owners' rows after sessions, and before documents and operations.
+The size of a document is the size of its log: every operation and its inverse. It is charged to the
+user who created the document, whoever edits it. An owner's row is updated in the transaction of
+the change that it counts. The statement that adds to it also checks the quota, so that concurrent
+processes cannot exceed it together. A log is charged in blocks, so that few edits update the row. A
+transaction locks owners' rows after sessions, and before documents and operations.
 
 Deleting a document frees its bytes at once. Deleted documents stay on disk until they are
 purged, so live and deleted ones together are limited to twice the quota; the sweeper purges
@@ -23,7 +23,7 @@ from services.common.database import insert_into
 from services.common.errors import GatewayError
 from services.common.settings import Articles, PlanLimits
 
-# Charged for a document, and for an operation, beside their content: rows and keys.
+# Bytes charged for the rows and keys of a document and of an operation, besides their content.
 DOCUMENT_BYTES = 1024
 OPERATION_BYTES = 256
 # Bytes of a document's log that are charged at a time.
@@ -37,9 +37,9 @@ class Account(NamedTuple):
 
     Attributes:
         plan: name of the owner's plan.
-        documents: how many there are, deleted ones left out.
-        size_bytes: bytes of those.
-        deleted_bytes: bytes of deleted ones that are still kept.
+        documents: number of documents, without deleted ones.
+        size_bytes: size of those documents.
+        deleted_bytes: size of deleted documents that are not purged yet.
     """
 
     plan: str
@@ -49,7 +49,7 @@ class Account(NamedTuple):
 
 
 def length_of(connection: AsyncConnection) -> Any:
-    """Return the SQL function of the length of a value in bytes."""
+    """Return the SQL function for the length of a value in bytes."""
     return func.octet_length if connection.dialect.name == "postgresql" else func.length
 
 
@@ -59,7 +59,7 @@ def size_of(operation: bytes, inverse: bytes) -> int:
 
 
 def blocks_for(size: int) -> int:
-    """Return the bytes of the fewest blocks that hold a size."""
+    """Return a size rounded up to whole blocks, in bytes."""
     return max(0, -(-size // BLOCK) * BLOCK)
 
 
@@ -71,7 +71,7 @@ class Usage:
         self._documents = settings.documents
 
     async def account(self, connection: AsyncConnection, owner_id: str) -> Account:
-        """Return an owner's account; an empty one of the smallest plan where there is none."""
+        """Return an owner's account, or an empty one of the smallest plan if there is none."""
         query = select(
             usage.c.plan, usage.c.documents, usage.c.size_bytes, usage.c.deleted_bytes
         ).where(usage.c.owner_id == owner_id)
@@ -90,8 +90,8 @@ class Usage:
         """Charge an owner for a new, empty document.
 
         Raises:
-            GatewayError: 40303, when the owner has as many documents, or as much in them, as
-                the plan allows.
+            GatewayError: 40303, when the owner has reached the number or the size of documents
+                that the plan allows.
         """
         account = insert_into(connection, usage).values(
             owner_id=owner_id, plan=plan, documents=0, size_bytes=0, deleted_bytes=0
@@ -120,10 +120,10 @@ class Usage:
         """Charge owners for blocks of logs, all or none of them.
 
         Returns:
-            Whether all of them fit. If not, nothing may be committed that was charged.
+            Whether all of them fit. If not, the charges of the others must not be committed.
         """
         charged = _each(usage.c.owner_id, sizes)
-        # In one order everywhere, so that two of these never wait for each other.
+        # The same order everywhere, so that two transactions never deadlock.
         ordered = (
             select(usage.c.owner_id)
             .where(usage.c.owner_id.in_(sorted(sizes)))
@@ -138,7 +138,7 @@ class Usage:
         return done.rowcount == len(sizes)
 
     async def refusal(self, connection: AsyncConnection, owner_id: str, size: int) -> GatewayError:
-        """Return the error of `size` more bytes, or of a document, that exceed a limit."""
+        """Return the error for `size` more bytes, or for one more document, beyond a limit."""
         account = await self.account(connection, owner_id)
         quota = getattr(self._quota, account.plan)
         if account.size_bytes + size <= quota:
@@ -163,7 +163,7 @@ class Usage:
     async def move(
         self, connection: AsyncConnection, owner_id: str, size: int, *, deleted: bool
     ) -> None:
-        """Count a document among the deleted ones, or among the live ones again."""
+        """Move a document's size between an owner's live and deleted documents."""
         sign = 1 if deleted else -1
         await connection.execute(
             update(usage)
@@ -231,7 +231,7 @@ async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]
 
 
 def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[int]:
-    """Return the size that belongs to a row's key."""
+    """Return the SQL expression of the size for a row's key."""
     if len(sizes) == 1:
         [size] = sizes.values()
         return literal(size, articles.c.size_bytes.type)
@@ -242,7 +242,7 @@ def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[in
 
 
 def _by_plan(limits: PlanLimits) -> ColumnElement[int]:
-    """Return the limit of a row's plan."""
+    """Return the SQL expression of the limit of a row's plan."""
     return case(
         {plan: literal(getattr(limits, plan), usage.c.size_bytes.type) for plan in _PLANS},
         value=usage.c.plan,

@@ -1,14 +1,15 @@
-"""Makes a backup of a gateway's data, while the gateway runs.
+"""Back up a gateway's data while the gateway runs.
 
-1. The files of users are linked into a folder beside theirs, so that none is deleted under way.
-2. The database is copied at one moment, by SQLite's backup API.
-3. Files that came in between are linked too. The rows of the copy now have their files, unless
-   one was uploaded and deleted since the first step: then the next round has neither.
-4. The links are copied to the backup, read again, and the manifest is written last: a folder
-   without one is no backup.
+1. Hard links to the users' files are created in another folder, so that a file that is deleted
+   during the backup remains available.
+2. SQLite's backup API copies a snapshot of the database.
+3. Files that were uploaded in between are linked too. Now every file row of the snapshot has its
+   file, unless the file was uploaded and deleted since step 1; then the next round finds neither.
+4. The linked files are copied to the backup and verified. The manifest is written last: a folder
+   without a manifest is not a backup.
 
-So everything that was acknowledged before the start is in the backup, and what was written while
-it ran may be.
+The backup contains everything that was acknowledged before its start. Data written during the
+backup may be included.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ from services.backup.copying import check_database, copy, entry_of, opened, snap
 from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, Entry, Manifest
 from services.common.settings import Storage
 
-# The blobs of whole uploads. Others are being written.
+# Names of complete uploads; other files are still being written.
 _BLOB = re.compile(r"file-[0-9A-Z]{26}", re.ASCII)
 _STAGE = "backup"
 _ROUNDS = 10
@@ -37,21 +38,22 @@ _USE_INSTEAD = (
 
 
 def check_is_local(storage: Storage) -> None:
-    """Return if the data are all on this machine.
+    """Check that all data are on this machine.
 
     Raises:
-        BackupError: they are not; the text says what to use.
+        BackupError: they are not; the message names alternatives.
     """
     if storage.database_url or storage.blob_url:
         raise BackupError(_USE_INSTEAD)
 
 
 def back_up(storage: Storage, target: Path, now: datetime) -> Manifest:
-    """Copy the data of a gateway, which may run, into a new or an empty folder.
+    """Copy the data of a gateway, which may be running, into a new or an empty folder.
 
     Raises:
-        BackupError: the data are elsewhere, there are none, the folder is not empty, or the copy
-            did not come out right.
+        BackupError: the data are not on this machine, there are none, the folder is in the data
+            folder or not empty, the file system has no hard links, another backup is running, or
+            the copy is inconsistent or damaged.
         OSError: something cannot be read or written.
     """
     check_is_local(storage)
@@ -76,16 +78,16 @@ def back_up(storage: Storage, target: Path, now: datetime) -> Manifest:
 
 @contextmanager
 def _stage(folder: Path) -> Iterator[Path]:
-    """Make a folder for links, of which one backup at a time has the use, and remove it.
+    """Create a folder for links, locked for one backup at a time; remove it at exit.
 
     Raises:
-        BackupError: another backup is being made.
+        BackupError: another backup is running.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Of a backup that was killed.
+        # Links of a backup that was killed.
         for one in folder.iterdir():
             one.unlink()
         yield folder
@@ -97,14 +99,14 @@ def _stage(folder: Path) -> Iterator[Path]:
 
 
 def _copy_consistently(source: Path, stage: Path, database: Path) -> None:
-    """Copy the database, and link the files that its rows name."""
+    """Copy the database, and link all files that it refers to."""
     for _ in range(_ROUNDS):
         _link(source / BLOBS, stage)
         snapshot(source / DATABASE, database)
         _link(source / BLOBS, stage)
         rows = _file_rows(database)
         if all((stage / name).exists() for name in rows):
-            # Bytes without a row, of uploads under way or of files deleted since, are no use.
+            # Files without a row belong to running uploads, or were deleted in the meantime.
             for blob in stage.iterdir():
                 if blob.name not in rows:
                     blob.unlink()
@@ -134,17 +136,17 @@ def _link(blobs: Path, stage: Path) -> None:
 
 
 def _file_rows(database: Path) -> Mapping[str, Entry]:
-    """Return the size and digest of each file that the database names, by its id."""
+    """Return the size and digest of each file in the database, by id."""
     with opened(database) as connection:
         rows = connection.execute("SELECT id, size_bytes, sha256 FROM files")
         return {name: Entry(size, digest) for name, size, digest in rows}
 
 
 def _finish(target: Path, now: datetime) -> Manifest:
-    """Read the copies again, and write the manifest.
+    """Verify the copies, and write the manifest.
 
     Raises:
-        BackupError: the database is damaged, or a file is not what its row says.
+        BackupError: the database is damaged, or a file does not match its row.
     """
     migration = check_database(target / DATABASE)
     paths = [path for path in target.rglob("*") if path.is_file()]

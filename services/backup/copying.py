@@ -1,4 +1,4 @@
-"""Copies of files that survive a power cut, with their digests."""
+"""Durable copies of files, with their digests."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def copy(source: Path, target: Path) -> Entry:
-    """Copy a file to a new one that only this user may read.
+    """Copy a file to a new file with mode 0600; return its size and digest.
 
     Raises:
-        OSError: one of them cannot be opened, or the disk is full.
+        OSError: a file cannot be opened, or the disk is full.
     """
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as read:
@@ -36,7 +36,7 @@ def entry_of(path: Path) -> Entry:
     """Return the size and digest of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as read:
         digest = hashlib.file_digest(read, "sha256")
@@ -44,7 +44,7 @@ def entry_of(path: Path) -> Entry:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Sync a folder to disk, so that its entries survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -54,7 +54,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def opened(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite file that is there, to read it.
+    """Open an existing SQLite file for reading.
 
     Raises:
         BackupError: SQLite cannot read it.
@@ -67,7 +67,7 @@ def opened(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def snapshot(source: Path, target: Path) -> None:
-    """Copy a SQLite database at one moment, while others write to it.
+    """Copy a snapshot of a SQLite database, which others may be writing to.
 
     Raises:
         BackupError: SQLite cannot read or write.
@@ -75,17 +75,18 @@ def snapshot(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     with opened(source) as live, closing(sqlite3.connect(target)) as copied:
         live.backup(copied)
-        # Of one file, which is moved and digested as such. The gateway turns the log on again.
+        # A single file without a write-ahead log, for copying and hashing. The gateway enables the
+        # log again.
         copied.execute("PRAGMA journal_mode = DELETE")
     for suffix in _BESIDE:
         Path(f"{target}{suffix}").unlink(missing_ok=True)
 
 
 def check_database(database: Path) -> str:
-    """Return the migration that a database is at.
+    """Check the integrity of a database; return its migration step.
 
     Raises:
-        BackupError: the database is damaged, or none of a gateway.
+        BackupError: the database is damaged, or not that of a gateway.
     """
     with opened(database) as connection:
         (state,) = connection.execute("PRAGMA integrity_check(1)").fetchone()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 NAME = "manifest.json"
 DATABASE = "gateway.db"
-# Folder of the files that users have uploaded.
+# Folder of the users' files.
 BLOBS = "files"
 
 _FORMAT = 1
@@ -23,8 +23,8 @@ class Entry(NamedTuple):
     """A file of a backup.
 
     Attributes:
-        size: in bytes.
-        sha256: digest of its content, in hexadecimal digits.
+        size: size in bytes.
+        sha256: digest of the content, in hexadecimal digits.
     """
 
     size: int
@@ -32,12 +32,12 @@ class Entry(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a backup holds.
+    """The content of a backup.
 
     Attributes:
-        created_at: when it was begun, ISO 8601, UTC.
-        migration: the step that the database is at.
-        files: by path below the backup's folder.
+        created_at: start time of the backup, ISO 8601, UTC.
+        migration: migration step of the database.
+        files: entries by path below the backup's folder.
     """
 
     created_at: str
@@ -55,7 +55,7 @@ class Manifest(NamedTuple):
         """Parse the text of a manifest.
 
         Raises:
-            BackupError: it is none, or one of a newer version.
+            BackupError: the text is not a manifest, or has the format of a newer version.
         """
         try:
             content: Any = json.loads(text)
@@ -67,7 +67,7 @@ class Manifest(NamedTuple):
             raise BackupError(f"{NAME}: is no manifest of a backup") from error
         for path, entry in files.items():
             is_digest = isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256)
-            # A path that leads elsewhere would be written there.
+            # Other paths could write outside of the data folder.
             if not (_PATH.fullmatch(path) and isinstance(entry.size, int) and is_digest):
                 raise BackupError(f"{NAME}: {path!r} is no file of a backup")
         if DATABASE not in files:

@@ -1,7 +1,7 @@
-"""Puts a backup into an empty data folder.
+"""Restore a backup into an empty data folder.
 
-The database comes last: a folder in which it was cut short has none, and no gateway serves half of
-a backup.
+The database is put in place last: after an interrupted restore the folder has no database, so no
+gateway serves an incomplete backup.
 """
 
 import os
@@ -18,11 +18,11 @@ from services.supervisor.resources import LOCK_FILE, locked
 
 
 def restore(storage: Storage, source: Path) -> Manifest:
-    """Copy a backup into the data folder, and check every byte of it.
+    """Copy a backup into the data folder, and verify every byte.
 
     Raises:
-        BackupError: the data folder is elsewhere or not empty, a gateway runs there, or the
-            backup is not whole.
+        BackupError: the data are not on this machine, the data folder is not empty, a gateway uses
+            it, or the backup is incomplete, damaged, or of a newer version.
         OSError: something cannot be read or written.
     """
     check_is_local(storage)

@@ -1,1 +1,1 @@
-"""The commands of `gateway` that look at a data folder or a database, a file a group."""
+"""The command groups of `gateway`, one module per group."""

@@ -1,4 +1,4 @@
-"""`gateway admin-key` and `gateway audit`: who may administer, and what was changed."""
+"""`gateway admin-key` and `gateway audit`: manage admin keys, and print the audit log."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -26,16 +26,16 @@ def create_admin_key(
         str, typer.Option("--name", metavar="TEXT", help="Who has the key, for people.")
     ] = "",
 ) -> None:
-    """Make an admin key and print it; it is shown this once, and its SHA-256 alone is stored."""
+    """Create an admin key and print it, once: only its SHA-256 is stored."""
     typer.echo(_on_admin_keys(lambda keys: keys.create(name)))
     typer.echo("Keep it: it cannot be shown again.", err=True)
 
 
 @app.command("make")
 def make_key() -> None:
-    """Print a new admin key for `[admin]` in the settings; nothing is stored of it.
+    """Print a new admin key for `[admin]` in the settings, without storing it.
 
-    Its SHA-256, for `admin.key_sha256`, goes to standard error.
+    Its SHA-256, for `admin.key_sha256`, is printed to standard error.
     """
     from secrets import token_bytes
 
@@ -67,7 +67,7 @@ def list_admin_keys() -> None:
 def revoke_admin_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="Its id, as listed.")],
 ) -> None:
-    """Revoke an admin key, everywhere within 5 seconds."""
+    """Revoke an admin key; it is rejected everywhere within 5 seconds."""
     info = _on_admin_keys(lambda keys: keys.revoke(key))
     typer.echo(f"Revoked {info.id} ({info.prefix}…).", err=True)
 

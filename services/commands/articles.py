@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# The names of the permissions and grants; a test keeps them in step with the service.
+# The names of the permissions and grants; a test checks that they match the service.
 Permission = Literal["private", "group-only"]
 Grant = Literal["articles"]
 
@@ -39,7 +39,7 @@ def create_group(
         str, typer.Option("--user", metavar="NAME", help="Whose group it is; the first member.")
     ],
 ) -> None:
-    """Make a group and print its id."""
+    """Create a group and print its id."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> int:
         return await found.create(name, (await accounts.caller_named(user)).user_id)
@@ -49,7 +49,7 @@ def create_group(
 
 @groups.command("add")
 def add_member(group: _GroupArgument, user: _UserOption) -> None:
-    """Put a user in a group."""
+    """Add a user to a group."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
         await found.add(group, (await accounts.caller_named(user)).user_id)
@@ -59,7 +59,7 @@ def add_member(group: _GroupArgument, user: _UserOption) -> None:
 
 @groups.command("remove")
 def remove_member(group: _GroupArgument, user: _UserOption) -> None:
-    """Take a user out of a group; what they made there stays."""
+    """Remove a user from a group; documents that the user created there remain."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
         await found.remove(group, (await accounts.caller_named(user)).user_id)
@@ -84,7 +84,7 @@ def add_grant(
     user: _UserOption,
     grant: Annotated[Grant, typer.Argument(help="What is granted.")] = "articles",
 ) -> None:
-    """Allow a user to edit documents where `articles.require_grant` is set."""
+    """Allow a user to edit documents if `articles.require_grant` is set."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
         await found.give_grant((await accounts.caller_named(user)).user_id, grant)
@@ -97,7 +97,7 @@ def remove_grant(
     user: _UserOption,
     grant: Annotated[Grant, typer.Argument(help="What was granted.")] = "articles",
 ) -> None:
-    """Take a grant away, at once."""
+    """Revoke a grant, with immediate effect."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
         await found.take_grant((await accounts.caller_named(user)).user_id, grant)
@@ -110,7 +110,7 @@ def share(
     document: _DocumentArgument,
     permission: Annotated[Permission, typer.Argument(help="Who may read and edit it.")],
 ) -> None:
-    """Share a document with its group, or with nobody but its author."""
+    """Share a document with its group, or restrict it to its author."""
 
     async def work(engine: "AsyncEngine", settings: "Settings") -> None:
         from services.articles.repository import ArticleRepository
@@ -122,7 +122,7 @@ def share(
 
 @articles.command("restore")
 def restore(document: _DocumentArgument) -> None:
-    """Bring a deleted document back."""
+    """Restore a deleted document."""
 
     async def work(engine: "AsyncEngine", settings: "Settings") -> None:
         from services.articles.repository import ArticleRepository

@@ -16,10 +16,10 @@ _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the back
 
 
 def backup(folder: _Folder) -> None:
-    """Copy the data of the gateway, which may run, into a new folder, and check the copy.
+    """Copy the data of the gateway, which may be running, into a new folder, and verify the copy.
 
-    It holds the keys' digests, the gateway's own secrets and what users have stored: keep it as
-    private as the data folder. For PostgreSQL and S3 it says what to use instead.
+    The copy contains the hashes of keys, the gateway's own secrets and the users' data: keep it as
+    private as the data folder. For PostgreSQL and S3, the command prints what to use instead.
     """
     from datetime import UTC, datetime
 
@@ -31,7 +31,7 @@ def backup(folder: _Folder) -> None:
 
 
 def restore(folder: _Folder) -> None:
-    """Put a backup into the data folder, which must be empty, and check every byte of it."""
+    """Restore a backup into the data folder, which must be empty, and verify every byte."""
     from services.backup.restore import restore as put
 
     _report("Restored", lambda storage: put(storage, folder), f"from {folder}")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def console() -> None:
     """Print a link that signs in to the console of the gateway that runs here.
 
-    It works once, within 10 minutes, and is for a gateway with a development key; elsewhere
-    the console takes an API key.
+    The link works once, within 10 minutes. It requires a gateway with a development key; with other
+    gateways, sign in to the console with an API key.
     """
     typer.echo(on_database(_link))
     typer.echo("It works once, within 10 minutes.", err=True)

@@ -10,10 +10,10 @@ from services.commands.shared import FAILED, read_settings
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check what a gateway with these settings needs, and say what to do about the rest.
+    """Check the requirements of a gateway with these settings, and print advice for problems.
 
-    Nothing is changed or spent: of providers only the list of models is asked for. The exit
-    status is 1 if a check failed; warnings leave it at 0.
+    The checks change nothing and cost nothing: providers are only asked for their list of models.
+    The exit status is 1 if a check failed, and 0 if there are only warnings.
     """
     import asyncio
     import logging
@@ -21,7 +21,7 @@ def doctor(
     from services.doctor import findings
     from services.doctor.doctor import examine
 
-    # What a log line would say, a finding says.
+    # No logs: the findings have the same information.
     logging.getLogger().addHandler(logging.NullHandler())
     found = asyncio.run(examine(read_settings()))
     typer.echo(findings.as_json(found) if as_json else findings.as_text(found))

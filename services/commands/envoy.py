@@ -1,4 +1,4 @@
-"""Commands of `gateway envoy`: the configuration of an Envoy in front of the gateway."""
+"""`gateway envoy`: configure and run an Envoy in front of the gateway."""
 
 import os
 import socket
@@ -21,9 +21,9 @@ _AdminPort = Annotated[
 
 @app.command("config")
 def show_config() -> None:
-    """Print the configuration of an Envoy, made from the settings.
+    """Print an Envoy configuration that is generated from the settings.
 
-    It is JSON, which Envoy reads as a file envoy.json. It names files of keys, and holds none.
+    The output is JSON, for a file envoy.json. It contains paths of key files, but no keys.
     """
     from services.common.settings import SettingsError
     from services.envoy.bootstrap import bootstrap, encode
@@ -42,10 +42,10 @@ def run(
         int | None, typer.Option(min=1, help="Threads of Envoy.  [default: one a CPU core]")
     ] = None,
 ) -> None:
-    """Run an Envoy with that configuration until SIGTERM or Ctrl-C.
+    """Run an Envoy with the generated configuration until SIGTERM or Ctrl-C.
 
-    Prints the address once a gateway behind it is healthy. On SIGTERM it stops listening, and
-    requests in progress have limits.drain_s to end.
+    Prints the address when a gateway behind it is healthy. On SIGTERM it stops listening, and
+    running requests may take limits.drain_s to finish.
     """
     import asyncio
 
@@ -75,7 +75,7 @@ def run(
 
 
 def free_port(port: int, host: str) -> int:
-    """Return a port, or one that nothing listens on in place of 0."""
+    """Return the port; for 0, an unused one."""
     if port:
         return port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,4 +1,4 @@
-"""`gateway files`: what operators do with the files of a user, or of the user's team."""
+"""`gateway files`: manage the files of a user, or of the user's team."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# So many are read in one transaction.
+# Files that are read in one transaction.
 _PAGE = 1000
 
 _UserOption = Annotated[
@@ -56,7 +56,7 @@ def remove_files(
     user: _UserOption,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the files.")],
 ) -> None:
-    """Delete files; stops at the first that is not the user's."""
+    """Delete files; stop at the first one that does not belong to the user."""
 
     async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
         from services.files.blobs import open_blobs
@@ -73,7 +73,7 @@ def remove_files(
 
 @app.command("usage")
 def show_usage(user: _UserOption) -> None:
-    """Show how much is stored, and how much may be."""
+    """Print the number and the size of the files, and the quota."""
 
     async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
         from services.files.repository import FileRepository
@@ -101,7 +101,7 @@ def _row(file: "File") -> tuple[str, ...]:
         time_of(file.expires_at),
         Purpose.Name(file.purpose).removeprefix("PURPOSE_").lower(),
         file.mime_type,
-        # A mark that turns the rest of the line round must not reach the terminal.
+        # Bidirectional marks, which reverse the rest of the line, must not reach the terminal.
         "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in file.filename),
     )
 

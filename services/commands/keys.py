@@ -1,4 +1,4 @@
-"""`gateway keys`: make, list, change, rotate and revoke API keys."""
+"""`gateway keys`: create, list, change, rotate and revoke API keys."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -55,9 +55,9 @@ def create_key(
         typer.Option("--expires-in", metavar="TIME", help="How long it is valid, as 90d or 12h."),
     ] = None,
 ) -> None:
-    """Make an API key and print it; it is shown this once.
+    """Create an API key and print it; it cannot be shown again.
 
-    A known user keeps team and plan; `gateway users set` changes them.
+    An existing user keeps team and plan; `gateway users set` changes them.
     """
 
     async def work(keys: "KeyAdministration") -> str:
@@ -93,7 +93,7 @@ def list_keys(
 
 @app.command("show")
 def show_key(key: _KeyArgument) -> None:
-    """Show what is kept of a key."""
+    """Print a key's record."""
     _print(_on_keys(lambda keys: keys.find(key)))
 
 
@@ -112,7 +112,7 @@ def set_key(
         ),
     ] = None,
 ) -> None:
-    """Change a key, everywhere within 5 seconds."""
+    """Change a key; it takes effect everywhere within 5 seconds."""
 
     async def work(keys: "KeyAdministration") -> "ApiKey":
         from services.accounts.admin.keys import KeyChanges
@@ -135,9 +135,9 @@ def rotate_key(
         ),
     ] = "1d",
 ) -> None:
-    """Make a key that replaces another one, and print it; it is shown this once.
+    """Create a key that replaces another one, and print it; it cannot be shown again.
 
-    It has the user, name, expiry and limits of the old key.
+    The new key has the user, name, expiry and limits of the old key.
     """
 
     async def work(keys: "KeyAdministration") -> "tuple[str, ApiKey]":
@@ -155,7 +155,7 @@ def rotate_key(
 
 @app.command("revoke")
 def revoke_key(key: _KeyArgument) -> None:
-    """Revoke a key, everywhere within 5 seconds."""
+    """Revoke a key; it is rejected everywhere within 5 seconds."""
 
     async def work(keys: "KeyAdministration") -> "ApiKey":
         return await keys.revoke((await keys.find(key)).id)
@@ -165,7 +165,7 @@ def revoke_key(key: _KeyArgument) -> None:
 
 
 def _on_keys(work: "Callable[[KeyAdministration], Awaitable[Result]]") -> "Result":
-    """Run a function on the keys of the database that the settings name."""
+    """Run a function with the keys of the configured database."""
 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.admin.keys import KeyAdministration

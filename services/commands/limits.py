@@ -1,4 +1,4 @@
-"""`gateway limits`: what keys, users and teams may use."""
+"""`gateway limits`: manage the limits of keys, users and teams."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
@@ -80,9 +80,9 @@ def set_limits(
         ),
     ] = None,
 ) -> None:
-    """Replace the limits of a key, a user or a team, everywhere within 5 seconds.
+    """Replace the limits of a key, a user or a team; they apply everywhere within 5 seconds.
 
-    What is not named is not limited any more.
+    Limits that are not given are removed.
     """
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
@@ -105,7 +105,7 @@ def set_limits(
 
 @app.command("clear")
 def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
-    """Remove all limits of a key, a user or a team, everywhere within 5 seconds."""
+    """Remove all limits of a key, a user or a team; effective everywhere within 5 seconds."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
         from services.accounts.limits.rules import UsageLimits
@@ -121,7 +121,7 @@ def _on_subject(
     user: str,
     team: str,
 ) -> "Result":
-    """Run a function on the limits of the one subject that is named."""
+    """Run a function with the limits and the subject that exactly one option names."""
     if sum(map(bool, (key, user, team))) != 1:
         fail("name one of --key, --user and --team", WRONG)
 

@@ -1,4 +1,4 @@
-"""The commands `gateway memory`: show, export and delete what the server remembers of a user."""
+"""`gateway memory`: show, export and delete the memories and the profile of a user."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# Rows that are read in one transaction.
+# Rows per transaction.
 _PAGE = 1000
 
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
@@ -51,7 +51,7 @@ class _Remembered(NamedTuple):
 
 @app.command("show")
 def show(user: _UserOption, memory: _MemoryOption = None) -> None:
-    """List the memories and what is known about the user; of one memory show the summary."""
+    """List the memories and the facts about the user; with --memory, show its summary."""
 
     async def work(remembered: _Remembered) -> None:
         if memory is not None:
@@ -83,7 +83,7 @@ def show(user: _UserOption, memory: _MemoryOption = None) -> None:
 
 @app.command("export")
 def export(user: _UserOption, memory: _MemoryOption = None) -> None:
-    """Write memories as JSON, a line each; without --memory the user's profile comes first."""
+    """Print memories as JSON, one per line; without --memory, after the user's profile."""
 
     async def work(remembered: _Remembered) -> None:
         management, owner_id = remembered
@@ -107,7 +107,7 @@ def export(user: _UserOption, memory: _MemoryOption = None) -> None:
 
 @app.command("rm")
 def remove(user: _UserOption, memory: _MemoryOption = None) -> None:
-    """Forget one memory; without --memory all of them, and what is known about the user."""
+    """Delete one memory; without --memory, all memories and the user's profile."""
 
     async def work(remembered: _Remembered) -> None:
         for name in await remembered.names(memory):
@@ -175,4 +175,4 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
 
 
 async def _no_vector(owner_id: str, question: str) -> None:
-    """Return no vector, since these commands search nothing."""
+    """Return None: these commands do not search."""

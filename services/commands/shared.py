@@ -1,6 +1,6 @@
 """Functions that the commands of `gateway` share: settings, the database, output, exit.
 
-Whatever a command needs is loaded when it runs, so that `--help` answers at once.
+Commands import modules when they run, so that `--help` responds at once.
 """
 
 import re
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# The names of the plans; a test keeps them in step with the proto.
+# The names of the plans; a test checks that they match the proto.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
 
 FAILED = 1
@@ -39,11 +39,11 @@ _PAGE = 1000
 
 
 class Listed(Protocol):
-    """What is listed page by page: it has an id."""
+    """An item of a paginated list, with an id."""
 
     @property
     def id(self) -> str:
-        """Its id, by which lists are ordered."""
+        """The id, by which lists are ordered."""
         ...
 
 
@@ -51,7 +51,7 @@ ListedT = TypeVar("ListedT", bound=Listed)
 
 
 def read_settings() -> "Settings":
-    """Return the settings of this process; exit with a message if they are wrong."""
+    """Return the settings of this process; exit with a message if they are invalid."""
     from services.common.settings import SettingsError, load
 
     try:
@@ -61,7 +61,7 @@ def read_settings() -> "Settings":
 
 
 def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") -> "Result":
-    """Run a function on the database that the settings name, after migrations.
+    """Run a function with the configured database, after migrations.
 
     Exits with a message if that fails.
     """
@@ -72,7 +72,7 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
     from services.common.errors import GatewayError
     from services.common.settings import SettingsError
 
-    # What a log line would say, the message on standard error says.
+    # No logs: the message on standard error has the same information.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         return asyncio.run(_with_database(read_settings(), work))
@@ -100,9 +100,9 @@ async def _with_database(
 
 
 def _check_data_folder(settings: "Settings") -> None:
-    """Refuse to create a database in a folder where no gateway has run.
+    """Refuse to create a database in a relative folder where no gateway has run.
 
-    A key of a new database would be good for no gateway that runs.
+    A key in a new database would not be valid for any running gateway.
     """
     from services.common.database import SQLITE_FILE, is_sqlite
     from services.common.settings import SettingsError
@@ -117,7 +117,7 @@ def _check_data_folder(settings: "Settings") -> None:
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print rows with their columns below each other; the first row is the heading."""
+    """Print rows with aligned columns; the first row is the heading."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -125,14 +125,14 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def print_fields(**fields: str) -> None:
-    """Print names and values below each other."""
+    """Print names and values, one pair per line."""
     width = max(map(len, fields))
     for name, value in fields.items():
         typer.echo(f"{name.ljust(width)}  {value}")
 
 
 async def all_pages(page: Callable[[int, str], Awaitable[Sequence[ListedT]]]) -> list[ListedT]:
-    """Return all items of a list; `page` takes a size and the id before the page, or ""."""
+    """Return all items of a list; `page` is called with a size and the last id so far, or ""."""
     found: list[ListedT] = []
     while len(part := await page(_PAGE, found[-1].id if found else "")) == _PAGE:
         found += part
@@ -140,7 +140,7 @@ async def all_pages(page: Callable[[int, str], Awaitable[Sequence[ListedT]]]) ->
 
 
 def seconds_of(duration: str) -> int:
-    """Return the seconds of a duration such as `90d`, `12h`, `30m` or `45s`; exit if it is none."""
+    """Parse a duration such as `90d`, `12h`, `30m` or `45s`; exit if it is invalid."""
     found = _DURATION.fullmatch(duration)
     if found is None:
         fail(f"{duration}: takes a number of s, m, h or d, as 90d", WRONG)
@@ -148,7 +148,7 @@ def seconds_of(duration: str) -> int:
 
 
 def expires_at_ms(duration: str | None) -> int | None:
-    """Return the end of a duration from now on, in Unix milliseconds; exit if it is none."""
+    """Return the end of a duration from now, in Unix milliseconds; exit if it is invalid."""
     return None if duration is None else int(1000 * (time.time() + seconds_of(duration)))
 
 

@@ -1,4 +1,4 @@
-"""`gateway usage`: what requests used and cost."""
+"""`gateway usage`: print usage and costs of requests."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,9 +30,9 @@ def usage(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
 ) -> None:
-    """Say what requests used and cost, in US dollars.
+    """Print the usage and the cost of requests, in US dollars.
 
-    UNPRICED counts answers whose price is not known: their cost is in no sum.
+    UNPRICED is the number of answers without a known price; the sums do not include their cost.
     """
     sums = on_database(lambda engine, _: _sums(engine, by, first, last))
     if as_json:
@@ -95,5 +95,5 @@ def _print_json(sums: "list[UsageSum]", by: Grouping) -> None:
 
 
 def _cell(text: str) -> str:
-    """Return a text of callers as a cell that no spreadsheet takes for a formula."""
+    """Return a caller's text as a CSV cell that spreadsheets do not interpret as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,4 +1,4 @@
-"""`gateway users` and `gateway teams`: who there is, and on which plan."""
+"""`gateway users` and `gateway teams`: manage users, teams and their plans."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -46,7 +46,7 @@ def create_user(
         ),
     ] = None,
 ) -> None:
-    """Make a user without a key, and print the id."""
+    """Create a user without a key, and print the id."""
     typer.echo(_on_users(lambda found: found.create(name, team, plan)).id)
 
 
@@ -100,15 +100,15 @@ def set_user(
         typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
     ] = None,
 ) -> None:
-    """Change a known user's team or plan, everywhere within 5 seconds."""
+    """Change a user's team or plan; it takes effect everywhere within 5 seconds."""
     _on_users(lambda found: found.set(user, team, plan))
 
 
 @users.command("delete")
 def delete_user(name: _UserArgument) -> None:
-    """Delete a user and all keys of theirs, which are refused everywhere within seconds.
+    """Delete a user and the user's keys, which are rejected everywhere within seconds.
 
-    Records of usage stay, and so do files, memories and documents, which nobody can read then.
+    Usage records remain. Files, memories and documents remain too, but nobody can read them.
     """
 
     async def work(found: "UserAdministration") -> "DeletedUser":
@@ -126,7 +126,7 @@ def create_team(
         PlanName | None, typer.Option("--plan", help="Its plan.  [default: personal_free]")
     ] = None,
 ) -> None:
-    """Make a team without members, and print the id."""
+    """Create a team without members, and print the id."""
     typer.echo(_on_teams(lambda found: found.create(name, plan)).id)
 
 
@@ -162,7 +162,7 @@ def show_team(name: _TeamArgument) -> None:
 def set_team(
     name: _TeamArgument, plan: Annotated[PlanName, typer.Option("--plan", help="The new plan.")]
 ) -> None:
-    """Change a team's plan, everywhere within 5 seconds."""
+    """Change a team's plan; it takes effect everywhere within 5 seconds."""
 
     async def work(found: "TeamAdministration") -> None:
         await found.update((await found.named(name)).id, plan)

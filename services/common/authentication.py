@@ -1,8 +1,8 @@
-"""Authentication of gRPC calls, which all services and the facade share.
+"""Authentication of gRPC calls, shared by all services and the facade.
 
-Each gRPC call carries the caller's own API key in the metadata entry
-`authorization`. Accounts looks keys up; everybody else asks through `Identify`. Work that
-the gateway does by itself has no key: it comes through the `ServiceAuthenticator`.
+Each gRPC call has the caller's API key in the metadata entry `authorization`. The accounts package
+looks up the owners of keys; all other code uses an `Identify` function. Calls that the gateway
+makes by itself have no API key; `ServiceAuthenticator` authenticates them.
 """
 
 import asyncio
@@ -30,23 +30,23 @@ _ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
 _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*(gw-[A-Za-z0-9_-]{{43}})\s*")
 _SERVICE = "Service "
-# As the facade and most others write it.
+# The scheme as the facade and most clients write it.
 _USUAL_BEARER = "Bearer "
-# The part of the time for which a key is remembered, after which a failed look-up is repeated.
+# Time until a failed background look-up is repeated, as a fraction of the TTL.
 _ASKED_AGAIN_AFTER = 1 / 30
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of the key a call came with.
+    """The owner of the API key of a call.
 
     Attributes:
         user_id: the user.
         team_id: the user's team, or "".
-        plan: the team's plan where there is a team, else the user's.
-        key_id: id of the key, for logs; "" where the call is the gateway's own. Callers with two
-            keys of one user are equal.
-        limits: those of the key, its user and the user's team, of those that have any.
+        plan: the team's plan, or the user's plan without a team.
+        key_id: id of the key, for logs; "" for the gateway's own calls. It is ignored by
+            comparisons: two keys of one user make equal callers.
+        limits: limits of the key, its user and the user's team, if they have any.
     """
 
     user_id: str
@@ -56,27 +56,27 @@ class Caller:
     limits: Sequence[SubjectLimits] = field(default=(), compare=False)
 
 
-# The user that a caller with an admin key counts as; ids of users begin with `user_`.
+# User id of callers with an admin key; the ids of users begin with `user_`.
 ADMINISTRATOR = "admin"
 
-# Takes an API key; raises `invalid_api_key` when it belongs to nobody.
+# Returns the owner of an API key; raises `invalid_api_key` for an unknown key.
 Identify = Callable[[str], Awaitable[Caller]]
 
-# Takes an `authorization` value; raises `invalid_api_key` when it holds no admin key.
+# Authenticates an `authorization` value; raises `invalid_api_key` unless it has an admin key.
 IdentifyAdmin = Callable[[str], Awaitable[Caller]]
 
-# The field of a caller that has the id of what is changed, by its kind in the audit log.
+# The field of `Caller` with the id of a changed subject, by the subject's kind in the audit log.
 _CALLER_FIELDS = {"key": "key_id", "user": "user_id", "team": "team_id"}
 
-# The caller of the gRPC call that the current task serves, and the key the call came
-# with, which goes along with every call that is made for the caller.
+# The caller of the gRPC call that the current task serves, and its API key, which is forwarded
+# with every call on behalf of the caller.
 caller: ContextVar[Caller] = ContextVar("caller")
 caller_key: ContextVar[str] = ContextVar("caller_key")
 
 
 def is_key(text: str) -> bool:
     """Return whether `text` has the form of an API key."""
-    # Every call comes here, and a pattern takes several times as long.
+    # Called for every call; a regular expression takes several times as long.
     return (
         len(text) == _KEY_LENGTH
         and text.startswith(_KEY_PREFIX)
@@ -86,10 +86,10 @@ def is_key(text: str) -> bool:
 
 
 def bearer_key(header: str) -> str:
-    """Return the key in an `Authorization` value, scheme in any case.
+    """Return the API key in an `Authorization` value; the scheme is case-insensitive.
 
     Raises:
-        GatewayError: `invalid_api_key` when there is none, or it cannot be a key of ours.
+        GatewayError: `invalid_api_key`, for a missing key, or one that is not a gateway key.
     """
     if header.startswith(_USUAL_BEARER) and is_key(key := header[len(_BEARER) :]):
         return key
@@ -107,10 +107,10 @@ def is_admin_key(text: str) -> bool:
 
 
 def bearer_admin_key(header: str) -> str:
-    """Return the admin key in an `Authorization` value, scheme in any case.
+    """Return the admin key in an `Authorization` value; the scheme is case-insensitive.
 
     Raises:
-        GatewayError: `invalid_api_key` when there is none.
+        GatewayError: `invalid_api_key`, without an admin key.
     """
     found = _BEARER_ADMIN_KEY.fullmatch(header)
     if found is None:
@@ -119,7 +119,7 @@ def bearer_admin_key(header: str) -> str:
 
 
 async def know_no_admin(authorization: str) -> Caller:
-    """Refuse every caller: the `IdentifyAdmin` of a gateway without an admin key.
+    """Reject every caller: the `IdentifyAdmin` of a gateway without an admin key.
 
     Raises:
         GatewayError: not_implemented, as for a service that does not exist.
@@ -133,22 +133,25 @@ def service_authorization(credential: bytes) -> str:
 
 
 class ServiceAuthenticator:
-    """Recognises the gateway's own calls among all others.
+    """Authenticates calls that the gateway makes by itself.
 
     Args:
-        credential: the secret that such calls carry, 32 bytes; without one none is accepted.
+        credential: the secret of such calls, 32 bytes; None rejects all calls.
     """
 
     def __init__(self, credential: bytes | None) -> None:
         self._expected = service_authorization(credential).encode() if credential else None
 
     def admit(self, authorization: str, user_id: str, *, is_for_user: bool = True) -> Caller:
-        """Return the caller that a call with this `authorization` is made for.
+        """Return the caller on whose behalf the gateway makes a call.
 
-        A call that is not `is_for_user` is made for the gateway itself, which is no user.
+        Args:
+            authorization: the `authorization` value of the call.
+            user_id: the `x-user-id` value, or "".
+            is_for_user: whether the call must be for a user; other calls are for the gateway.
 
         Raises:
-            GatewayError: `invalid_api_key` when it is not the gateway's own, or names nobody.
+            GatewayError: `invalid_api_key`, when the credential is wrong or the user is missing.
         """
         if self._expected is None or not hmac.compare_digest(
             authorization.encode(), self._expected
@@ -160,12 +163,12 @@ class ServiceAuthenticator:
 
 
 class CachingAuthenticator:
-    """Remembers whose keys are, so that not every call looks them up.
+    """Cache for the owners of API keys.
 
-    Only found owners are remembered, the latest `max_entries` of them, each for
-    `ttl_s`, or until they are forgotten: a revocation counts within that time. Calls that ask
-    for one key at once share one look-up. A key in use is looked up again, in the background, when
-    half of the time is over: where nobody answers, it is known for the other half.
+    Only successful look-ups are cached: the most recently used `max_entries`, each for `ttl_s`
+    seconds or until `forget`, so a revocation takes effect within that time. Concurrent calls with
+    the same key share one look-up. When half of the TTL has passed, the next call with the key
+    refreshes the entry in the background; if that fails, the entry remains valid for the rest.
     """
 
     def __init__(
@@ -180,18 +183,18 @@ class CachingAuthenticator:
         self._ttl_s = ttl_s
         self._monotonic = monotonic
         self._max_entries = max_entries
-        # By hash, so that memory holds no keys; the least recently used one first.
+        # By hash, so that no keys are in memory; least recently used first.
         self._known: OrderedDict[bytes, _KnownOwner] = OrderedDict()
         self._known_until = float("-inf")
         self._asking: dict[bytes, asyncio.Task[Caller]] = {}
-        # How often somebody was forgotten: a look-up that began before may be of the time before.
+        # Number of `forget` calls: a look-up that began before one may have read old data.
         self._forgotten = 0
 
     async def __call__(self, key: str) -> Caller:
         """Return the owner of `key`.
 
         Raises:
-            GatewayError: what the look-up raises; invalid_api_key when nobody owns it.
+            GatewayError: raised by the look-up; invalid_api_key for an unknown key.
         """
         hashed = hashlib.blake2s(key.encode()).digest()
         known = self._known.get(hashed)
@@ -202,16 +205,16 @@ class CachingAuthenticator:
                 known.is_due_at = now + self._ttl_s * _ASKED_AGAIN_AFTER
                 self._ask(key, hashed)
             return known.owner
-        # One asker that leaves must not take the answer from the others.
+        # Shielded: a caller that is cancelled must not cancel the look-up of the others.
         return await asyncio.shield(self._asking.get(hashed) or self._ask(key, hashed))
 
     @property
     def is_in_use(self) -> bool:
-        """Whether the owner of any key is known, or being looked up."""
+        """Whether any owner is cached or being looked up."""
         return self.is_asking or self._monotonic() < self._known_until
 
     def forget(self, kind: str, subject_id: str) -> None:
-        """Forget the owners of a key, or of the keys of a user or a team."""
+        """Invalidate the entries of a key, or of the keys of a user or a team."""
         name = _CALLER_FIELDS.get(kind)
         if name is not None:
             self._forgotten += 1
@@ -220,13 +223,13 @@ class CachingAuthenticator:
                     del self._known[hashed]
 
     def forget_all(self) -> None:
-        """Forget all owners."""
+        """Invalidate all entries."""
         self._forgotten += 1
         self._known.clear()
 
     @property
     def is_asking(self) -> bool:
-        """Whether a look-up is under way."""
+        """Whether a look-up is running."""
         return bool(self._asking)
 
     def _ask(self, key: str, hashed: bytes) -> asyncio.Task[Caller]:
@@ -238,7 +241,7 @@ class CachingAuthenticator:
     def _asked(self, hashed: bytes, task: asyncio.Task[Caller]) -> None:
         del self._asking[hashed]
         if not task.cancelled():
-            task.exception()  # seen here, for the case that every asker has left
+            task.exception()  # retrieved, in case that every caller was cancelled
 
     async def _look_up(self, key: str, hashed: bytes) -> Caller:
         asked = self._monotonic()
@@ -262,7 +265,7 @@ class CachingAuthenticator:
 
 @dataclass(slots=True)
 class _KnownOwner:
-    """The owner of a key, and the times from which it is looked up again, and unknown."""
+    """A cached owner, with the monotonic times of its refresh and of its expiry."""
 
     owner: Caller
     is_due_at: float

@@ -1,6 +1,6 @@
 """gRPC channels to other processes, and the options that limit both ends.
 
-Inside a process calls go over `services.common.inprocess` instead.
+Calls within a process use `services.common.inprocess` instead.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from services.common.settings import Grpc
 REQUEST_ID_KEY = "x-request-id"
 USER_ID_KEY = "x-user-id"
 
-# What a stream may hold that nobody has read: much on a socket of the gateway's own, over
-# which files go, and little where strangers connect.
+# Unread bytes that a stream may buffer: many on the gateway's own socket, which transfers files,
+# and few on a TCP port.
 _LOOKAHEAD = 1 << 20
 _TCP_LOOKAHEAD = 64 << 10
-# Compression algorithms by bit; this one is none.
+# Bit set of compression algorithms: no compression only.
 _IDENTITY = 1
 Metadata = tuple[tuple[str, str], ...]
 
@@ -29,11 +29,11 @@ def is_private(address: str) -> bool:
 def size_options(
     max_message_bytes: int, *, lookahead: int = _LOOKAHEAD
 ) -> Sequence[tuple[str, int]]:
-    """Return the gRPC options that bound what either end of a connection holds.
+    """Return the gRPC options that limit the buffers at both ends of a connection.
 
-    A message has at most `max_message_bytes`. What a stream holds for a reader that has stopped
-    reading is bounded too: left to itself, gRPC raises it with the speed of the connection to
-    many times that.
+    A message has at most `max_message_bytes`. The buffer of a stream whose reader has stopped
+    reading is limited to `lookahead` bytes: by default, gRPC increases it with the speed of the
+    connection to many times that.
     """
     return (
         ("grpc.max_receive_message_length", max_message_bytes),
@@ -46,15 +46,15 @@ def size_options(
 def open_channel(
     target: str, *, max_message_bytes: int, credentials: grpc.ChannelCredentials | None = None
 ) -> grpc.aio.Channel:
-    """Open a channel to `host:port` or `unix:/path`; with `credentials` over TLS.
+    """Open a channel to `host:port` or `unix:/path`; with `credentials`, over TLS.
 
-    It connects by itself, and again after its peer restarts, within a second.
+    The channel connects by itself, and reconnects within a second after its peer has restarted.
     """
     options = [
         *size_options(max_message_bytes),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
-        # In spite of its name: how long a try may take. A busy peer is slow to answer.
+        # Despite its name, the timeout of a connection attempt. A busy peer is slow to answer.
         ("grpc.min_reconnect_backoff_ms", 5000),
         ("grpc.enable_http_proxy", 0),
     ]
@@ -64,7 +64,7 @@ def open_channel(
 
 
 def tcp_server_options(max_message_bytes: int, bounds: Grpc) -> Sequence[tuple[str, int]]:
-    """Return the options of a server that strangers can connect to."""
+    """Return the gRPC options of a server on a TCP port."""
     return (
         *size_options(max_message_bytes, lookahead=_TCP_LOOKAHEAD),
         ("grpc.max_allowed_incoming_connections", bounds.max_connections),
@@ -74,13 +74,13 @@ def tcp_server_options(max_message_bytes: int, bounds: Grpc) -> Sequence[tuple[s
         ("grpc.server_handshake_timeout_ms", _ms(bounds.handshake_timeout_s)),
         ("grpc.max_connection_idle_ms", _ms(bounds.idle_connection_s)),
         ("grpc.max_connection_age_ms", _ms(bounds.connection_age_s)),
-        # A peer that is gone without a word is found by its silence.
+        # Detects peers that vanished without closing the connection.
         ("grpc.keepalive_time_ms", _ms(bounds.idle_connection_s)),
         ("grpc.keepalive_timeout_ms", 20_000),
-        # Envoy asks whether a connection lives every 30 seconds, also without calls.
+        # Envoy sends keepalive pings every 30 seconds, even without calls.
         ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),
-        # A compressed message could be a thousand times as large as what comes.
+        # A decompressed message could be a thousand times as large as the received bytes.
         ("grpc.compression_enabled_algorithms_bitset", _IDENTITY),
     )
 
@@ -90,5 +90,5 @@ def _ms(seconds: float) -> int:
 
 
 def call_metadata(key: str, request_id: str) -> Metadata:
-    """Return the metadata of a call made for the owner of `key`."""
+    """Return the metadata of a call on behalf of the owner of `key`."""
     return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))

@@ -1,4 +1,4 @@
-"""Clock that is handed in, so that a test decides the time."""
+"""Clock that is passed as an argument, so that tests control the time."""
 
 import time
 from collections.abc import Callable
@@ -10,8 +10,8 @@ class Clock:
     """Wall clock and monotonic clock.
 
     Attributes:
-        now: Unix seconds.
-        monotonic: seconds of a clock that never goes back.
+        now: returns Unix seconds.
+        monotonic: returns the seconds of a monotonic clock.
     """
 
     now: Callable[[], float] = time.time

@@ -7,9 +7,9 @@
     async with writing(engine) as connection:
         await connection.execute(insert(table).values(…))
 
-Repositories speak SQLAlchemy Core over the one `metadata` and behave the same on both.
-Times are Unix milliseconds (UTC), ids come from `services.common.ids`. What becomes of a
-database that does not work says `services.common.database_errors`.
+Repositories use SQLAlchemy Core with the shared `metadata`, and behave the same on both. Times are
+Unix milliseconds (UTC), ids come from `services.common.ids`. `services.common.database_errors`
+converts errors of the database.
 """
 
 import asyncio
@@ -46,21 +46,21 @@ from services.common.settings import SettingsError, Storage
 SQLITE_FILE = "gateway.db"
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
-# How long a statement waits for another writer of a SQLite file.
+# Time that a statement waits for another writer of a SQLite file.
 _BUSY_TIMEOUT_MS = 10_000
 _BUSY_PAUSE_S = 0.005
-# Each has a thread of its own. More of them than the pool keeps open are half as fast
-# together, since those beyond are opened anew each time.
+# Each connection has a thread of its own. More connections than the pool keeps open have half the
+# throughput, since the excess ones are opened anew each time.
 _READS_AT_ONCE = 4
-# SQLAlchemy takes 3 µs for each row, before the driver has them all.
+# SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
 _ROWS_AT_ONCE = 1_000
-# Connections to PostgreSQL that a process keeps open; those beyond are closed after use.
+# PostgreSQL connections that a process keeps open; further ones are closed after use.
 _KEPT_CONNECTIONS = 5
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
 _SNAPSHOT = _MIGRATIONS / "sqlite.sql"
-# Which of a PostgreSQL server's advisory locks is ours: the bytes "gateway".
+# Key of the gateway's PostgreSQL advisory lock: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
 _LASTING = "gateway_lasting"
@@ -71,8 +71,8 @@ _SYNCHRONOUS = "gateway_synchronous"
 
 log = logging.getLogger(__name__)
 
-# The steps make the tables (`services.common.migrations`). What they say to PostgreSQL of an index
-# is not said again here: to name its dialect loads it, and takes 2 MB.
+# The tables are created by the migrations (`services.common.migrations`). PostgreSQL options of
+# indexes are only in the migrations: naming the dialect here would load it, which takes 2 MB.
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -85,18 +85,18 @@ metadata = MetaData(
 
 
 def is_sqlite(storage: Storage) -> bool:
-    """Return whether the data live in a SQLite file of this machine."""
+    """Return whether the database is a SQLite file on this machine."""
     return not storage.database_url
 
 
 def open_engine(storage: Storage) -> AsyncEngine:
-    """Return the engine for what the settings name; nothing is connected yet.
+    """Create the engine for the configured database; it does not connect yet.
 
-    The folder of a SQLite file is made when it is missing.
+    The folder of a SQLite file is created if it is missing.
 
     Raises:
-        SettingsError: `storage.database_url` is no address of a PostgreSQL server, or the
-            data folder cannot be made.
+        SettingsError: `storage.database_url` is not a PostgreSQL URL, or the data folder cannot be
+            created.
     """
     if is_sqlite(storage):
         return _open_sqlite(storage.data_dir)
@@ -105,7 +105,10 @@ def open_engine(storage: Storage) -> AsyncEngine:
 
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Yield a connection that sees one state of the database and changes nothing.
+    """Yield a connection for reading.
+
+    On SQLite all statements see one snapshot of the database; on PostgreSQL each statement sees a
+    snapshot of its own.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -120,9 +123,9 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 @asynccontextmanager
 async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Yield a connection for one statement that reads.
+    """Yield a connection for a single statement that reads.
 
-    One statement sees one state by itself. To open a transaction around it and to end that
+    A single statement sees one snapshot by itself. Beginning and ending a transaction around it
     would cost as much as the statement.
 
     Raises:
@@ -142,19 +145,19 @@ async def writing(
 ) -> AsyncIterator[AsyncConnection]:
     """Yield a connection in a transaction: committed at the end, rolled back by an exception.
 
-    On SQLite it holds the write lock from its beginning, so that what it read is still
-    so when it writes.
+    On SQLite the transaction holds the write lock from its beginning, so that the data it read
+    cannot change before it writes.
 
     Args:
         engine: the database.
-        is_lasting: whether what was committed must survive a power cut. What is of no use
-            after one, such as who holds a lock, is written in a fraction of the time.
+        is_lasting: whether the commit must survive a power failure. Data that are useless after a
+            power failure, such as lock holders, are written in a fraction of the time.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    # SQLite makes a process that finds the file locked sleep for a while and retry: writers in
-    # a queue are served in order, and in half the time.
+    # When the file is locked, SQLite sleeps and retries. Writers of this process therefore queue
+    # here: they are served in order, and in half the time.
     async with _turn(engine, _WRITERS):
         connection = await _connect(engine)
         with translated(engine):
@@ -170,7 +173,7 @@ async def writing(
 
 @asynccontextmanager
 async def writing_alone(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Yield a transaction as `writing` does, of which one at a time runs in all processes.
+    """Like `writing`, but only one such transaction runs at a time in all processes.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -184,19 +187,19 @@ async def writing_alone(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 async def execute_many(
     connection: AsyncConnection, statement: Executable, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Execute a statement for each of many rows, without keeping the event loop for long."""
+    """Execute a statement for each of many rows, in batches that block the event loop briefly."""
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         await connection.execute(statement, rows[start : start + _ROWS_AT_ONCE])
 
 
 async def migrate(engine: AsyncEngine) -> None:
-    """Bring the tables to what this version needs; any number of processes may do so at once.
+    """Migrate the tables to this version; any number of processes may call it at once.
 
-    Tables that a newer version has taken further are left as they are.
+    Tables of a newer version that are compatible with this one stay unchanged.
 
     Raises:
-        GatewayError: unavailable, when the database does not answer, or a newer version has
-            taken away what this one needs.
+        GatewayError: unavailable, when the database does not answer, or the tables of a newer
+            version are incompatible with this one.
     """
     async with reading(engine) as connection:
         if _is_usable(await connection.run_sync(read_record)):
@@ -206,19 +209,19 @@ async def migrate(engine: AsyncEngine) -> None:
 
 
 def insert_into(connection: AsyncConnection, table: Table) -> Any:
-    """Return an INSERT that knows ON CONFLICT, which SQLAlchemy has for each engine apart."""
+    """Return an INSERT with support for ON CONFLICT, which SQLAlchemy has per dialect."""
     return _insert_into(connection.dialect.name, table)
 
 
 async def insert_if_absent(
     connection: AsyncConnection, table: Table, values: Mapping[str, Any]
 ) -> None:
-    """Insert a row unless it would break a unique constraint of its table."""
+    """Insert a row unless it would violate a unique constraint of its table."""
     await connection.execute(_insert_if_absent(connection.dialect.name, table), values)
 
 
 def _insert_into(dialect: str, table: Table) -> Any:
-    # Only one of the two is ever loaded.
+    # Imported here, so that only one of the two dialects is loaded.
     if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql
 
@@ -230,28 +233,28 @@ def _insert_into(dialect: str, table: Table) -> Any:
 
 @cache
 def _insert_if_absent(dialect: str, table: Table) -> Any:
-    """Return the statement of `insert_if_absent`, which takes long to make."""
+    """Return the statement of `insert_if_absent`; cached, since building it is slow."""
     return _insert_into(dialect, table).on_conflict_do_nothing()
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
-    """Wait for others of this process, where the database does not take any number at once."""
+    """Return the semaphore `whose` of this process, or a null context if there is none."""
     turns: asyncio.Semaphore | None = engine.get_execution_options().get(whose)
     return turns or nullcontext()
 
 
 async def _connect(engine: AsyncEngine) -> AsyncConnection:
-    # Drivers raise OSError while they connect. Later it may come from the caller's own
-    # work in the transaction and says nothing about the database.
+    # Drivers raise OSError while they connect. Later an OSError may come from the caller's own
+    # code in the transaction, and is not an error of the database.
     with translated(engine, (*SILENCE, OSError)):
         return await engine.connect()
 
 
 def _is_usable(record: Record) -> bool:
-    """Return whether the tables can be used as they are; a newer version's are logged.
+    """Return whether the tables can be used without migration; log tables of a newer version.
 
     Raises:
-        GatewayError: unavailable, when they are too new.
+        GatewayError: unavailable, when the tables are too new.
     """
     if record.is_newer:
         steps = {"step": record.step, "known": HEAD, "oldest": record.oldest}
@@ -269,13 +272,13 @@ def _migrate(connection: Connection) -> None:
     is_new = not inspect(connection).get_table_names()
     if is_new and connection.dialect.name == "sqlite":
         _make(connection)
-    # Another process may have been here since; then there is no need for Alembic.
+    # Checked again: another process may have migrated the tables in the meantime.
     elif not _is_usable(read_record(connection)):
         upgrade(connection)
 
 
 def _make(connection: Connection) -> None:
-    """Create the tables of a new SQLite file at once, as all migrations together do."""
+    """Create the tables of a new SQLite file from the snapshot of all migrations."""
     for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
         connection.exec_driver_sql(statement)
     insert_record(connection)
@@ -283,12 +286,12 @@ def _make(connection: Connection) -> None:
 
 
 def upgrade(connection: Connection) -> None:
-    """Apply the migrations that are missing, in the transaction that has begun.
+    """Apply the missing migrations in the current transaction.
 
     Raises:
-        GatewayError: unavailable, when they do not follow on the step that the tables are at.
+        GatewayError: unavailable, when the current step of the tables is unknown.
     """
-    # It tells every step of its own; one line of ours says the same.
+    # Alembic logs every step; the one line below is enough.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic import command
     from alembic.config import Config
@@ -313,7 +316,7 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
-            # SQLite gives its other files the mode that this one has.
+            # SQLite creates its other files with the mode of this file.
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
@@ -337,16 +340,16 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
 
 
 class _SqliteConnection(sqlite3.Connection):
-    """A connection whose transaction ends when it is closed.
+    """A connection that rolls back its transaction when it is closed.
 
-    One that is closed because its caller was cancelled may have a statement under way, or one
-    that something still refers to. SQLite keeps the transaction then, and with it the lock that
-    every other writer waits for.
+    When a connection is closed because its caller was cancelled, a statement may still be running
+    or referenced. SQLite then keeps the transaction open, and with it the lock that all other
+    writers wait for.
     """
 
     def close(self) -> None:
         """Roll back and close."""
-        # It may be closed already.
+        # The connection may already be closed.
         with suppress(sqlite3.Error):
             if self.in_transaction:
                 self.rollback()
@@ -354,7 +357,7 @@ class _SqliteConnection(sqlite3.Connection):
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    # Without this Python's driver begins transactions as it sees fit, and none for DDL.
+    # Otherwise Python's driver begins transactions implicitly, and none for DDL.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
@@ -368,10 +371,10 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _execute_patiently(cursor: Any, statement: str) -> None:
-    """Execute a statement, again and again while the database is locked.
+    """Execute a statement; retry while the database is locked.
 
-    `busy_timeout` does not hold for the change to a write-ahead log, which several processes
-    make at once where all of them open a new file.
+    `busy_timeout` does not apply to the change to a write-ahead log, which several processes may
+    attempt at once when they open a new file.
     """
     until = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
     while True:
@@ -388,11 +391,11 @@ def _begin_sqlite(connection: Connection) -> None:
     options = connection.get_execution_options()
     is_writing = options.get(_WRITES, False)
     adapted: Any = connection.connection.dbapi_connection
-    # The first statement decides which state is read, not BEGIN.
+    # The snapshot is taken by the first statement, not by BEGIN.
     adapted.begins_with_next = not (is_writing or options.get(_ALONE, False))
     if not is_writing:
         return
-    # A connection keeps it, so each writer says what it needs, if that is not the last one's.
+    # The connection keeps the mode, so it is set only when it changes.
     how = "FULL" if options.get(_LASTING, True) else "NORMAL"
     if connection.info.get(_SYNCHRONOUS) != how:
         connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
@@ -410,7 +413,7 @@ def _open_postgresql(url: str, connections: int) -> AsyncEngine:
     async def connect() -> Any:
         import asyncpg
 
-        # The driver reads the address itself, with all that libpq allows in it.
+        # The driver parses the URL itself, with all options that libpq supports.
         return await asyncpg.connect(
             url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
         )

@@ -12,8 +12,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
 
-# Answers of a database that works: the fault is ours, and no other try helps. SQLite's own are of
-# statements that its driver is given directly.
+# Errors of a working database: bugs of the gateway, for which a retry is useless. Those of sqlite3
+# are raised for statements that are passed to its driver directly.
 _FAULTS = (
     *(exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError),
     *(sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError),
@@ -21,10 +21,10 @@ _FAULTS = (
 )
 SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
 
-# By the beginning of SQLite's name of an error, or of PostgreSQL's SQLSTATE.
+# Prefixes of SQLite's error names and of PostgreSQL's SQLSTATE.
 _FULL = ("SQLITE_FULL", "53100")
 _CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
-# A file, a folder or a whole server that may be read and not written, or not at all.
+# A file, a folder or a server that is read-only or not accessible.
 _NOT_WRITABLE = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_IOERR", "25006")
 
 _SOON_S = 1
@@ -37,8 +37,8 @@ class DatabaseError(GatewayError):
     """Error raised when the database does not work.
 
     Attributes:
-        advice: what an operator reads who starts the gateway: where the database is, what it
-            said, and what to do about it.
+        advice: text for an operator who starts the gateway: the database's location, its error
+            message, and the remedy.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DatabaseError(GatewayError):
 def translated(
     engine: AsyncEngine, silence: tuple[type[Exception], ...] = SILENCE
 ) -> Iterator[None]:
-    """Turn what a driver raises into `DatabaseError`; its words are only logged.
+    """Convert exceptions of the driver to `DatabaseError`; their messages are only logged.
 
     Raises:
         DatabaseError: unavailable, when the database does not answer or cannot be written;
@@ -112,7 +112,7 @@ _LEFT_OVER = " (without {0}-wal and {0}-shm, which belong to the damaged one)"
 
 
 def _code(driver: BaseException | None) -> str:
-    """Return SQLite's name of an error, PostgreSQL's SQLSTATE, or ""."""
+    """Return SQLite's error name, PostgreSQL's SQLSTATE, or ""."""
     for name in ("sqlite_errorname", "sqlstate"):
         if code := getattr(driver, name, None):
             return str(code)

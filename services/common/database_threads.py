@@ -1,4 +1,4 @@
-"""Reads of a database with much to compute between their statements.
+"""Database reads with expensive computations between their statements.
 
 ::
 
@@ -27,15 +27,15 @@ _T = TypeVar("_T")
 async def run_in_thread(
     connection: AsyncConnection, work: Callable[[Connection, Compute], _T]
 ) -> _T:
-    """Run a function that computes much between its statements, off the event loop.
+    """Run a function with expensive computations between its statements off the event loop.
 
-    On SQLite all of it runs in the thread of the connection: to switch threads for each statement,
-    and for what is computed from its rows, takes longer than a short statement.
+    On SQLite the whole function runs in the thread of the connection: switching threads for each
+    statement and each computation would take longer than a short statement.
 
     Args:
         connection: the connection.
-        work: takes the connection, and a function to call others with that compute. On SQLite it
-            executes single statements; one with several sets of parameters fails.
+        work: called with the connection, and with a function by which it calls the expensive
+            functions. On SQLite, statements with several parameter sets fail.
     """
     if connection.dialect.name == "postgresql":
         return await connection.run_sync(work, _compute_apart)

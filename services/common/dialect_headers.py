@@ -1,13 +1,14 @@
 """HTTP headers that belong to a dialect, such as `OpenAI-Beta` or `anthropic-ratelimit-*`.
 
-Between a caller and a provider of the same dialect they go on, both ways, whatever they are:
-clients and providers add new ones. Left out are those that choose or name an account at the
-provider, which is the operator's and not the caller's, and those that the gateway writes
-itself. Across dialects none go on, and `x-gateway-dropped` does not name them: they are
-optional, every client sends some, and they mean nothing to another API.
+Between a caller and a provider of the same dialect, these headers are forwarded in both directions,
+including unknown ones: clients and providers add new ones. Headers that select or name an account
+at the provider are not forwarded, since the account is the operator's; nor are those that the
+gateway writes itself. Between different dialects no headers are forwarded, and `x-gateway-dropped`
+does not list them: they are optional, every client sends some, and other APIs do not know them.
 
-`anthropic-ratelimit-unified-*`, the limits of a subscription, go on like all limits. Claude Code
-shows them, and without them takes a spent quota for a passing throttle and asks for ever.
+`anthropic-ratelimit-unified-*`, the limits of a subscription, are forwarded like all limits. Claude
+Code shows them; without them it takes an exhausted quota for temporary throttling and retries for
+ever.
 """
 
 import re
@@ -23,7 +24,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Dialect,
 )
 
-# Of one request, and of one answer.
+# Limits per request, and per response.
 MAX_HEADERS: Final = 32
 MAX_NAME: Final = 64
 MAX_VALUE: Final = 1_024
@@ -31,14 +32,14 @@ MAX_BYTES: Final = 4_096  # names and values together
 
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{MAX_NAME}}}", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
-# Words of names that choose or tell an account, or something in it, or hold a credential:
+# Words in names of headers that select or name an account or a part of it, or contain a credential:
 # `openai-organization`, `openai-project`, `anthropic-organization-id`, `anthropic-workspace-id`,
 # `anthropic-user-profile-id`.
 _OF_ACCOUNTS = re.compile(
     r"(?:organi[sz]ations?|orgs?|projects?|workspaces?|accounts?|tenants?|profiles?|admin|billing"
     r"|subscriptions?|keys?|apikey|token|auth|authorization|credentials?|secrets?|cookies?)"
 )
-# The gateway writes these: the first one itself, the second one of `GenerateRequest.betas`.
+# Headers that the gateway writes: the second one from `GenerateRequest.betas`.
 _WRITTEN_HERE = frozenset({"anthropic-version", "anthropic-beta"})
 
 
@@ -47,11 +48,11 @@ class _Family:
     """Headers of one dialect.
 
     Attributes:
-        prefix: of names in requests, in lower case.
-        initials: how such a name can begin.
-        answers: prefixes of names in answers.
-        answer_initials: how a name with one of these can begin.
-        request_ids: headers in which servers give the id of a request.
+        prefix: prefix of names in requests, in lower case.
+        initials: possible first characters of such a name.
+        answers: prefixes of names in responses.
+        answer_initials: possible first characters of a name with one of these prefixes.
+        request_ids: response headers with the id of the request.
     """
 
     prefix: str
@@ -85,10 +86,10 @@ def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[s
     """Return a caller's headers for providers of its dialect.
 
     Args:
-        dialect: the caller's.
-        headers: those of its request, names in any case; of those that repeat all are there.
+        dialect: the caller's dialect.
+        headers: headers of the request, names in any case, including all repeated ones.
     """
-    # Every request comes here, and most have no such header.
+    # Called for every request; most have no such header.
     family = _FAMILIES[dialect]
     prefix = family.prefix
     size = len(prefix)
@@ -100,9 +101,9 @@ def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[s
 
 
 def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return those of `headers` that may go to a provider of a dialect, names in lower case.
+    """Return the `headers` that may be sent to a provider of a dialect, names in lower case.
 
-    Those past a bound, and with a value that is not of visible ASCII, are left out.
+    Headers beyond a limit, and those with a value that is not visible ASCII, are left out.
     """
     family = _FAMILIES.get(dialect)
     if family is None:
@@ -111,21 +112,21 @@ def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) 
 
 
 def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those headers of a provider's answer that a caller of its dialect is told.
+    """Return the headers of a provider's response for a caller of its dialect.
 
-    They are bounded as those of requests.
+    The limits are those of requests.
     """
     family = _FAMILIES.get(dialect)
     if family is None:
         return {}
     initials = family.answer_initials
-    # Every answer comes here, and most have few such headers.
+    # Called for every response; most have few such headers.
     some = [field for field in headers.items() if field[0][:1] in initials]
     return _bounded(family.answers, some, frozenset()) if some else {}
 
 
 def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str:
-    """Return the id that a provider gave to a request, "" where it gave none that is safe."""
+    """Return the provider's id of a request, or "" if it has none that is safe to repeat."""
     family = _FAMILIES.get(dialect)
     for name in () if family is None else family.request_ids:
         if value := headers.get(name):
@@ -144,10 +145,10 @@ def _bounded(
         name = _name_of(given, prefixes)
         if not name or name in never or not 0 < len(value) <= MAX_VALUE:
             continue
-        # Of visible ASCII, with spaces inside alone.
+        # Visible ASCII, with spaces only inside.
         if not (value.isascii() and value.isprintable()) or " " in (value[0], value[-1]):
             continue
-        # Lines of one name are one list (RFC 9110, section 5.3).
+        # Repeated fields form one list (RFC 9110, section 5.3).
         before = taken.get(name)
         size = len(value) + (len(name) if before is None else len(", "))
         if size > left or (before is None and len(taken) == MAX_HEADERS):
@@ -157,22 +158,22 @@ def _bounded(
     return taken
 
 
-# The same few names come again and again; they are short.
+# Cached: the same few short names recur.
 @lru_cache(maxsize=1_024)
 def _name_of(given: str, prefixes: tuple[str, ...]) -> str:
-    """Return a name in lower case; "" without a prefix, if unsafe to send, or of an account."""
+    """Return a name in lower case; "" without a prefix, if unsafe to send, or for an account."""
     name = given.lower()
     if not name.startswith(prefixes) or not _NAME.fullmatch(name):
         return ""
-    # `x-ratelimit-limit-project-tokens` is a limit of a project, and does not tell which.
+    # `x-ratelimit-limit-project-tokens` is the limit of a project, but does not name the project.
     if name.startswith("x-") or not any(map(_OF_ACCOUNTS.fullmatch, name.split("-"))):
         return name
     return ""
 
 
 def interleaves_thinking(betas: Iterable[str]) -> bool:
-    """Return whether the model may think between calls of tools, with one budget for all of it.
+    """Return whether the model may think between tool calls, with one budget for all thinking.
 
-    Anthropic's page on extended thinking: the budget may exceed `max_tokens` then.
+    The budget may then exceed `max_tokens` (Anthropic's page on extended thinking).
     """
     return any(name.startswith("interleaved-thinking-") for name in betas)

@@ -1,7 +1,7 @@
 """The reserve of free disk space, which reading and deleting need.
 
-Below `storage.min_free_bytes` of free space nothing new is stored. A full disk would stop
-everyone: SQLite needs space to delete, too.
+If less than `storage.min_free_bytes` is free, no new data are stored. A full disk would stop the
+gateway entirely: SQLite needs free space even for deleting.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ log = logging.getLogger(__name__)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how many bytes a process without privileges can still write beside a folder."""
+    """Return the free bytes for unprivileged processes on the file system of a folder."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 class DiskReserve:
-    """Free space below which new writes are refused.
+    """Reserve of free space: new writes are rejected when it is reached.
 
     Args:
-        folder: where the data are.
-        least: bytes that stay free; 0: any write is allowed, as where the data are elsewhere.
-        show: takes the state whenever it changes, for metrics: 1 while writes are refused.
-        read: returns the free bytes beside a folder.
+        folder: the folder with the data.
+        least: bytes that must stay free; 0 allows all writes, for data that are stored elsewhere.
+        show: called with the state whenever it changes, for metrics: 1 while writes are rejected.
+        read: returns the free bytes on the file system of a folder.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class DiskReserve:
         self.look()
 
     def check(self) -> None:
-        """Return if new data may be written.
+        """Check that new data may be written.
 
         Raises:
-            GatewayError: storage_full.
+            GatewayError: storage_full, when less than the reserve is free.
         """
         if self._is_low:
             raise GatewayError(
@@ -94,5 +94,5 @@ class DiskReserve:
         """Check the free space every second until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
-            # In a thread: a network file system may keep whoever asks waiting.
+            # In a thread: a network file system may block.
             await asyncio.to_thread(self.look)

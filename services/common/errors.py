@@ -2,13 +2,13 @@
 
 ::
 
-    GatewayError            any error whose text callers may read
-    └── UpstreamError       a provider failed: what it answered is known too
+    GatewayError            error whose message callers may read
+    └── UpstreamError       failure of a provider, with the provider's response
 
-A servicer raises; `services.common.interceptors` turns that into a gRPC status
-(`to_status`), the caller's side turns the status back (`from_rpc_error`), and the
-facade's middleware turns it into HTTP (`http_status`) in the endpoint's own shape.
-Texts of anything else never leave the process.
+A servicer raises a `GatewayError`. `services.common.interceptors` converts it to a gRPC status
+(`to_status`), the calling side converts the status back (`from_rpc_error`), and the facade's
+middleware converts it to an HTTP response (`http_status`) in the format of the endpoint.
+Messages of other exceptions never leave the process.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ from services.common import texts
 
 STATUS_METADATA_KEY = "grpc-status-details-bin"
 
-# Bytes of a message and of a path: both repeat names of the caller's, and a provider's words.
+# Bytes of a message and of a param: both may repeat texts of the caller or of a provider.
 MAX_MESSAGE = 2_000
 _MAX_PARAM = 512
-# Bytes of all attempts and of the provider's headers together, beside the message. A status goes
-# in headers, which hold 16 kB.
+# Total bytes of the attempts, the provider's headers and the caller's limits, beside the message. A
+# status is sent in gRPC metadata, which is limited to 16 kB.
 _MAX_ATTEMPTS = 6_000
 
-# Of each reason: the gRPC status it travels with and the HTTP status it becomes.
+# The gRPC status and the HTTP status of each reason.
 _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, 500),
     errors_pb2.REASON_INVALID_REQUEST: (grpc.StatusCode.INVALID_ARGUMENT, 400),
@@ -70,7 +70,7 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_LOOP_DETECTED: (grpc.StatusCode.FAILED_PRECONDITION, 508),
 }
 
-# What a status means when it comes from gRPC itself and carries no detail of ours.
+# Reason and message for a status of gRPC itself, which has no `ErrorDetail`.
 _BARE_STATUSES: dict[grpc.StatusCode, tuple[Reason.ValueType, str]] = {
     grpc.StatusCode.CANCELLED: (errors_pb2.REASON_CANCELLED, "the call was cancelled"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (errors_pb2.REASON_TIMEOUT, "the call took too long"),
@@ -88,7 +88,7 @@ _BARE_STATUSES: dict[grpc.StatusCode, tuple[Reason.ValueType, str]] = {
     ),
 }
 
-# A caller that is told to wait without being told how long waits this many seconds.
+# Seconds of `retry_after_s` for errors that ask the caller to wait but give no time.
 _DEFAULT_RETRY_AFTER_S = 1
 _WAITING = frozenset(
     reason
@@ -98,25 +98,26 @@ _WAITING = frozenset(
 
 
 class GatewayError(Exception):
-    """Error whose text callers may read.
+    """Error whose message callers may read.
 
     Attributes:
-        reason: why, one of `gateway.errors.v1.Reason`.
-        message: for people; names the field and what it takes, holds no secret. Cut to
-            `MAX_MESSAGE` bytes.
-        param: path of the offending field, or ""; cut to 512 bytes. Services give that of the
-            request message, the facade that of the caller's body.
-        retry_after_s: whole seconds until another try makes sense, or None.
-        attempts: what was tried at providers, in order.
-        article_code: number of the failure in the document editing API, or None.
-        limit: name of the setting whose bound was reached (`limits.max_body_bytes`), or ""; counted
-            in the metrics of the process that raises the error, and not sent on.
-        upstream_code: the `code` of a provider of OpenAI's dialect that refused the request, a
-            word or a number as it wrote it, or "".
-        upstream_param: its `param`, or ""; a field of the caller's dialect.
-        headers: those of the provider's answer that a caller of its dialect is told, names in
+        reason: one of `gateway.errors.v1.Reason`.
+        message: human-readable text. It names the field and the values that the field accepts, and
+            contains no secret. Cut to `MAX_MESSAGE` bytes.
+        param: path of the invalid field, or ""; cut to 512 bytes. Services use paths of the
+            request message, the facade those of the caller's body.
+        retry_after_s: whole seconds after which a retry makes sense, or None.
+        attempts: attempts at providers, in order.
+        article_code: error code of the document editing API, or None.
+        limit: name of the setting whose limit was reached (`limits.max_body_bytes`), or ""; counted
+            in the metrics of the process that raises the error, and not sent to the caller.
+        upstream_code: the `code` of the error response of a provider of OpenAI's dialect, a string
+            or a number as in the response, or "".
+        upstream_param: the `param` of that response, or ""; a field of the caller's dialect.
+        headers: headers of the provider's response for a caller of its dialect, with names in
             lower case; see `services.common.dialect_headers`.
         upstream_request_id: the provider's id of the request, or "".
+        caller_limits: states of the caller's limits, for rate limit headers.
     """
 
     def __init__(
@@ -149,29 +150,29 @@ class GatewayError(Exception):
 
     @property
     def code(self) -> str:
-        """The reason as callers see it: stable snake_case, such as `model_not_found`."""
+        """The error code that callers see: stable snake_case, such as `model_not_found`."""
         return Reason.Name(self.reason).removeprefix("REASON_").lower()
 
     @property
     def http_status(self) -> int:
-        """The HTTP status this becomes."""
+        """The HTTP status code."""
         return _STATUSES[self.reason][1]
 
     @property
     def grpc_status(self) -> grpc.StatusCode:
-        """The gRPC status this travels with."""
+        """The gRPC status code."""
         return _STATUSES[self.reason][0]
 
 
 class UpstreamError(GatewayError):
-    """A provider failed.
+    """Error raised when a provider fails.
 
     Attributes:
-        status: the HTTP status it answered, or None when it answered nothing.
-        body: the beginning of what it answered, for matching; never shown or logged.
-        asked_wait_s: whole seconds that the provider itself asked to wait, or None.
-        cause: returns what the system or the provider said, without secrets, for the log alone;
-            "" where the message tells all. Worked out where it is wanted, as that takes time.
+        status: HTTP status of the provider's response, or None without a response.
+        body: beginning of the response body, for pattern matching; never shown or logged.
+        asked_wait_s: whole seconds that the provider asked the gateway to wait, or None.
+        cause: returns the message of the system or the provider without secrets, for logs only, or
+            "" if `message` contains it. A function, since building the text takes time.
     """
 
     def __init__(
@@ -194,22 +195,22 @@ class UpstreamError(GatewayError):
 
 
 def invalid(param: str, message: str) -> GatewayError:
-    """A field breaks a rule: 400. `message` names the field and what it takes."""
+    """Return the error for an invalid field: 400. `message` names the field and valid values."""
     return GatewayError(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
 
 
 def conflict(param: str, message: str) -> GatewayError:
-    """The thing is not as the caller takes it to be, or a name is taken: 409."""
+    """Return the error for a state that the caller did not expect, or a name in use: 409."""
     return GatewayError(errors_pb2.REASON_CONFLICT, message, param=param)
 
 
 def unsupported(param: str, message: str) -> GatewayError:
-    """The target model cannot carry a field: 400."""
+    """Return the error for a field that the target model does not support: 400."""
     return GatewayError(errors_pb2.REASON_UNSUPPORTED, message, param=param)
 
 
 def model_not_found(name: str, param: str = "model") -> GatewayError:
-    """No configured model answers to `name`: 404."""
+    """Return the error for a name of no configured model: 404."""
     return GatewayError(
         errors_pb2.REASON_MODEL_NOT_FOUND,
         f"{param}: no model is called {texts.quoted(name)}; "
@@ -219,21 +220,21 @@ def model_not_found(name: str, param: str = "model") -> GatewayError:
 
 
 def invalid_api_key(message: str = "the API key is not valid") -> GatewayError:
-    """No credential, or a bad one: 401."""
+    """Return the error for a missing or invalid credential: 401."""
     return GatewayError(errors_pb2.REASON_INVALID_API_KEY, message)
 
 
 def unavailable(
     message: str, retry_after_s: int = _DEFAULT_RETRY_AFTER_S, *, limit: str = ""
 ) -> GatewayError:
-    """A part of the gateway does not answer, or has reached a limit: 503."""
+    """Return the error for a part of the gateway that is down or has reached a limit: 503."""
     return GatewayError(
         errors_pb2.REASON_UNAVAILABLE, message, retry_after_s=retry_after_s, limit=limit
     )
 
 
 def internal() -> GatewayError:
-    """Return the error for an unexpected exception: 500, without its text."""
+    """Return the error for an unexpected exception, without its message: 500."""
     return GatewayError(
         errors_pb2.REASON_INTERNAL,
         "the gateway failed; the request id finds the cause in its log",
@@ -241,9 +242,9 @@ def internal() -> GatewayError:
 
 
 def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
-    """Return the gRPC code, message and serialized google.rpc.Status of a failure.
+    """Return the gRPC code, message and serialized google.rpc.Status of an error.
 
-    Where the attempts are more than a status holds, it has the last of them.
+    If the attempts exceed the size of a status, only the last ones are included.
     """
     size = sum([len(name) + len(value) for name, value in error.headers.items()])
     size += sum([limit.ByteSize() for limit in error.caller_limits])
@@ -281,10 +282,10 @@ def _last(attempts: Sequence[Attempt], most: int) -> Sequence[Attempt]:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
-    """Return the failure that a gRPC status of one of our services stands for.
+    """Convert a gRPC status of one of the gateway's services to an error.
 
-    A status without a detail of ours comes from gRPC itself (no connection, deadline,
-    size); one that is not foreseen is an internal error, and its text stays here.
+    A status without an `ErrorDetail` comes from gRPC itself (no connection, deadline, size). Such a
+    status that is not in `_BARE_STATUSES` becomes an internal error, without its message.
     """
     detail = _detail(error.trailing_metadata() or ())
     if detail is not None and detail.reason in _STATUSES:

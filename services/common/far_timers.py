@@ -8,7 +8,7 @@ from typing import Self
 
 
 class FarTimer:
-    """A function to be called at a time."""
+    """Handle of a scheduled callback."""
 
     __slots__ = ("_callback", "_near", "_others", "_when")
 
@@ -16,19 +16,19 @@ class FarTimer:
         self, when: float, callback: Callable[[], object], others: "set[FarTimer]"
     ) -> None:
         self._when = when
-        # None once cancelled: whoever is called often holds the timer.
+        # None once cancelled: the callback's object often refers to the timer, which is a cycle.
         self._callback: Callable[[], object] | None = callback
         self._others = others  # due in the same second
         self._near: asyncio.TimerHandle | None = None
         others.add(self)
 
     def approach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait on the loop itself: the second has begun."""
+        """Schedule the callback on the event loop: its second has begun."""
         assert self._callback is not None, "it has not been cancelled"
         self._near = loop.call_at(self._when, self._callback)
 
     def cancel(self) -> None:
-        """Call nothing; a timer may be cancelled any number of times, also after its call."""
+        """Cancel the callback; has no effect after a cancellation or after the callback's call."""
         self._others.discard(self)
         self._callback = None
         if self._near is not None:
@@ -36,11 +36,11 @@ class FarTimer:
 
 
 class FarTimers:
-    """Far timers of one event loop, as exact as the loop's own.
+    """Distant timers of one event loop, as exact as the loop's own.
 
-    Each of those takes as long to set and cancel as twenty calls of functions. Far ones share one
-    for the second in which they are due, at the beginning of which the remaining ones get their
-    own.
+    Scheduling and cancelling a loop timer costs as much as twenty function calls. Distant timers
+    therefore share one loop timer per second; when that second begins, the remaining ones are
+    scheduled individually.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class FarTimers:
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop, which runs at the first use; to ask for it takes a system call."""
+        """The event loop that runs at the first use. Cached: getting it takes a system call."""
         return asyncio.get_running_loop()
 
     def call_at(self, when: float, callback: Callable[[], object]) -> FarTimer:
-        """Call a function at a time of the loop's clock; return what cancels the call."""
+        """Schedule a callback at a time of the loop's clock; return its handle."""
         second = int(when)
         timers = self._seconds.get(second)
         if timers is None:
@@ -66,16 +66,16 @@ class FarTimers:
 
 
 class Deadline:
-    """Timeout that cancels what is in its `with` block at a time, and raises `TimeoutError` there.
+    """Timeout that cancels its `with` block at a time, and then raises `TimeoutError`.
 
-    It does what `asyncio.timeout_at` does for a fraction of the cost. A cancellation that comes
-    from outside at the same moment is not lost.
+    Like `asyncio.timeout_at`, at a fraction of the cost. A cancellation from outside at the same
+    moment is not lost.
     """
 
     __slots__ = ("_cancelling", "_is_over", "_task", "_timer", "_timers", "_when")
 
     def __init__(self, timers: FarTimers, when: float) -> None:
-        """Return a bound at `when`, by the clock of the running loop, whose `timers` are given."""
+        """Create a timeout at `when`, on the clock of the running loop to which `timers` belong."""
         self._timers = timers
         self._when = when
         self._is_over = False

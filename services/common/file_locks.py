@@ -1,6 +1,6 @@
 """Locks on open files, which the system releases when their process ends, however it ends.
 
-So a process that holds a lock on a file of its own in a common folder is known to be alive.
+A process that holds a lock on its own file in a shared folder is therefore known to be alive.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def create_locked(folder: Path, new_name: Callable[[], str]) -> tuple[str, int]:
-    """Create a file that this process has locked, in a folder that is created if there is none.
+    """Create and lock a file; its folder is created if it is missing.
 
     Returns:
         The name of the file, and its descriptor.
@@ -19,14 +19,14 @@ def create_locked(folder: Path, new_name: Callable[[], str]) -> tuple[str, int]:
     while True:
         name = new_name()
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
-        # Another process may have taken the file for a dead one's before it was locked.
+        # Before it was locked, another process may have removed the file as that of a dead process.
         if try_lock(descriptor) and is_at(descriptor, folder / name):
             return name, descriptor
         os.close(descriptor)
 
 
 def open_others(folder: Path, own: str) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a folder but one, each with a descriptor that is closed after it."""
+    """Yield the other files of a folder, each with a descriptor that is then closed."""
     for name in sorted(os.listdir(folder)):
         if name == own:
             continue
@@ -50,7 +50,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def is_at(descriptor: int, path: Path) -> bool:
-    """Return whether a path still leads to the open file."""
+    """Return whether a path still refers to the open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

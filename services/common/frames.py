@@ -1,17 +1,17 @@
-"""Frames between a process and its child over a pipe: a JSON head, and bytes after it."""
+"""Frames between a process and its child over a pipe: a JSON head, followed by bytes."""
 
 import struct
 from typing import IO, Any
 
 import orjson
 
-_SIZES = struct.Struct("<IQ")  # of the head, of what follows it
+_SIZES = struct.Struct("<IQ")  # sizes of the head and of the content
 
 
 def write_frame(to: IO[bytes], head: Any, *content: bytes) -> None:
-    """Write a frame; its content may come in several parts.
+    """Write a frame; its content may consist of several parts.
 
-    `head` is what `orjson` serializes, or bytes of JSON.
+    `head` is an object that `orjson` serializes, or bytes of JSON.
     """
     packed = head if isinstance(head, bytes) else orjson.dumps(head)
     to.write(_SIZES.pack(len(packed), sum(map(len, content))))
@@ -24,12 +24,11 @@ def write_frame(to: IO[bytes], head: Any, *content: bytes) -> None:
 def read_frame(
     source: IO[bytes], *, max_head: int | None = None, max_content: int | None = None
 ) -> tuple[Any, bytes]:
-    """Return the head and the content of the next frame.
+    """Read a frame; return its parsed head and its content.
 
     Raises:
-        EOFError: the other end is gone.
-        ValueError: the head or the content has more bytes than it may, or the head is not
-            JSON.
+        EOFError: the other end is closed.
+        ValueError: the head or the content is too large, or the head is not JSON.
     """
     head_size, content_size = _SIZES.unpack(_read(source, _SIZES.size))
     if max_head is not None and head_size > max_head:

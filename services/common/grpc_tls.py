@@ -14,9 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def server_credentials(settings: Grpc) -> grpc.ServerCredentials | None:
-    """Return what a server shows and wants to be shown; None where calls are not encrypted.
+    """Return the server's TLS credentials, or None without TLS.
 
-    Connections that come after a file was replaced are shown the new one.
+    The server requires client certificates. After a certificate file has been replaced, new
+    connections use the new one.
 
     Raises:
         OSError: a file cannot be read.
@@ -24,13 +25,13 @@ def server_credentials(settings: Grpc) -> grpc.ServerCredentials | None:
     if not settings.certificate:
         return None
     files = _CertificateFiles(settings)
-    # Its types leave out that the function may return None.
+    # gRPC's type hints do not mention that the function may return None.
     fetch = cast(Callable[[], grpc.ServerCertificateConfiguration], files.read_if_replaced)
     return grpc.dynamic_ssl_server_credentials(files.read(), fetch, True)
 
 
 class _CertificateFiles:
-    """The files of a server's certificate, which may be replaced while it runs."""
+    """The files of a server's certificate, which may be replaced while the server runs."""
 
     def __init__(self, settings: Grpc) -> None:
         self._settings = settings
@@ -47,7 +48,7 @@ class _CertificateFiles:
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)
 
     def read_if_replaced(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the certificate if a file is a newer one; None to go on with the one in use.
+        """Return the certificate if a file was replaced, or None to keep the current one.
 
         gRPC calls it for each new connection.
         """
@@ -62,7 +63,7 @@ class _CertificateFiles:
 
 
 def channel_credentials(settings: Grpc) -> grpc.ChannelCredentials | None:
-    """Return what a process of the gateway shows to services; None where nothing is encrypted.
+    """Return the TLS credentials of the gateway's own calls to services, or None without TLS.
 
     Raises:
         OSError: a file cannot be read.

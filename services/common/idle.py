@@ -6,14 +6,13 @@ from services.common.far_timers import FarTimer, FarTimers
 
 
 class IdleTimer:
-    """Calls back whenever it has not been touched for some time, until it is stopped.
+    """Timer that calls back whenever it has not been touched for some time, until it is stopped.
 
-    Touching it costs next to nothing: the timer behind it is set anew only where it goes off too
-    early.
+    `touch` costs almost nothing: the underlying timer is rescheduled only when it expires early.
     """
 
     def __init__(self, timers: FarTimers, after_s: float, callback: Callable[[], object]) -> None:
-        """Begin now; `after_s` is in seconds."""
+        """Start the timer; `after_s` is the idle time in seconds."""
         self._timers = timers
         self._now = timers.loop.time
         self._after_s = after_s
@@ -22,14 +21,14 @@ class IdleTimer:
         self._timer: FarTimer | None = timers.call_at(self._last + after_s, self._look)
 
     def touch(self) -> None:
-        """Begin anew."""
+        """Restart the idle time."""
         self._last = self._now()
 
     def stop(self) -> None:
-        """Call back no more."""
+        """Stop the timer; there are no further callbacks."""
         if self._timer is not None:
             self._timer.cancel()
-        # Whoever is called back often holds the timer, and both are to go at once.
+        # The callback's object often refers to the timer: break the cycle, so both are freed now.
         self._timer = self._callback = None
 
     def _look(self) -> None:

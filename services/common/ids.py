@@ -1,6 +1,6 @@
 """Generators of identifiers and random numbers.
 
-Both are handed in, so that a test decides them.
+Both are passed as arguments, so that tests control them.
 """
 
 import os
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
-# Returns a new identifier that begins with the prefix it is given.
+# Returns a new identifier with a given prefix.
 IdGenerator: TypeAlias = Callable[[str], str]
 
-MAX_REQUEST_ID = 128  # characters of an id that a caller gives a request
+MAX_REQUEST_ID = 128  # characters of a request id that the caller chose
 
-# Returns a number between two bounds. The system's dice have no state that others could see.
+# Returns a random number between two bounds. The system's random source is not predictable.
 uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
-# Crockford's base 32, by ten bits of a number: two characters.
+# Crockford's base 32: two characters for each value of ten bits.
 _PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
 _SHIFTS = range(120, -1, -10)
 _RANDOM_BITS = 80
@@ -31,13 +31,14 @@ _CONVERSATION_ID = re.compile(r"conv_gw[0-9a-f]{44}")
 
 
 class UlidGenerator:
-    """Makes ULIDs, each greater than the one before it; several threads may ask for them.
+    """Generator of strictly increasing ULIDs; thread-safe.
 
-    Most of what is stored has one, each turn and response several: python-ulid takes twice as long.
+    Most stored objects have a ULID, and each turn and response needs several; python-ulid takes
+    twice as long.
 
     Args:
         now_ns: returns Unix nanoseconds.
-        random_bytes: returns so many random bytes.
+        random_bytes: returns a number of random bytes.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class UlidGenerator:
         self._last = 0
 
     def make(self) -> str:
-        """Return 26 characters: 48 bits of a time in milliseconds, and 80 random ones.
+        """Return a ULID of 26 characters: 48 bits of Unix milliseconds, and 80 random bits.
 
-        Of several in one millisecond each is greater by 1.
+        Within one millisecond, each ULID is the previous one plus 1.
         """
         with self._lock:
             begin = self._now_ns() // 1_000_000 << _RANDOM_BITS
@@ -69,24 +70,24 @@ _ulids = UlidGenerator()
 
 
 def new_id(prefix: str) -> str:
-    """Return `prefix` and 26 characters that sort by time of making (a ULID)."""
+    """Return `prefix` and a ULID: 26 characters that sort by creation time."""
     return prefix + _ulids.make()
 
 
 def time_prefix(prefix: str, time_ms: int) -> str:
-    """Return how ids begin that consist of `prefix`, a time, and more: they sort by the time."""
+    """Return the beginning of an id that sorts by time: `prefix` and the time as hex digits."""
     return f"{prefix}{max(0, time_ms):011x}"
 
 
 class _RandomBytes:
-    """Random bytes of the system's, of which it is asked for many at a time."""
+    """Random bytes of the system, which are read in large blocks."""
 
     def __init__(self) -> None:
         self._bytes = b""
         self._at = 0
 
     def take(self, size: int) -> bytes:
-        """Return bytes that nobody was given before."""
+        """Return unused random bytes."""
         if self._at + size > len(self._bytes):
             self._bytes = os.urandom(4096)
             self._at = 0
@@ -113,18 +114,18 @@ def new_conversation_id() -> str:
 
 
 def is_conversation_id(name: str) -> bool:
-    """Return whether a name is an id that `new_conversation_id` makes.
+    """Return whether a name has the form of the ids of `new_conversation_id`.
 
-    The prefix is not that of OpenAI's own conversations, and nobody calls a memory like that.
+    The prefix differs from the ids of OpenAI's conversations, and is unlikely for memory names.
     """
     return _CONVERSATION_ID.fullmatch(name) is not None
 
 
-# Ids of usage records begin like this, and then with the time; see `time_prefix`.
+# Prefix of the ids of usage records, before the time; see `time_prefix`.
 RECORD = "use_"
 
-# Ids of calls of the gateway's own tools begin like this: as Anthropic's calls of its own, and
-# told from them.
+# Prefix of the ids of calls of the gateway's own tools: like Anthropic's server tool calls, but
+# distinguishable from them.
 SERVER_CALL = "srvtoolu_gw"
 
 

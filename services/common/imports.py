@@ -1,4 +1,4 @@
-"""Imports of packages without the parts that a process does not use, or does not use yet."""
+"""Imports of packages without parts that a process does not need, or does not need yet."""
 
 import gc
 import importlib
@@ -12,12 +12,12 @@ from typing import cast
 def import_without_tls(name: str) -> None:
     """Import a module as on a machine without `ssl`.
 
-    Libraries that can do without then load no TLS and read no certificates: 3 MB each.
+    Libraries for which `ssl` is optional then load no TLS and read no certificates: 3 MB each.
 
     Raises:
         ImportError: the module needs `ssl`, or there is no such module.
     """
-    # None stands for a module that cannot be found.
+    # None in `sys.modules` makes the import raise ModuleNotFoundError.
     modules = cast("dict[str, ModuleType | None]", sys.modules)
     hidden = modules.get("ssl")
     modules["ssl"] = None
@@ -31,15 +31,16 @@ def import_without_tls(name: str) -> None:
 
 
 def import_later(name: str) -> None:
-    """Import a module when the first of its names is used.
+    """Import a module lazily, when one of its attributes is first used.
 
-    It is so for all who import the module itself from its package (`from package import module`),
-    which is imported now; `from package.module import name` imports the module at once. Annotations
-    must be strings: values would be looked up. A module that was imported before stays as it is.
-    What there is after the import is kept out of garbage collection, as at the start of a process.
+    The package is imported now. `from package import module` then returns a lazy module, while
+    `from package.module import name` imports the module at once. Annotations that use the module
+    must be strings, since evaluating them would import it. A module that is already imported stays
+    unchanged. After the import, all existing objects are excluded from garbage collection, as after
+    the start of a process.
 
     Raises:
-        ImportError: there is no such package; a use of the module raises it if there is no module.
+        ImportError: there is no such package; if the module is missing, its first use raises it.
     """
     package, _, module = name.rpartition(".")
     parent = importlib.import_module(package)
@@ -48,7 +49,7 @@ def import_later(name: str) -> None:
 
 
 def import_now(name: str) -> ModuleType:
-    """Return a module, which is imported if it has not been; any thread may do so.
+    """Return a module, after importing it if necessary; thread-safe.
 
     Raises:
         ImportError: there is no such module.
@@ -56,31 +57,31 @@ def import_now(name: str) -> ModuleType:
     is_new = name not in sys.modules
     module = importlib.import_module(name)
     if is_new:
-        # Modules stay: a full collection would look at all that is in them each time.
+        # Modules are never freed: without this, each full collection would traverse their objects.
         gc.freeze()
     return module
 
 
 class _LaterModule(ModuleType):
-    """A module that is imported when the first of its names is used."""
+    """A module that is imported when one of its attributes is first used."""
 
     def __getattr__(self, name: str) -> object:
         value = getattr(import_now(self.__name__), name)
-        # Found without this function from now on.
+        # Later accesses do not call this function.
         setattr(self, name, value)
         return value
 
 
 def import_bare(package: str, names: Mapping[str, Sequence[str]], **attributes: object) -> None:
-    """Import a package without running its `__init__`, and give it some names of its modules.
+    """Import a package without running its `__init__`, with some names of its modules.
 
-    The package's modules can be imported as usual. A package that was imported before stays as
-    it is.
+    The package's modules can be imported as usual. A package that is already imported stays
+    unchanged.
 
     Args:
         package: the package's name.
-        names: the names to take from each module of the package, by the module's own name.
-        attributes: attributes that the package has before any of its modules is imported.
+        names: names to copy into the package, by module name.
+        attributes: attributes that are set before any module of the package is imported.
 
     Raises:
         ImportError: there is no such package or module.

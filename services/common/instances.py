@@ -1,8 +1,8 @@
-"""Registry of the processes that share a data folder, which finds those that died.
+"""Registry of the processes that share a data folder, which detects dead processes.
 
-Each process holds a lock on a file of its own for as long as it lives; the system lets go
-of it when the process ends, however it ends. So others of the same machine know at once
-that whatever a dead process held is free, and need not wait for a lease to end.
+Each process holds a lock on a file of its own. The system releases the lock when the process ends,
+however it ends. Other processes on the same machine therefore know at once that the resources of a
+dead process are free, and need not wait for its leases to expire.
 """
 
 import os
@@ -19,11 +19,11 @@ FOLDER = "instances"
 
 
 class Instances:
-    """This process among those of a data folder.
+    """The registry entry of this process.
 
     Attributes:
-        name: of this process, never used again.
-        on_death: what is called with the name of each process that has died, once or more.
+        name: name of this process, never reused.
+        on_death: callbacks that are called with the name of each dead process, at least once.
     """
 
     def __init__(self, folder: Path, name: str, descriptor: int) -> None:
@@ -34,10 +34,10 @@ class Instances:
 
     @classmethod
     def enter(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
-        """Return this process, alive from now on to the others.
+        """Register this process as alive, and return its entry.
 
         Raises:
-            SettingsError: its file cannot be made.
+            SettingsError: its file cannot be created.
         """
         folder = data_dir / FOLDER
         try:
@@ -46,10 +46,10 @@ class Instances:
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
 
     async def bury(self) -> None:
-        """Call `on_death` for every process that has died, and forget those.
+        """Call `on_death` for every dead process, and remove its entry.
 
         Raises:
-            GatewayError: what a callback raises; that process is found dead again.
+            GatewayError: raised by a callback; the next call reports that process again.
         """
         for path, descriptor in open_others(self._folder, self.name):
             if try_lock(descriptor):
@@ -58,6 +58,6 @@ class Instances:
                 path.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """End this process's time, when it holds nothing any more."""
+        """Remove the entry of this process, which must no longer hold anything."""
         (self._folder / self.name).unlink(missing_ok=True)
         os.close(self._descriptor)

@@ -1,8 +1,8 @@
-"""Limits on the request messages of gRPC calls over TCP that are held at a time.
+"""Limits on the memory for request messages of gRPC calls over TCP.
 
-gRPC receives a message whole before a handler sees any of it, and until it is asked for a
-message it holds no more than the stream's window. So the bounds are on how many messages
-are asked for at a time: of one user, and of callers without a key.
+gRPC receives a whole message before a handler sees any of it. Until a handler reads a message, gRPC
+buffers at most the stream's flow control window. The limits are therefore on the number of
+concurrent reads: per user, and of all callers without a key.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
     Context = grpc.aio.ServicerContext[Any, Any]
 
-# Health checks and reflection ask for a name, which comes in one packet with its call. It has
-# a while to come into the stream's window, and is read in no time; of a message that is still
-# on its way after that, little has come.
+# The message of a health check or reflection call is a name, which arrives in one packet with the
+# call. It may take `_ARRIVAL_S` to arrive in the stream's window, after which reading it is
+# immediate. Of a message that is still incomplete then, little has been received.
 _REFLECTION = "/grpc.reflection."
 _LONGEST_OPEN_MESSAGE = 64 << 10
 _ARRIVAL_S = 0.02
 _READ_S = 0.02
-# What else a stream asks for comes after an answer.
+# Further messages of a stream are sent after a response.
 _NEXT_READ_S = 5.0
 _MAX_WAITING = 100
 
 
 class IntakeInterceptor(grpc.aio.ServerInterceptor):
-    """Reads the messages of calls within bounds.
+    """Interceptor that limits the reading of request messages.
 
-    It stands inside the interceptor that identifies callers. Calls that stream requests are
-    left as they are: their servicers read message by message.
+    It runs after the interceptor that authenticates callers. Calls of users with request streams
+    are not limited: their servicers read one message at a time.
     """
 
     def __init__(self, bounds: Grpc) -> None:
@@ -51,7 +51,7 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         self._health = _OpenIntake()
         self._reflection = _OpenIntake()
         self._sign_in = _OpenIntake()
-        # A method has one handler, which is wrapped once.
+        # By method: its handler, and the wrapped handler.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
     async def intercept_service(
@@ -59,7 +59,7 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the handler of one call, which reads within bounds."""
+        """Return the handler of a call, wrapped to limit reading."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         is_open = method.startswith(OPEN_METHODS)
@@ -79,13 +79,13 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         return known[1]
 
     def stop(self) -> None:
-        """End the streams of callers without a key, which may wait for ever."""
+        """End the streams of callers without a key, which may otherwise wait for ever."""
         self._health.stop()
         self._reflection.stop()
 
 
 class _UserIntake:
-    """Reads the requests of identified callers, a few of a user at a time."""
+    """Reads the requests of authenticated callers, a few per user at a time."""
 
     def __init__(self, bounds: Grpc) -> None:
         self._bounds = bounds
@@ -119,7 +119,7 @@ class _UserIntake:
     async def _request(
         self, deserialize: Callable[[bytes], Any] | None, context: Context
     ) -> AsyncIterator[Any]:
-        """Read the request of a call, which counts as held until the call's end."""
+        """Read the request of a call; its size counts as held until the call ends."""
         user = caller.get().user_id
         self._calls[user] += 1
         held = 0
@@ -167,12 +167,12 @@ class _UserIntake:
 
 
 class _OpenIntake:
-    """Reads what callers without a key send to one service, one message at a time.
+    """Reads messages of callers without a key to one service, one at a time.
 
-    gRPC has no limit of a method's own: it would receive a large message whole before it could
-    be refused. So a call ends that cannot be read at once, and what was received of its message
-    goes before the next call is read. A caller who sends nothing keeps the others waiting for a
-    moment only.
+    gRPC has no message size limit per method: a large message would be received whole before it
+    could be rejected. Therefore a call whose message cannot be read at once is ended, and the
+    received part of the message is freed before the next call is read. A caller that sends nothing
+    delays the others only briefly.
     """
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class _OpenIntake:
         return grpc.stream_unary_rpc_method_handler(call, None, handler.response_serializer)
 
     def wrap_stream(self, handler: Handler) -> Handler:
-        """Return a handler of a stream that is the only one, and ends when it is silent."""
+        """Return a handler that serves one stream at a time, and ends a silent one."""
         deserialize = handler.request_deserializer
         behavior: Any = handler.stream_stream
 
@@ -239,7 +239,7 @@ class _OpenIntake:
             except asyncio.CancelledError:
                 if not self._is_stopping:
                     raise
-                # gRPC itself would leave the call open.
+                # Without this, gRPC leaves the call open.
                 task.uncancel()
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
             finally:
@@ -249,7 +249,7 @@ class _OpenIntake:
 
     @asynccontextmanager
     async def _turn(self, context: Context) -> AsyncIterator[None]:
-        """Wait for the turn of a call; a `GatewayError` in the block becomes its status."""
+        """Wait for the call's turn; a `GatewayError` in the block becomes the call's status."""
         if self._waiting >= _MAX_WAITING:
             await _refuse(context, errors.unavailable("too many callers without a key; try again"))
         self._waiting += 1
@@ -269,15 +269,15 @@ class _OpenIntake:
         """Read one message, or EOF.
 
         Raises:
-            GatewayError: it is large, or does not come.
+            GatewayError: the message is too large, or has not arrived in time.
         """
         reading = asyncio.ensure_future(context.read())
-        # In two steps: after a stall of the loop the first one ends before sockets are read.
+        # In two steps: after a stall of the loop the first timeout expires before sockets are read.
         for _ in range(2):
             if not reading.done():
                 await asyncio.wait([reading], timeout=within_s / 2)
         if not reading.done():
-            # It ends with its call. To cancel it would leave what it receives in memory for good.
+            # The read ends with its call. Cancelling it would leak the message that it receives.
             reading.add_done_callback(_forget)
             raise GatewayError(
                 errors_pb2.REASON_TIMEOUT, "a call without a key sends its message at once"
@@ -298,16 +298,16 @@ async def _refuse(context: Context, error: GatewayError) -> None:
 
 
 def _forget(reading: asyncio.Future[Any]) -> None:
-    """Retrieve the failure of a read that nobody waits for, so that it is not logged."""
+    """Retrieve the exception of an abandoned read, so that it is not logged."""
     if not reading.cancelled():
         reading.exception()
 
 
 def _decode(deserialize: Callable[[bytes], Any] | None, message: bytes) -> Any:
-    """Return the request in a message.
+    """Parse a serialized request.
 
     Raises:
-        GatewayError: it is none.
+        GatewayError: the message is not valid.
     """
     try:
         return deserialize(message) if deserialize else message

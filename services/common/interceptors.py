@@ -1,10 +1,10 @@
 """The server interceptor: authentication, request ids, errors and logs of gRPC calls.
 
-In order: the request id is taken over, the caller is identified by the call's metadata,
-the message is read, the call runs, and a failure becomes a status. A call that is refused
-by its metadata never has its message read. Health, reflection and the sign-in by a one-time code
-need no key; background work comes with the gateway's own credential in place of a key, and
-administrators with an admin key.
+For each call, the interceptor reads the request id from the metadata and authenticates the caller.
+Only then is the request message read and the servicer called; errors are converted to a status. The
+message of a call that fails authentication is never read. Health checks, reflection and sign-in
+with a one-time code need no key. Background work of the gateway uses its service credential in
+place of a key, and administrators use an admin key.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from services.common.telemetry.trace_context import (
     parse_trace_context,
 )
 
-# Services of gRPC's own, which need no key.
+# Standard gRPC services, which need no key.
 _GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-# Its one-time code is in its message.
+# The credential of this method is the one-time code in its request message.
 REDEEM_SIGN_IN_CODE = "/gateway.accounts.v1.AccountsService/RedeemSignInCode"
 # Methods that need no key.
 OPEN_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE)
 
 
 class _Credential(Enum):
-    """What opens a method that takes no user's key."""
+    """The credential of a method that does not accept a user's API key."""
 
     GATEWAY = "the gateway's own, for a user"
     GATEWAY_ALONE = "the gateway's own, for nobody"
@@ -56,7 +56,7 @@ class _Credential(Enum):
     NONE = "none"
 
 
-# A credential opens the methods that are here under it, and no others.
+# The credential that each method requires; all other methods require an API key.
 _CREDENTIALS = {
     "/gateway.inference.v1.InferenceService/RunTask": _Credential.GATEWAY,
     "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
@@ -71,10 +71,10 @@ _CREDENTIALS = {
     },
 }
 
-# Serializes a response that is a message, or that makes one of itself.
+# Serializes a response: a message, or an object that serializes itself to one.
 _SERIALIZE = methodcaller("SerializeToString")
 
-# Errors of which one led to the other.
+# Maximum number of chained exceptions that are walked.
 _MAX_CHAIN = 20
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Identifies the caller and translates failures, for every kind of call."""
+    """Authenticates the caller and converts errors to a status, for every kind of call."""
 
     def __init__(
         self,
@@ -95,12 +95,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         count_limit: Callable[[str], None],
         identify_admin: IdentifyAdmin,
     ) -> None:
-        """Return an interceptor; `count_limit` takes the name of each limit that was reached."""
+        """Create an interceptor; `count_limit` is called with the name of each limit reached."""
         self._identify = identify
         self._identify_admin = identify_admin
         self._door = door
         self._count_limit = count_limit
-        # A method has one handler, which is wrapped once.
+        # By method: its handler, and the wrapped handler.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
     async def intercept_service(
@@ -108,10 +108,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Identify the caller of a call, and return its handler with failures translated.
+        """Authenticate the caller, and return a handler that converts errors to a status.
 
-        It runs in the task that runs the handler, before the request message is received:
-        what it sets in context variables is set for the handler too.
+        Runs in the task of the handler, before the request message is received: context variables
+        that are set here are visible to the handler.
         """
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
@@ -138,12 +138,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return known[1]
 
     def _refusal(self, handler: Handler, error: Exception) -> Handler:
-        """Return a handler that ends a call of the same kind without reading its message."""
+        """Return a handler that ends the call with an error without reading its message."""
 
         async def refuse(_: Any, context: Context) -> None:
             await self._abort(context, error)
 
-        # Only a handler of a stream of requests is called before a message was received.
+        # gRPC calls a handler before it receives a message only for request streams.
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(refuse)
         return grpc.stream_unary_rpc_method_handler(refuse)
@@ -176,7 +176,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return call
 
     def _streaming(self, behavior: Any) -> Any:
-        # A coroutine: each further generator that responses pass takes time for each of them.
+        # A coroutine: another generator around the responses would cost time for each response.
         async def call(request: Any, context: Context) -> None:
             try:
                 responses = behavior(request, context)
@@ -187,7 +187,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         async for response in responses:
                             await context.write(response)
                 finally:
-                    # What a servicer holds while it answers is free as soon as nobody listens.
+                    # Free the servicer's resources as soon as the caller has left.
                     await responses.aclose()
             except Exception as error:
                 await self._abort(context, error)
@@ -212,9 +212,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 def _release_frames(error: BaseException) -> None:
-    """Drop the tracebacks of an error that has been handled, and of those that led to it.
+    """Remove the tracebacks of a handled error and of its chained exceptions.
 
-    Their frames hold the request, and often the error itself: without them all is freed at once.
+    Their frames refer to the request, and often to the error itself. Without these references all
+    of it is freed at once.
     """
     seen: BaseException | None = error
     for _ in range(_MAX_CHAIN):
@@ -225,9 +226,9 @@ def _release_frames(error: BaseException) -> None:
 
 
 def _take_over(entries: Metadata | None) -> tuple[str, str]:
-    """Set for the current task what the metadata of its call says.
+    """Set the request id, hops and trace of the current task from the metadata of its call.
 
-    Return the values of `authorization` and `x-user-id`, "" where there is none.
+    Return the values of `authorization` and `x-user-id`, "" for missing ones.
 
     Raises:
         GatewayError: the call has two credentials.
@@ -237,7 +238,7 @@ def _take_over(entries: Metadata | None) -> tuple[str, str]:
     for name, value in entries or ():
         if name == "authorization":
             text = str(value)
-            # A proxy may have made two values one.
+            # A proxy may have joined two values with a comma.
             if authorization is not None or "," in text:
                 raise errors.invalid("authorization", "authorization: takes one value")
             authorization = text

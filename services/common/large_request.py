@@ -1,14 +1,14 @@
-"""A serialized request to generate, in parts that are parsed one at a time.
+"""A serialized `GenerateRequest` in parts that are parsed one at a time.
 
-Parsing holds the GIL: 40 ms for a request of 100,000 messages, in which the event loop stands
-still. Between two parts it can go on.
+Parsing holds the GIL and thus blocks the event loop: for 40 ms with a request of 100,000 messages.
+Between two parts the event loop can run.
 """
 
 from collections.abc import Iterable
 
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 
-# Messages in a part: 1 ms to parse.
+# Messages in a part, which take 1 ms to parse.
 _MESSAGES = 2_000
 
 
@@ -21,14 +21,14 @@ class LargeRequest:
         self._size = sum(map(len, self._parts))
 
     def parse(self) -> GenerateRequest:
-        """Return the request, and release its parts; to be called once, in a thread."""
+        """Parse the request and release its parts; to be called once, in a thread."""
         request = GenerateRequest()
         self._parts.reverse()
         while self._parts:
             request.MergeFromString(self._parts.pop())
         return request
 
-    # As protobuf calls them: code that sends messages calls these.
+    # The methods of protobuf messages that code which sends messages calls.
 
     def ByteSize(self) -> int:
         """Return the number of bytes of the serialized request."""
@@ -40,9 +40,9 @@ class LargeRequest:
 
 
 def serialize(request: GenerateRequest | EmbedRequest) -> list[bytes]:
-    """Return a request serialized in parts, which are a serialized request together.
+    """Serialize a request in parts, whose concatenation is the serialized request.
 
-    The request loses its messages. Texts for vectors are one part.
+    The messages are removed from the request. An `EmbedRequest` is one part.
     """
     if isinstance(request, EmbedRequest):
         return [request.SerializeToString()]

@@ -1,4 +1,4 @@
-"""Unix sockets whose servers start when the first caller connects."""
+"""Unix sockets whose servers are started by the first connection."""
 
 import asyncio
 import logging
@@ -14,15 +14,15 @@ log = logging.getLogger(__name__)
 
 
 class LaterSocket:
-    """A Unix socket that listens at once, and whose server starts with the first connection.
+    """A Unix socket that listens at once, and whose server is started by the first connection.
 
-    The server listens on a socket of its own, which then takes the first one's place. Connections
-    made before are relayed to it; all others are made to the server itself.
+    The server listens on a socket of its own, which then replaces the first socket. Earlier
+    connections are relayed to the server; later ones are made to the server directly.
 
     Args:
-        path: path of the socket. A socket that is there already is replaced.
-        start: starts the server on the socket whose path it gets. OSError and RuntimeError are
-            logged, and the next connection starts it anew.
+        path: path of the socket. An existing socket is replaced.
+        start: starts the server on a Unix socket with the given path. OSError and RuntimeError are
+            logged, and the next connection tries again.
     """
 
     def __init__(self, path: str, start: Callable[[str], Awaitable[None]]) -> None:
@@ -35,10 +35,10 @@ class LaterSocket:
         self._relays: set[asyncio.Task[None]] = set()
 
     def listen(self) -> None:
-        """Listen: callers can connect, and wait until `serve` is called.
+        """Start listening: callers can connect, and wait until `serve` is called.
 
         Raises:
-            OSError: the socket cannot be made.
+            OSError: the socket cannot be created.
         """
         with suppress(FileNotFoundError):
             os.unlink(self._path)
@@ -47,18 +47,18 @@ class LaterSocket:
         self._socket.listen(_BACKLOG)
 
     async def serve(self) -> None:
-        """Accept connections."""
+        """Start accepting connections."""
         self._server = await asyncio.start_unix_server(self._accept, sock=self._socket)
 
     def close(self) -> None:
-        """Accept no more connections; what is relayed goes on, and so does the server."""
+        """Stop accepting connections; relayed connections and the server continue."""
         if self._server is not None:
             self._server.close()
         with suppress(FileNotFoundError):
             os.unlink(self._path)
 
     async def wait_closed(self) -> None:
-        """Cut what is still relayed; to be called once the server has stopped."""
+        """Close the relayed connections; must be called after the server has stopped."""
         for relay in self._relays:
             relay.cancel()
         await asyncio.gather(*self._relays, return_exceptions=True)
@@ -86,7 +86,7 @@ class LaterSocket:
             if not self._has_started:
                 own_path = f"{self._path}~"
                 await self._start(own_path)
-                # The first socket still accepts those who were about to connect to it.
+                # The first socket still accepts connections that were being made to it.
                 os.rename(own_path, self._path)
                 self._has_started = True
 
@@ -96,6 +96,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(_MAX_READ):
             writer.write(data)
             await writer.drain()
-    # The other end may have gone meanwhile, which uvloop reports by a RuntimeError.
+    # The other end may have closed the connection, which uvloop reports by a RuntimeError.
     with suppress(OSError, RuntimeError):
         writer.write_eof()

@@ -1,11 +1,10 @@
-"""A request to generate whose conversation is translated when it is first needed.
+"""A request whose conversation is translated to the canonical form only when that is needed.
 
-Within a process a facade hands one over in place of a `GenerateRequest`. A provider that
-speaks the caller's own dialect is sent the conversation as its caller wrote it, once it has
-been checked, and one of another dialect what it writes from its plain form, so that nobody makes
-canonical messages and tools of it. Whoever needs those completes the request; over gRPC it goes
-complete. What a facade makes one of keeps to all rules
-of the proto.
+Within a process, a facade passes a `LazyRequest` in place of a `GenerateRequest`. A provider of the
+caller's dialect is sent the validated conversation as the caller wrote it. A provider of another
+dialect writes its body from the conversation's plain form. In both cases no canonical messages and
+tools are built. Code that needs them calls `complete`; serialization for gRPC does so too. The
+conversation of a `LazyRequest` obeys all rules of the proto.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,25 +16,25 @@ import orjson
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.plain_request import PlainMessage, PlainRequest
 
-# Bytes of a body up to which this is done: what a caller's JSON becomes when it is read takes
-# several times as much memory, and is held until the request has been answered.
+# Maximum size of a body in bytes: parsed JSON takes several times the memory of its text, and is
+# kept until the request has been answered.
 MAX_BODY: Final = 1 << 20
 
-# Fields of a body in the caller's dialect, `messages` and perhaps `tools` and `system`, by
-# their names: JSON without anything that the gateway would change on its way to a provider.
+# Fields of a body in the caller's dialect by name: `messages`, and optionally `tools` and `system`,
+# as JSON that the gateway sends to a provider unchanged.
 Source = Mapping[str, bytes]
 
 
 class LazyRequest:
-    """A request, and its conversation in the dialect of its caller.
+    """A request with its conversation in the caller's dialect.
 
     Attributes:
-        request: all but its messages and tools, which `complete` adds.
-        fields: as the argument.
-        only_maker: whether only the dialect's own maker takes the conversation as it is;
-            other servers know fewer forms.
-        is_whole: whether `fields` are those of the whole body but for `model` and `stream`, and
-            `request` has no more than what decides where it goes.
+        request: the canonical request without messages and tools, which `complete` adds.
+        fields: see the argument.
+        only_maker: whether only the API of the dialect's author accepts the conversation as it is;
+            compatible servers support fewer forms.
+        is_whole: whether `fields` are all fields of the body but `model` and `stream`, and
+            `request` contains only the fields that routing needs.
     """
 
     def __init__(
@@ -50,18 +49,17 @@ class LazyRequest:
         read_plain: Callable[[], PlainRequest | None] | None = None,
         read_beginning: Callable[[], Iterable[PlainMessage]] = tuple,
     ) -> None:
-        """Return a request.
+        """Create a request.
 
         Args:
-            request: all but its messages and tools.
-            fields: the conversation, as it was read from JSON; each number is one that JSON
-                can say, of 64 bits.
-            add: completes it.
-            size: bytes of the body that it was read from.
+            request: the canonical request without messages and tools.
+            fields: the parsed JSON of the conversation; numbers have 64 bits and a JSON form.
+            add: adds the messages and tools to the request.
+            size: bytes of the body.
             only_maker: see the attribute.
             is_whole: see the attribute.
-            read_plain: returns its plain form, if it has one.
-            read_beginning: returns the `beginning`.
+            read_plain: returns the conversation's plain form, or None if it has none.
+            read_beginning: implements `beginning`.
         """
         self.request = request
         self.only_maker = only_maker
@@ -76,15 +74,15 @@ class LazyRequest:
 
     @property
     def plain(self) -> PlainRequest | None:
-        """The conversation in the words of all dialects, if it has no others."""
-        # Most requests that ask for it ask twice; a `cached_property` takes a lock.
+        """The plain form of the conversation, or None if it uses features of one dialect only."""
+        # Usually read twice; `cached_property` takes a lock.
         read, self._read_plain = self._read_plain, None
         if read is not None:
             self._plain = read()
         return self._plain
 
     def beginning(self) -> Iterable[PlainMessage]:
-        """Return the texts of its instructions and messages, up to the first of a user."""
+        """Return the instructions and messages up to the first user message."""
         return self._read_beginning()
 
     @cached_property
@@ -93,7 +91,7 @@ class LazyRequest:
         return {name: orjson.dumps(value) for name, value in self.fields.items()}
 
     def json_of(self, name: str) -> bytes:
-        """Return one of the `fields` in JSON, b"" where it is not there."""
+        """Return one of the `fields` as JSON, b"" if it is missing."""
         json = self._written.get(name)
         if json is None:
             value = self.fields.get(name)
@@ -103,7 +101,7 @@ class LazyRequest:
         return json
 
     def writable(self) -> Mapping[str, object]:
-        """Return the `fields` to be written as JSON, which some of them are by now."""
+        """Return the `fields` for `orjson.dumps`; those that are already serialized are reused."""
         if not self._written:
             return self.fields
         written = {name: orjson.Fragment(json) for name, json in self._written.items()}
@@ -113,17 +111,17 @@ class LazyRequest:
         """Return the request with its messages and tools.
 
         Raises:
-            GatewayError: invalid, the conversation; so does each later call.
+            GatewayError: the conversation is invalid; each later call raises it too.
         """
         if self._add is not None:
             self._add(self.request)
             self._add = None
         return self.request
 
-    # As protobuf calls them: code that sends messages calls these.
+    # The methods of protobuf messages that code which sends messages calls.
 
     def ByteSize(self) -> int:
-        """Return about as many bytes as it would have complete, which are those of its body."""
+        """Return the size of the body in bytes: about that of the complete request."""
         return self._size
 
     def SerializeToString(self) -> bytes:

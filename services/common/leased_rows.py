@@ -1,9 +1,9 @@
-"""Rows that one process at a time holds, until they expire: leases in the database.
+"""Leases in the database: rows that one process at a time holds, until they expire.
 
-A leased row says in `ends_at_ms` until when it is held. Its holder renews it while it works; the
-row of a process that died expires, or is released at once where others can tell that the process
-is dead (see `instances`). The clocks of two machines differ, so a lease only saves work: what is
-done under one must check in its own transaction that the row is still held.
+The column `ends_at_ms` of a leased row has the expiry time. The holder renews the lease while it
+works. The lease of a dead process expires, or is released at once if another process can detect the
+death (see `instances`). The clocks of machines differ, so a lease only avoids duplicate work: a
+transaction under a lease must check that the row is still held.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 
-# The part of a lease after which it is renewed, so that several renewals may fail.
+# Time until a renewal as a fraction of the lease's duration: several renewals may fail.
 _RENEWED_AFTER = 0.2
 
 log = logging.getLogger(__name__)
@@ -27,23 +27,23 @@ Key = TypeVar("Key")
 
 
 def holder_prefix(kind: str, instance: str) -> str:
-    """Return the prefix of the ids under which a process holds rows."""
+    """Return the prefix of the holder ids of a process."""
     return f"{kind}_{instance}_"
 
 
 def is_held_by_instance(
     holder: ColumnElement[str], kind: str, instance: str
 ) -> ColumnElement[bool]:
-    """Return the condition that a process holds a row, by the column with its holder's id."""
+    """Return the SQL condition that a process holds a row; `holder` is the holder id's column."""
     return holder.startswith(holder_prefix(kind, instance), autoescape=True)
 
 
 async def delete_in_order(
     connection: AsyncConnection, table: Table, which: ColumnElement[bool]
 ) -> int:
-    """Delete rows, locked in the order of their keys; return how many.
+    """Delete rows, locked in the order of their keys; return the number of deleted rows.
 
-    The order is the same everywhere, so that two transactions never wait for each other.
+    All transactions lock in this order, which prevents deadlocks.
     """
     [key] = table.primary_key.columns
     ordered = select(key).where(which).order_by(key).with_for_update()
@@ -56,10 +56,10 @@ class LeasedRows:
     Args:
         table: has a primary key of one column, and `ends_at_ms`.
         clock: the clock.
-        length_s: seconds for which a row is held.
+        length_s: duration of a lease in seconds.
 
     Attributes:
-        length_s: the same.
+        length_s: see the argument.
     """
 
     def __init__(self, table: Table, clock: Clock, length_s: float) -> None:
@@ -72,11 +72,11 @@ class LeasedRows:
         return self._clock.now_ms()
 
     def ends_at_ms(self) -> int:
-        """Return when a lease ends that begins now, in Unix milliseconds."""
+        """Return the expiry of a lease that begins now, in Unix milliseconds."""
         return self.now_ms() + int(self.length_s * 1000)
 
     def has_expired(self) -> ColumnElement[bool]:
-        """Return the condition that nobody holds a row now."""
+        """Return the SQL condition that a row's lease has expired."""
         expired: ColumnElement[bool] = self._table.c.ends_at_ms <= self.now_ms()
         return expired
 
@@ -88,18 +88,18 @@ class LeasedRows:
         skip_locked: bool = False,
         **values: Any,
     ) -> Sequence[Row[Any]]:
-        """Take or renew the leases on rows, for the whole length from now; return the rows.
+        """Acquire or renew the leases on rows, for the whole duration from now; return the rows.
 
         Args:
-            connection: in a transaction.
-            which: selects the rows; a condition on their holder or expiry decides whether they
-                are renewed, taken when free, or stolen.
-            skip_locked: whether rows that another transaction has locked are left out, rather
-                than waited for.
-            values: written to the rows beside the end of the lease, such as the holder.
+            connection: a connection in a transaction.
+            which: selects the rows; its condition on holder or expiry decides whether leases are
+                renewed, acquired when free, or stolen.
+            skip_locked: whether rows locked by other transactions are skipped rather than waited
+                for.
+            values: further columns to update, such as the holder.
         """
         [key] = self._table.primary_key.columns
-        # In one order everywhere, so that two transactions never wait for each other.
+        # All transactions lock in this order, which prevents deadlocks.
         ordered = (
             select(key)
             .where(which)
@@ -117,11 +117,11 @@ class LeasedRows:
 
 
 class LeaseRenewer(Generic[Key]):
-    """Renews the leases that one process holds, all together.
+    """Renews all leases of one process together.
 
     Args:
-        renew: renews leases and returns those that are still held; may raise GatewayError.
-        length_s: seconds that a lease lasts.
+        renew: renews leases and returns the keys of those still held; may raise GatewayError.
+        length_s: duration of a lease in seconds.
     """
 
     def __init__(
@@ -134,19 +134,19 @@ class LeaseRenewer(Generic[Key]):
         self._task: asyncio.Task[None] | None = None
 
     def add(self, key: Key, on_lost: Callable[[], object]) -> None:
-        """Renew a lease until it is discarded; call `on_lost` when it turns out to be lost."""
+        """Renew a lease until it is discarded; call `on_lost` if it is lost."""
         self._held[key] = on_lost
         self._schedule()
 
     def discard(self, key: Key) -> None:
-        """Stop renewing a lease, if it is renewed."""
+        """Stop renewing a lease; an unknown key is ignored."""
         self._held.pop(key, None)
         if not self._held and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     async def close(self) -> None:
-        """Wait for the renewal that is under way, if there is one."""
+        """Wait for the running renewal, if there is one."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -175,7 +175,7 @@ class LeaseRenewer(Generic[Key]):
 
 
 async def wait_briefly(event: asyncio.Event, timeout_s: float) -> None:
-    """Wait until an event is set, at most so many seconds."""
+    """Wait until an event is set, or `timeout_s` seconds have passed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await event.wait()

@@ -1,6 +1,6 @@
 """Named leases, for work that one process should do at a time.
 
-What is done under a lease must stay right when two processes do it at once (see `leased_rows`).
+Work under a lease must remain correct when two processes do it at once (see `leased_rows`).
 """
 
 from sqlalchemy import BigInteger, Column, String, Table, and_, delete, insert, or_
@@ -22,7 +22,7 @@ table = Table(
 
 
 class Lease:
-    """The lease of one name, as this process sees it."""
+    """A named lease that this process may hold."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Lease:
         self._holder = new_id("holder_")
 
     async def take(self) -> bool:
-        """Take or renew the lease for its whole length; return whether this process holds it.
+        """Acquire or renew the lease for its whole duration; return whether this process holds it.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -58,7 +58,7 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Release the lease, so that the next holder takes it at once.
+        """Release the lease, so that another process can acquire it at once.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.

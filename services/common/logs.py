@@ -1,7 +1,8 @@
-"""Structured logs: one JSON object a line on standard error.
+"""Structured logs: one JSON object per line on standard error.
 
-Every line of a request carries its id. Bodies and keys are never logged, and of providers the
-words of a failure alone; what a line holds is named where it is written, and cut here.
+Every line of a request has the request's id. Bodies and keys are never logged; of providers'
+responses, only error messages are. The fields of a line are chosen by the code that logs it; this
+module truncates their values.
 """
 
 import json
@@ -16,20 +17,20 @@ import orjson
 from services.common.telemetry.trace_context import current_trace
 from services.common.texts import cut
 
-# Characters of a value, and of a trace: what callers send stands in both.
+# Characters of a value and of a traceback: both may contain texts of callers.
 _MAX_VALUE = 2_000
 _MAX_TRACE = 16_000
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-# What every record has; what a line says beside its message comes after these.
+# Number of standard attributes of a record; the `extra` fields come after them.
 _STANDARD = len(logging.makeLogRecord({}).__dict__)
-# Names of what something else than `extra` may have added behind them.
+# Attributes after the standard ones that do not come from `extra`.
 _DERIVED = frozenset({"message", "asctime", "taskName"})
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record, its `extra` fields and its trace as one JSON object."""
+    """Formats a record, its `extra` fields and its traceback as one JSON object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +56,7 @@ class JsonFormatter(logging.Formatter):
         try:
             return orjson.dumps(line, default=str).decode()
         except TypeError:
-            # Half of a surrogate pair, which has no UTF-8: written as an escape.
+            # A lone surrogate, which has no UTF-8 encoding: written as an escape.
             return json.dumps(line, default=str)
 
     def _time(self, second: int) -> str:
@@ -68,10 +69,10 @@ class JsonFormatter(logging.Formatter):
 def configure(level: str = "INFO") -> None:
     """Send every log line of this process to standard error as JSON.
 
-    What no line says is not looked up: where in the code a record was made, and by which
-    thread, process and task. That is most of what a record costs.
+    Unused attributes of records are not determined: the source location, thread, process and task.
+    They are most of the cost of a record.
     """
-    logging._srcfile = None  # the way that the manual of `logging` gives
+    logging._srcfile = None  # as documented in the manual of `logging`
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())

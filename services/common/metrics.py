@@ -1,10 +1,10 @@
-"""Metrics whose updates are cheap, and the sum of those of several processes.
+"""Metrics with cheap updates, and their sums over several processes.
 
-At each count the library takes a lock and, under `gateway up`, writes to a file in a shared
-folder (PROMETHEUS_MULTIPROC_DIR), from which whichever facade is asked adds up the counts of all
-processes. The metrics here collect their counts in an attribute, and give them to the library
-when they are read: a process that runs alone shows its own; into the shared folder they go a
-moment after they were counted. All counting is done in the event loop's thread.
+On each update, prometheus_client takes a lock and, under `gateway up`, writes to a file in a shared
+folder (PROMETHEUS_MULTIPROC_DIR), from which any facade can sum up the metrics of all processes.
+The metrics of this module buffer updates in an attribute. They pass them to the library when the
+metrics are read, and to the shared folder after a short delay. All updates must be made in the
+event loop's thread.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from prometheus_client.samples import Sample
 
 SHARED_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
-# How much later than they are counted counts may reach the shared folder.
+# Maximum delay of updates of the shared folder.
 _DELAY_S = 0.25
 
 
 class Counter(prometheus_client.Counter):
-    """A counter of the library's whose counts reach it late."""
+    """A counter with buffered updates."""
 
     _is_noted = False
     _counted = 0.0
 
     def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:
-        """Count; exemplars are not kept."""
+        """Increment the counter; exemplars are ignored."""
         self._counted += amount
         if not self._is_noted:
             _note(self, self._value)
 
     def write(self) -> None:
-        """Add what was counted to the library's value."""
+        """Add the buffered increments to the library's value."""
         self._is_noted = False
         counted, self._counted = self._counted, 0.0
         super().inc(counted)
@@ -48,19 +48,19 @@ class Counter(prometheus_client.Counter):
 
 
 class Gauge(prometheus_client.Gauge):
-    """A gauge of the library's whose changes reach it late; a value that is set does at once."""
+    """A gauge with buffered increments and decrements; `set` is immediate."""
 
     _is_noted = False
     _change = 0.0
 
     def inc(self, amount: float = 1) -> None:
-        """Raise the value."""
+        """Increment the value."""
         self._change += amount
         if not self._is_noted:
             _note(self, self._value)
 
     def dec(self, amount: float = 1) -> None:
-        """Lower the value."""
+        """Decrement the value."""
         self._change -= amount
         if not self._is_noted:
             _note(self, self._value)
@@ -71,10 +71,10 @@ class Gauge(prometheus_client.Gauge):
         super().set(value)
 
     def write(self) -> None:
-        """Add what has changed to the library's value."""
+        """Add the buffered change to the library's value."""
         self._is_noted = False
         change, self._change = self._change, 0.0
-        if change:  # which a gauge of the latest value never has
+        if change:  # never for gauges in "mostrecent" mode, which do not support `inc`
             super().inc(change)
 
     def _child_samples(self) -> Iterable[Sample]:
@@ -83,7 +83,7 @@ class Gauge(prometheus_client.Gauge):
 
 
 class Histogram(prometheus_client.Histogram):
-    """A histogram of the library's whose observations reach it late."""
+    """A histogram with buffered observations."""
 
     _is_noted = False
 
@@ -93,14 +93,14 @@ class Histogram(prometheus_client.Histogram):
         self._total = 0.0
 
     def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
-        """Observe an amount; exemplars are not kept."""
+        """Observe an amount; exemplars are ignored."""
         self._counted[bisect_left(self._upper_bounds, amount)] += 1
         self._total += amount
         if not self._is_noted:
             _note(self, self._sum)
 
     def write(self) -> None:
-        """Add what was observed to the library's values."""
+        """Add the buffered observations to the library's values."""
         self._is_noted = False
         total, self._total = self._total, 0.0
         self._sum.inc(total)
@@ -114,14 +114,14 @@ class Histogram(prometheus_client.Histogram):
         return super()._child_samples()
 
 
-# Metrics whose counts the shared folder does not have yet.
+# Metrics with updates that are not in the shared folder yet.
 _unwritten: list[Counter | Gauge | Histogram] = []
 
 
 def _note(metric: Counter | Gauge | Histogram, value: Any) -> None:
-    """Note that a metric has counts, which goes for all until they are written.
+    """Note that a metric has buffered updates; called once until they are written.
 
-    `value` is where the library keeps the metric's; it knows whether that is in a file.
+    `value` is the library's value object of the metric, which knows whether it is in a file.
     """
     if value._multiprocess:
         if not _unwritten:
@@ -131,14 +131,14 @@ def _note(metric: Counter | Gauge | Histogram, value: Any) -> None:
 
 
 def write_counts() -> None:
-    """Write what was counted to the shared folder; to be called before the process ends, too."""
+    """Write buffered updates to the shared folder; must also be called before the process ends."""
     for metric in _unwritten:
         metric.write()
     _unwritten.clear()
 
 
 def shown(own: CollectorRegistry) -> CollectorRegistry:
-    """Return the registry that /metrics shows."""
+    """Return the registry for /metrics: of this process, or of all in the shared folder."""
     if SHARED_FOLDER_VARIABLE not in os.environ:
         return own
     registry = CollectorRegistry()
@@ -147,7 +147,7 @@ def shown(own: CollectorRegistry) -> CollectorRegistry:
 
 
 class _Shared(MultiProcessCollector):
-    """The counters of all processes, with the latest of this one."""
+    """The metrics of all processes, including the buffered updates of this one."""
 
     def collect(self) -> Iterable[Metric]:
         write_counts()

@@ -1,16 +1,16 @@
-"""MIME types of files: by content first, then as the caller says, then by name.
+"""MIME types of files: by content first, then by the caller's claim, then by name.
 
-A signature decides where it is long enough to be no accident. Where one signature stands
-for a family (every Office document is a ZIP archive) the caller's word and then the name
-choose within the family, and never outside of it. Text has no signature: it is text
-because nothing in it is not.
+A signature is decisive if it is long enough not to occur by chance. If a signature belongs to a
+family of types (every Office document is a ZIP archive), the caller's claim and then the name
+select a type of the family, never one outside of it. Text has no signature: content is text if it
+contains no bytes that text cannot contain.
 """
 
 import mimetypes
 import re
 from collections.abc import Iterable
 
-# As much of a file's beginning as is looked at, in bytes.
+# Bytes at the beginning of a file that are examined.
 HEAD_SIZE = 8192
 
 UNKNOWN = "application/octet-stream"
@@ -21,12 +21,12 @@ _SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
-# The bytes that no text holds: control characters but for white space and escape.
+# Bytes that text does not contain: control characters except white space and escape.
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
-# Signatures at the very beginning, of files that could pass for text or that the library
-# has another name for.
+# Signatures at the beginning of files that could be taken for text, or that the library names
+# differently.
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "application/pdf"),
     (b"{\\rtf", "application/rtf"),
@@ -42,13 +42,13 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
 )
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE_BEGINNING = bytes.fromhex("d0cf11e0a1b11ae1")
-# What the first entries of an archive are called, and what that makes it.
+# Names of the first entries of an archive, and the type that they indicate.
 _ZIP_ENTRIES: tuple[tuple[bytes, str], ...] = (
     (b"word/", _WORD),
     (b"xl/", _SHEET),
     (b"ppt/", _SLIDES),
 )
-# An archive whose first entry is stored under this name says in it what it is.
+# An archive whose first entry is an uncompressed file `mimetype` declares its type there.
 _STORED_TYPE = re.compile(rb"PK\x03\x04.{26}mimetype([a-z]+/[a-z0-9.+-]+)", re.DOTALL)
 _ZIP_FAMILY = re.compile(
     r"application/(zip|epub\+zip|java-archive|vnd\.(openxmlformats|oasis|ms-|android|google-earth).*)"
@@ -59,10 +59,10 @@ _TEXT_FAMILY = re.compile(
     r"application/(json|jsonl|x-ndjson|ndjson|jsonlines|x-jsonlines|xml|yaml|x-yaml|toml|sql|"
     r"javascript|x-javascript|typescript|x-sh|x-python|x-httpd-php|graphql|x-tex|x-latex)"
 )
-# A signature shorter than this is found in too many other files to be believed.
+# Shorter signatures occur in too many other files.
 _SIGNATURE_LENGTH = 4
 
-# What the machine it runs on knows of names must not change an answer.
+# Without the machine's files of types, which would make results depend on the machine.
 _BY_NAME = mimetypes.MimeTypes(filenames=())
 _NAMES_ADDED = {
     ".md": "text/markdown",
@@ -77,7 +77,7 @@ _NAMES_ADDED = {
     ".m4a": "audio/mp4",
     ".ts": "text/plain",
 }
-# Names of the library that the registry of types has better ones for.
+# Types of the library for which the registry of MIME types has better names.
 _BETTER = {
     "audio/wave": "audio/wav",
     "audio/x-wav": "audio/wav",
@@ -91,9 +91,9 @@ def detect_type(head: bytes, claimed: str, filename: str) -> str:
     """Return the MIME type of a file, without parameters.
 
     Args:
-        head: its beginning, up to `HEAD_SIZE` bytes.
-        claimed: what the caller said it is, or "".
-        filename: what it is called.
+        head: beginning of the file, up to `HEAD_SIZE` bytes.
+        claimed: the type that the caller claims, or "".
+        filename: name of the file.
     """
     hints = [hint for hint in (_claim(claimed), _by_name(filename)) if hint]
     if not head:
@@ -113,7 +113,7 @@ def detect_type(head: bytes, claimed: str, filename: str) -> str:
 
 
 def is_text_type(kind: str) -> bool:
-    """Return whether files of a MIME type are text, HTML and code among them."""
+    """Return whether files of a MIME type are text, including HTML and code."""
     return _TEXT_FAMILY.fullmatch(kind) is not None
 
 
@@ -156,8 +156,8 @@ def _markup(head: bytes) -> str | None:
 
 
 def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
-    """Return the type whose signature is the longest; among equals what a hint says."""
-    # A megabyte of signatures, for what is no text and of no family above.
+    """Return the type with the longest matching signature; hints decide between equal lengths."""
+    # Imported on demand: a megabyte of signatures, for files that are not text or of a family.
     import puremagic
 
     try:

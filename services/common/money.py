@@ -1,14 +1,14 @@
 """Amounts of money: integers of picodollars (10^-12 US dollars), shown as decimal dollars.
 
-A token of a model that costs $0.075 a million is 75,000 picodollars, so that prices with up to six
-decimals, and sums of them, are exact.
+At $0.075 per million tokens, a token costs 75,000 picodollars. Prices with up to six decimals, and
+sums of them, are therefore exact.
 """
 
 import re
 from decimal import Decimal
 
 PER_DOLLAR = 10**12
-# What a column of 64 bits holds: some nine million dollars.
+# Maximum of a 64-bit column: about nine million dollars.
 MAX_PUSD = 2**63 - 1
 
 _DECIMALS = 12
@@ -16,10 +16,10 @@ _DOLLARS = re.compile(rf"[0-9]{{1,7}}(\.[0-9]{{1,{_DECIMALS}}})?")
 
 
 def picodollars(dollars: Decimal, *, per: int = 1) -> int:
-    """Return an amount in picodollars, a part of it where it is the price of `per` units.
+    """Return the price of one unit in picodollars, from the price of `per` units in dollars.
 
     Raises:
-        ValueError: it is no whole number of picodollars.
+        ValueError: the result is not a whole number of picodollars.
     """
     numerator, denominator = dollars.as_integer_ratio()
     amount, rest = divmod(numerator * PER_DOLLAR, denominator * per)
@@ -29,10 +29,10 @@ def picodollars(dollars: Decimal, *, per: int = 1) -> int:
 
 
 def parse_dollars(text: str) -> int:
-    """Return an amount of decimal dollars, such as `12.50`, in picodollars.
+    """Parse an amount of decimal dollars, such as `12.50`; return picodollars.
 
     Raises:
-        ValueError: it is no such amount, or too large.
+        ValueError: the text is not such an amount, or the amount is too large.
     """
     if not _DOLLARS.fullmatch(text) or (amount := picodollars(Decimal(text))) > MAX_PUSD:
         raise ValueError(f"takes US dollars with at most {_DECIMALS} decimals, as 12.50")

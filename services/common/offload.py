@@ -1,4 +1,4 @@
-"""Runs work that takes long in a thread, off the event loop."""
+"""Run long computations in a thread, off the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _T = TypeVar("_T")
 async def offload_if(
     is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Call `work`, in a thread if it takes long, and return its result.
+    """Call `work`, in a thread if it `is_long`, and return its result.
 
-    A cancelled caller does not stop it.
+    Cancelling the caller does not stop a thread.
     """
     if is_long:
         return await asyncio.to_thread(work, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""Users who have stored memories or responses, with the count and the size of what they have.
+"""Per-user counts and sizes of stored memories and responses.
 
-Both are updated in the transactions that change them, after the rows that they count are locked;
-the statement that adds to the count of memories checks the quota.
+Both are updated in the transactions that change the memories and responses, after the counted rows
+have been locked; the statement that increments the number of memories checks the quota.
 """
 
 from sqlalchemy import (
@@ -28,7 +28,7 @@ owners = Table(
     Column("size_bytes", BigInteger, nullable=False),
 )
 
-# Made once: SQLAlchemy takes longer to make it than to execute it.
+# Built once: SQLAlchemy takes longer to build it than to execute it.
 _CHARGE = (
     update(owners)
     .where(owners.c.owner_id == bindparam("charged_id"))
@@ -38,20 +38,20 @@ _CHARGE = (
 
 
 async def ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
-    """Insert an owner's row where there is none."""
+    """Insert an owner's row if it is missing."""
     await insert_if_absent(
         connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
     )
 
 
 async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
-    """Add bytes to the size of what an owner has stored; return the new size."""
+    """Add bytes to the size of an owner's stored data; return the new size."""
     total: int | None = await connection.scalar(_CHARGE, {"charged_id": owner_id, "size": size})
     return total or 0
 
 
 async def stored_bytes(engine: AsyncEngine, owner_id: str) -> int:
-    """Return the size of what an owner has stored.
+    """Return the size of an owner's stored data in bytes.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.

@@ -1,4 +1,4 @@
-"""Vectors as 32-bit floats, little-endian: what `EmbedResponse.vectors` and base64 hold."""
+"""Vectors as little-endian 32-bit floats: the format of `EmbedResponse.vectors` and base64."""
 
 import struct
 import sys
@@ -16,7 +16,7 @@ def pack(numbers: Sequence[float]) -> bytes:
 
     Raises:
         OverflowError: a number is too large for 32 bits.
-        struct.error: an item is no number.
+        struct.error: an item is not a number.
     """
     return struct.pack(f"<{len(numbers)}f", *numbers)
 

@@ -14,7 +14,7 @@ def write_token(*position: int | str) -> str:
 
 
 def read_time_and_id(token: str) -> tuple[int, str]:
-    """Return the position that `write_token` was given: a time and an id.
+    """Parse the token of a position that is a time and an id.
 
     Raises:
         GatewayError: invalid_request, when the token is not valid.
@@ -26,7 +26,7 @@ def read_time_and_id(token: str) -> tuple[int, str]:
 
 
 def read_number(token: str) -> int:
-    """Return the position that `write_token` was given: a number.
+    """Parse the token of a position that is a number.
 
     Raises:
         GatewayError: invalid_request, when the token is not valid.
@@ -35,7 +35,7 @@ def read_number(token: str) -> int:
 
 
 def read_text(token: str) -> str:
-    """Return the position that `write_token` was given: a text without NUL.
+    """Parse the token of a position that is a text without NUL.
 
     Raises:
         GatewayError: invalid_request, when the token is not valid.
@@ -52,12 +52,12 @@ def read_text(token: str) -> str:
 
 
 def _to_int(text: str) -> int:
-    # Larger numbers fit no column.
+    # Larger numbers do not fit into a column.
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(1 << 62)) - 1:
         raise invalid_token()
     return int(text)
 
 
 def invalid_token() -> GatewayError:
-    """Return the error about a page token that no answer had."""
+    """Return the error for an invalid page token."""
     return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -1,8 +1,8 @@
-"""A whole answer that goes to its caller in the provider's own JSON.
+"""A whole answer that is passed to its caller in the provider's own JSON.
 
-Within a process the inference service returns one in place of a `GenerateResponse`, or a
-`services.common.plain_answer.PlainAnswer`: its parts are read once, and few. Over gRPC it goes as
-the message.
+Within a process, the inference service returns a `PassedAnswer` (or a
+`services.common.plain_answer.PlainAnswer`) in place of a `GenerateResponse`, since only few of the
+message's fields are read, and only once. Over gRPC it is serialized as the message.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
 
 
 class TokenCounts(NamedTuple):
-    """The token counts of an answer that say all of its usage; fields as in `Usage`."""
+    """Token counts of an answer whose usage has nothing else; fields as in `Usage`."""
 
     input_tokens: int
     output_tokens: int
@@ -29,14 +29,14 @@ class TokenCounts(NamedTuple):
     reasoning_tokens: int = 0
 
     def message(self) -> Usage:
-        """Return them as a message."""
+        """Return the counts as a message."""
         message = Usage()
         self.set_in(message)
         return message
 
     def set_in(self, message: Usage) -> None:
-        """Set them in a message that has none."""
-        # Zero is what a message begins with, and setting it takes as long as any other number.
+        """Set the counts in a message without counts."""
+        # Zero is the default, and setting it takes as long as any other number.
         message.input_tokens = self.input_tokens
         message.output_tokens = self.output_tokens
         if self.cache_read_input_tokens:
@@ -49,7 +49,7 @@ class TokenCounts(NamedTuple):
 
 @dataclass(slots=True)
 class CallerLimit:
-    """How a caller stands with one of its limits; fields as in `LimitState`."""
+    """State of one of the caller's limits; fields as in `LimitState`."""
 
     measure: Measure.ValueType
     limit: int
@@ -57,7 +57,7 @@ class CallerLimit:
     reset_ms: int
 
     def message(self) -> LimitState:
-        """Return it as a message."""
+        """Return the state as a message."""
         return LimitState(
             measure=self.measure,
             limit=self.limit,
@@ -67,7 +67,7 @@ class CallerLimit:
 
 
 class Route:
-    """What serves an answer; attributes as the fields of `RouteInfo`."""
+    """The route of an answer; attributes as the fields of `RouteInfo`."""
 
     cache = CACHE_STATUS_UNSPECIFIED
     cache_age_s = 0
@@ -95,11 +95,11 @@ class Route:
         self.upstream_request_id = upstream_request_id
 
     def message(self) -> RouteInfo:
-        """Return it as a message."""
+        """Return the route as a message."""
         message = RouteInfo(
             model=self.model, provider=self.provider, step=self.step, attempts=self.attempts
         )
-        # Setting an empty value takes as long as any other.
+        # Setting an empty value takes as long as setting any other.
         if self.upstream_request_id:
             message.upstream_request_id = self.upstream_request_id
         if self.cache:
@@ -122,9 +122,9 @@ class PassedAnswer:
     """A whole answer in the provider's own JSON.
 
     Attributes:
-        passthrough: the JSON.
-        usage: its token counts; the message where something in it is billed apart.
-        route: what served it, once that is known.
+        passthrough: the JSON of the response body.
+        usage: token counts; a `Usage` message if it has more than token counts.
+        route: the route of the answer, once it is known.
     """
 
     __slots__ = ("passthrough", "route", "usage")
@@ -135,7 +135,7 @@ class PassedAnswer:
         self.route = _NO_ROUTE
 
     def response(self) -> GenerateResponse:
-        """Return it as a message."""
+        """Return the answer as a message."""
         usage = self.usage
         return GenerateResponse(
             passthrough=self.passthrough,
@@ -143,14 +143,14 @@ class PassedAnswer:
             route=None if self.route is _NO_ROUTE else self.route.message(),
         )
 
-    # As protobuf calls them: code that sends messages calls these.
+    # The methods of protobuf messages that code which sends messages calls.
 
     def ByteSize(self) -> int:
-        """Return about as many bytes as the message would have."""
+        """Return the approximate size of the message in bytes."""
         return len(self.passthrough)
 
     def SerializeToString(self) -> bytes:
-        """Return the message, serialized."""
+        """Return the serialized message."""
         return self.response().SerializeToString()
 
 

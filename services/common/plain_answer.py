@@ -1,8 +1,8 @@
-"""A whole answer in the words that all dialects have, as plain Python values.
+"""The plain form of a whole answer: the features that all dialects share, as plain Python values.
 
-Texts, why they end, and token counts. A provider reads one from its own JSON for a caller of
-another dialect in the same process, whose facade writes it by the rules of messages: what would
-come of the message in between is the same.
+These are texts, finish reasons and token counts. A provider reads the plain form from its own JSON
+for a caller of another dialect in the same process, and the facade renders it like a message. The
+result is the same as by way of the canonical message.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from services.common.passed_answer import PassedAnswer, TokenCounts
 
 
 class PlainChoice(NamedTuple):
-    """A choice that is one text.
+    """A choice that consists of one text.
 
     Attributes:
-        text: not empty.
+        text: the text, not empty.
         reason: as in `Finish`.
         stop_sequence: as in `Finish`.
     """
@@ -28,7 +28,7 @@ class PlainChoice(NamedTuple):
 
 
 class PlainAnswer(PassedAnswer):
-    """A whole answer without anything that only one dialect has words for.
+    """A whole answer without features of a single dialect.
 
     Attributes:
         id: as in `GenerateResponse`.
@@ -47,7 +47,7 @@ class PlainAnswer(PassedAnswer):
         self.choices = choices
 
     def response(self) -> GenerateResponse:
-        """Return it as a message."""
+        """Return the answer as a message."""
         response = super().response()
         response.id, response.model = self.id, self.model
         for choice in self.choices:
@@ -58,5 +58,5 @@ class PlainAnswer(PassedAnswer):
         return response
 
     def ByteSize(self) -> int:
-        """Return about as many bytes as the message would have."""
+        """Return the approximate size of the message in bytes."""
         return sum(len(choice.text) for choice in self.choices)

@@ -1,8 +1,8 @@
-"""A request in the words that all dialects have, as plain Python values.
+"""The plain form of a request: the features that all dialects share, as plain Python values.
 
-Texts, calls of functions and their results, functions as tools, and the usual settings. A facade
-reads one from a plain conversation (`services.common.lazy_request`), and a provider of another
-dialect writes its body from it: what would come of the canonical request in between is the same.
+These are texts, function calls and their results, functions as tools, and the usual settings. A
+facade reads the plain form from a conversation (`services.common.lazy_request`), and a provider of
+another dialect writes its body from it. The body is the same as by way of the canonical request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 
 class PlainCall(NamedTuple):
-    """A call of a function.
+    """A function call.
 
     Attributes:
-        id: of the call.
-        name: of the function.
-        arguments: as the model wrote them, usually a JSON object.
+        id: id of the call.
+        name: name of the function.
+        arguments: arguments as the model wrote them, usually a JSON object.
     """
 
     id: str
@@ -27,13 +27,14 @@ class PlainMessage(NamedTuple):
     """A message, or the result of a call.
 
     Attributes:
-        role: of its author; `tool` for a result.
-        texts: its parts, none of them empty.
-        calls: of an assistant, after its texts.
-        call_id: of the call that a result answers.
+        role: role of the author; `tool` for a result.
+        texts: text parts, none of them empty.
+        calls: function calls of an assistant message, after its texts.
+        call_id: id of the call that a result belongs to.
         is_error: whether the call failed.
-        is_marked: whether a part has a mark of Anthropic's prompt cache.
-        has_billing_line: of a system message, as of the canonical one.
+        is_marked: whether a part has a `cache_control` marker of Anthropic's prompt cache.
+        has_billing_line: whether a system message begins with a billing line, as in the canonical
+            request.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -45,7 +46,7 @@ class PlainMessage(NamedTuple):
     has_billing_line: bool = False
 
     def texts_without_billing(self) -> Sequence[str]:
-        """Return the texts without the line that says whom to bill."""
+        """Return the texts without the billing line."""
         if not self.has_billing_line:
             return self.texts
         rest = self.texts[0].partition("\n")[2]
@@ -59,7 +60,7 @@ class PlainTool(NamedTuple):
         name: unique in the request.
         description: may be empty.
         parameters: the JSON Schema of its arguments, not empty.
-        strict: whether arguments must match the schema; None if not said.
+        strict: whether arguments must match the schema; None if unspecified.
         is_marked: as `PlainMessage.is_marked`.
     """
 
@@ -71,14 +72,14 @@ class PlainTool(NamedTuple):
 
 
 class PlainRequest(NamedTuple):
-    """A request without anything that only one dialect has words for.
+    """A request without features of a single dialect.
 
     Attributes:
         messages: the conversation; results of calls follow the message with the calls. The last
-            one is not an assistant's.
-        tools: none are named alike.
+            message is not an assistant message.
+        tools: functions with unique names.
         settings: the other fields, by the names of `GenerateRequest`; `tool_choice` is "auto". None
-            if the canonical request has them.
+            if they are in the canonical request.
     """
 
     messages: Sequence[PlainMessage]

@@ -8,9 +8,9 @@ _PREFIX = "PLAN_"
 
 
 def plan_name(plan: Plan.ValueType) -> str:
-    """Return the name that settings and tables use, such as `personal_free`.
+    """Return the plan's name in settings and tables, such as `personal_free`.
 
-    Work without a plan counts as the smallest one.
+    Work without a plan has the limits of the smallest plan.
     """
     if plan == accounts_pb2.PLAN_UNSPECIFIED:
         plan = accounts_pb2.PLAN_PERSONAL_FREE
@@ -18,6 +18,6 @@ def plan_name(plan: Plan.ValueType) -> str:
 
 
 def limit_of(limits: PlanLimits, plan: str) -> int:
-    """Return the bound of the plan with that name."""
+    """Return the limit of the plan with that name."""
     limit: int = getattr(limits, plan)
     return limit

@@ -1,8 +1,8 @@
 """Presets of providers: addresses, and the environment variables of their keys.
 
-From each provider's documentation of its OpenAI-compatible (or its own) API. A
-section `[providers.NAME]` of the settings named like one of them takes its address and
-kind from here, and a key in the environment is enough for the provider to join.
+Source: each provider's documentation of its OpenAI-compatible (or its own) API. A section
+`[providers.NAME]` of the settings with the name of a preset inherits its address and kind. A key in
+the environment is enough to add the provider.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from typing import Literal, NamedTuple
 
 
 class Preset(NamedTuple):
-    """One provider.
+    """The preset of one provider.
 
     Attributes:
-        key_variable: the environment variable that holds its key.
-        other_key_variable: one that may hold it as well, or "".
-        base_url: its address; `{…}` stands for the value of `place_variable`.
-        kind: the API that it offers.
-        address_variable: one that holds another address, or "".
-        place_variable: one that holds the account's part of the address, or "".
-        place: that part where the variable is not set, or "".
+        key_variable: environment variable with the provider's key.
+        other_key_variable: alternative variable with the key, or "".
+        base_url: address; `{…}` is replaced by the value of `place_variable`.
+        kind: the provider's API.
+        address_variable: variable with an address that overrides `base_url`, or "".
+        place_variable: variable with the account-specific part of the address, or "".
+        place: default for that part if the variable is not set, or "".
     """
 
     key_variable: str
@@ -31,12 +31,12 @@ class Preset(NamedTuple):
     place: str = ""
 
     def set_key_variable(self, environ: Mapping[str, str]) -> str:
-        """Return the variable that holds the key, or "" where none is set."""
+        """Return the name of the set variable with the key, or "" if none is set."""
         names = (self.key_variable, self.other_key_variable)
         return next((name for name in names if name and environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:
-        """Return the provider's address, or "" where a variable that it needs is not set."""
+        """Return the provider's address, or "" if a required variable is not set."""
         if self.address_variable and (other := environ.get(self.address_variable)):
             return other
         if not self.place_variable:

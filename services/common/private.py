@@ -7,7 +7,7 @@ from pathlib import Path
 
 _FOLDER = 0o700
 _FILE = 0o600
-# Of what a process makes, nobody else reads anything.
+# New files of a process are not accessible to other users.
 _UMASK = 0o077
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,8 @@ def make_files_private() -> None:
 def make_private(path: Path) -> None:
     """Remove the access of other users to a file or folder, if it exists.
 
-    Someone else's, and a folder that is shared like /tmp, stay as they are: that is logged.
+    Files of other users, and folders with the sticky bit such as /tmp, are left unchanged, with a
+    warning in the log.
     """
     try:
         status = os.lstat(path)

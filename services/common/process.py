@@ -1,8 +1,8 @@
 """Start and end of a process of the gateway.
 
-A child of `gateway up` is ready when it writes `READY` to standard output, or says there with
-`FAILED` why it cannot be. It leaves on SIGTERM or SIGINT after its work in hand is done, and
-at once when the pipe from its parent closes, so that a killed supervisor leaves nobody behind.
+A child of `gateway up` writes `READY` to standard output when it is ready, or `FAILED` and a reason
+if it cannot serve. On SIGTERM or SIGINT it finishes its running work and exits. It exits at once
+when the pipe from its parent closes, so that a killed supervisor leaves no processes behind.
 """
 
 import asyncio
@@ -19,31 +19,31 @@ from services.common.huge_pages import request_huge_pages
 from services.common.metrics import write_counts
 from services.common.private import make_files_private
 
-# Objects made while starting live as long as the process; the collector need not walk them again
-# and again, and young ones are cheap to keep a little longer. To walk as many young ones as this
-# holds the event loop for half a millisecond, as often as there are so many that stay.
+# Objects created during startup live as long as the process, so the garbage collector need not
+# traverse them repeatedly; keeping young objects slightly longer is cheap. Traversing this many
+# young objects blocks the event loop for half a millisecond, each time so many have accumulated.
 _GC_THRESHOLDS = (15_000, 150, 100)
-# After so long a thread that computes hands the interpreter to another that waits for it: the
-# event loop waits for it before everything that it does.
+# Time after which a computing thread releases the GIL to a waiting thread. The event loop waits
+# for the GIL before each of its steps.
 _SWITCH_S = 0.001
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
-# Parameters of glibc's malloc: how many arenas there may be; from which size on memory is
-# the system's own, given back when it is freed; how much free memory is kept at an end.
+# Parameters of glibc's malloc: the maximum number of arenas; the size from which memory is mapped
+# and returned to the system when freed; the free memory that is kept at the top of the heap.
 _M_ARENA_MAX = -8
 _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
 _LARGE = 1 << 20
 _KEPT = 4 << 20
-# File descriptors that are enough for every process of the gateway.
+# A number of file descriptors that is enough for every process of the gateway.
 _DESCRIPTORS = 1 << 16
 
 
 class Lifecycle:
-    """Signals a process's main function to stop, and the parent that it is ready.
+    """Lifecycle of a process: signals to stop and reload, and messages to the parent.
 
     Attributes:
-        stopping: set once the process is to leave.
-        hurrying: set once it is signalled again: calls that have begun get no more time.
+        stopping: set by the first signal to stop.
+        hurrying: set by the second signal to stop: running calls are to be cancelled.
         on_reload: called on SIGHUP.
     """
 
@@ -64,7 +64,7 @@ class Lifecycle:
         self.stopping.set()
 
     def ready(self, word: str = "") -> None:
-        """Notify the parent that requests can come; `word` is a message for it."""
+        """Notify the parent that the process accepts requests; `word` is a message for it."""
         gc.collect()
         gc.freeze()
         _return_free_memory()
@@ -72,13 +72,13 @@ class Lifecycle:
         print(f"READY {word}".rstrip(), flush=True)
 
     def fail(self, reason: str) -> NoReturn:
-        """Notify the parent why this process cannot serve, and leave."""
+        """Notify the parent of the reason why this process cannot serve, and exit."""
         print(f"FAILED {' '.join(reason.splitlines())}", flush=True)
         raise SystemExit(1)
 
 
 def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -> None:
-    """Run `main` on the fastest event loop there is, until it returns."""
+    """Run `main` on the fastest available event loop until it returns."""
 
     async def start() -> None:
         try:
@@ -104,10 +104,10 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
 def _set_up_grpc() -> None:
     """Configure gRPC to read sockets on the thread that waits for their messages.
 
-    Its event engine has threads of its own for that, and hands every message on. Without it
-    a lone request switches threads half as often and is added a tenth less time, and an event
-    of a stream costs a twelfth less. gRPC reads this when it is imported, which is later; one
-    that has no other way left ignores it.
+    gRPC's event engine reads sockets on threads of its own and passes every message on. Without it,
+    a single request has half as many thread switches and a tenth less added latency, and an event
+    of a stream costs a twelfth less. gRPC reads the variable when it is imported, which happens
+    later. gRPC versions without an alternative ignore it.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", _WITHOUT_EVENT_ENGINE)
 
@@ -115,13 +115,13 @@ def _set_up_grpc() -> None:
 def set_up_allocator() -> None:
     """Configure malloc to use one arena for all threads, and none for large buffers.
 
-    Buffers travel between gRPC's threads, the blob store's and ours. With an arena for
-    each thread a 50 MB upload leaves 15 MB of holes behind; with one it leaves 6, and is
-    no slower. Left to itself, the allocator takes ever larger buffers from the arena, where
-    one that grows is copied: that costs a request of 20 MB a sixth of its memory.
+    Buffers are passed between threads of gRPC, of the blob store and of the gateway. With an arena
+    per thread, a 50 MB upload leaves 15 MB of fragmentation; with one arena it leaves 6 MB, and is
+    no slower. By default, the allocator takes larger and larger buffers from the arena, where a
+    growing buffer is copied: for a request of 20 MB that costs a sixth of its memory.
     """
     if sys.platform == "linux":
-        # Another allocator than glibc's may lack it.
+        # Allocators other than glibc's may lack it.
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
         if mallopt is not None:
             mallopt(_M_ARENA_MAX, 1)
@@ -130,16 +130,16 @@ def set_up_allocator() -> None:
 
 
 def _return_free_memory() -> None:
-    """Return to the system the memory that the start has freed: the allocator keeps 4 MB."""
+    """Return the memory that was freed after startup to the system, except 4 MB."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open files and sockets as far as is allowed, within reason.
+    """Raise the soft limit of open files and sockets to `_DESCRIPTORS`, or to the hard limit.
 
-    The soft limit of most systems is 1,024, for programs that call select(), and the hard one
+    On most systems the soft limit is 1,024, for programs that call select(), and the hard limit is
     much higher.
     """
     if sys.platform != "win32":

@@ -1,6 +1,6 @@
-"""JSON objects whose values stay bytes until somebody reads them. Pure.
+"""JSON objects whose values stay bytes until they are read. Pure.
 
-`msgspec` checks that they are JSON in one scan, without building them.
+`msgspec` validates them in one scan, without building Python objects.
 """
 
 from typing import Final
@@ -16,13 +16,13 @@ _TEXT = Decoder(str)
 
 
 def fields_of(body: bytes) -> dict[str, Raw] | None:
-    """Return the members of a JSON object; None where the body is something else.
+    """Return the members of a JSON object, or None if the body is not a JSON object.
 
-    Numbers may be beyond the range of doubles.
+    Numbers may exceed the range of doubles.
     """
     try:
         fields = _FIELDS.decode(body)
-        # Strings that are not built are not checked to be UTF-8.
+        # msgspec does not check that skipped strings are valid UTF-8.
         if not body.isascii():
             body.decode()
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -36,7 +36,7 @@ def is_text(value: Raw) -> bool:
 
 
 def is_filled(value: Raw) -> bool:
-    """Return whether a value is a string that is not empty."""
+    """Return whether a value is a non-empty string."""
     return len(value) > _EMPTY_SIZE and memoryview(value)[0] == _QUOTE
 
 

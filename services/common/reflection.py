@@ -1,4 +1,4 @@
-"""gRPC server reflection that is imported when it is first called."""
+"""gRPC server reflection that is imported by the first call."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,17 +7,17 @@ import grpc
 
 from services.common.later_service import LaterService
 
-# The name is `reflection.SERVICE_NAME` of grpc_reflection, and the path is its only method's.
+# `reflection.SERVICE_NAME` of grpc_reflection, and the path of the service's only method.
 SERVICE_NAME = "grpc.reflection.v1alpha.ServerReflection"
 _METHOD = f"/{SERVICE_NAME}/ServerReflectionInfo"
 
 
 class LazyReflection(grpc.GenericRpcHandler):
-    """Handler of reflection calls, which few servers ever get; the library takes 1 MB.
+    """Handler of reflection calls, which few servers ever receive; the library takes 1 MB.
 
     Args:
-        names: the full names of the services that are offered.
-        later: those of them whose descriptors may not have been imported.
+        names: full names of the services.
+        later: services whose descriptors may not have been imported yet.
     """
 
     def __init__(self, names: Sequence[str], later: Sequence[LaterService] = ()) -> None:
@@ -28,7 +28,7 @@ class LazyReflection(grpc.GenericRpcHandler):
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """Return the handler of the reflection method, and None for any other method."""
+        """Return the handler of the reflection method, or None for any other method."""
         if handler_call_details.method != _METHOD:
             return None
         if self._handler is None:

@@ -1,7 +1,7 @@
-"""The gateway's own secrets: made once, kept in the database, shared by all processes.
+"""The gateway's own secrets: generated once, stored in the database, shared by all processes.
 
-A secret has a name and one or more keys with ids. The newest key of a name is the one in
-use; the older ones go on proving what they signed.
+A secret has a name and one or more keys with ids. The newest key of a name is in use; older keys
+continue to verify their signatures.
 """
 
 import secrets as randomness
@@ -24,9 +24,9 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.database import metadata, reading, writing_alone
 
-# Signs thinking of providers that sign none: HMAC key, 32 bytes.
+# Signs thinking blocks of providers that do not sign them: HMAC key, 32 bytes.
 SIGNING = "thinking_signature"
-# Opens background work at Inference, where no caller's key is at hand: 32 bytes.
+# Authenticates background work at Inference, which has no caller's API key: 32 bytes.
 SERVICE = "service_credential"
 NAMES = (SIGNING, SERVICE)
 
@@ -45,12 +45,12 @@ table = Table(
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the processes of one gateway share; nothing of it shows in its repr.
+    """Secrets shared by the processes of one gateway. The repr contains no secret.
 
     Attributes:
-        signing_keys: HMAC keys of 32 bytes by their ids, all that prove a signature.
-        current_signing_key: id of the one that signs.
-        service_credential: opens background work at Inference, 32 bytes.
+        signing_keys: HMAC keys of 32 bytes by id; all of them verify signatures.
+        current_signing_key: id of the key that signs.
+        service_credential: authenticates background work at Inference, 32 bytes.
     """
 
     signing_keys: Mapping[str, bytes] = field(repr=False)
@@ -65,9 +65,9 @@ async def load_secrets(
     *,
     new_id: ids.IdGenerator = ids.new_id,
 ) -> Secrets:
-    """Read the secrets of a migrated database; those that are missing are made first.
+    """Read the secrets of a migrated database; missing ones are created first.
 
-    Any number of processes may do so at once: all get the same.
+    Any number of processes may call it at once: all get the same secrets.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.

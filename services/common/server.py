@@ -29,10 +29,10 @@ from services.common.settings import Grpc
 
 
 class Server:
-    """A gRPC server with health, reflection, identification and error translation.
+    """A gRPC server with health checks, reflection, authentication and error conversion.
 
-    Every service can be called by gRPC calls to an address, and from this process without
-    any, over `channel`. Services are added by the functions that protoc generates::
+    The services can be called over gRPC at an address, and from this process over `channel`.
+    Services are added with the functions that protoc generates::
 
         server = Server(identify, max_message_bytes=80 << 20)
         server.add(add_InferenceServiceServicer_to_server, servicer, "gateway.inference.v1…")
@@ -40,13 +40,12 @@ class Server:
         await server.start()
 
     Args:
-        identify: finds the owner of a key.
-        max_message_bytes: bytes of a message.
-        bounds: what a TCP port bounds beside messages; the defaults when left out.
-        registry: where the limits that calls reach are counted; by default nobody reads them.
-        service_credential: opens the calls that the gateway makes by itself; without it
-            nobody can make them.
-        identify_admin: recognises admin keys; by default there is none.
+        identify: returns the owner of an API key.
+        max_message_bytes: maximum size of a message in bytes.
+        bounds: further limits of a TCP port; by default those of `Grpc`.
+        registry: registry for the counter of reached limits; by default it is not exported.
+        service_credential: authenticates the gateway's own calls; None rejects all of them.
+        identify_admin: authenticates admin keys; by default all are rejected.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class Server:
 
         door = ServiceAuthenticator(service_credential)
         self._interceptor = CallInterceptor(identify, door, count_limit, identify_admin)
-        # A method has a handler of each server, which an interceptor wraps once.
+        # An interceptor of its own: it caches wrapped handlers, which differ between the servers.
         inside = CallInterceptor(identify, door, count_limit, identify_admin)
         self._inside = InProcessServer([inside], max_message_bytes=max_message_bytes)
         self._max_message = max_message_bytes
@@ -85,12 +84,12 @@ class Server:
         self._health = health.aio.HealthServicer()
 
     def add(self, register: Any, servicer: object, name: str) -> None:
-        """Offer `servicer` under the full service name `name`."""
+        """Register `servicer` under the full service name `name`."""
         self._servicers.append((register, servicer))
         self._names.append(name)
 
     def add_later(self, register: Callable[[Any], None], name: str) -> None:
-        """Offer the servicer that `register` adds to a server, once the service is called."""
+        """Register a service whose servicer is created by `register` when it is first called."""
         self._later.append(LaterService(name, register))
         self._names.append(name)
 
@@ -99,15 +98,15 @@ class Server:
         return InProcessChannel(self._inside)
 
     def listen(self, address: str, *, is_shared: bool = False) -> int:
-        """Listen on `host:port` (port 0: any free one) or `unix:/path`; return the port, or 0.
+        """Listen on `host:port` (port 0: any free port) or `unix:/path`; return the port, or 0.
 
-        A Unix socket is for programs of the same user: it has no bounds but those of messages.
-        Few gateways have such callers, and gRPC's threads and code take 3 MB: they start with the
-        first one. Other processes may listen on a port that `is_shared`.
+        A Unix socket is for programs of the same user: only the message size is limited. Few
+        gateways have such callers, and gRPC's threads and code take 3 MB. Therefore the first
+        connection starts that server. If a port `is_shared`, other processes may listen on it too.
 
         Raises:
-            OSError: a file of the certificates cannot be read, or a socket cannot be made.
-            RuntimeError: the port cannot be listened on.
+            OSError: a certificate file cannot be read, or a socket cannot be created.
+            RuntimeError: the port is not available.
         """
         if is_private(address):
             self._socket = LaterSocket(address.removeprefix("unix:"), self._serve_private)
@@ -127,7 +126,7 @@ class Server:
         return self._server.add_secure_port(address, credentials)
 
     async def start(self) -> None:
-        """Start to serve, also at the address given to `listen`, and report so by health."""
+        """Start serving, including the address of `listen`, and set the health status."""
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
@@ -141,9 +140,9 @@ class Server:
             await self._socket.serve()
 
     async def stop_listening(self, grace_s: float) -> None:
-        """Refuse new calls from elsewhere, give those in flight `grace_s` seconds, then cut them.
+        """Reject new calls of other processes, and cancel running ones after `grace_s` seconds.
 
-        Callers of this process are served on.
+        Calls of this process continue to be served.
         """
         await self._health.enter_graceful_shutdown()
         if self._intake is not None:
@@ -156,7 +155,7 @@ class Server:
             await self._socket.wait_closed()
 
     async def stop(self, grace_s: float) -> None:
-        """Refuse new calls at once, give those in flight `grace_s` seconds, then cut them."""
+        """Reject new calls at once, and cancel running ones after `grace_s` seconds."""
         await asyncio.gather(self.stop_listening(grace_s), self._inside.stop(grace_s))
 
     async def _serve_private(self, path: str) -> None:

@@ -1,6 +1,6 @@
 """The settings file that `gateway config example` prints: every key with its default.
 
-A test keeps it in step with the types of `services.common.settings`.
+A test checks that it matches the types of `services.common.settings`.
 """
 
 EXAMPLE = """\

@@ -1,9 +1,9 @@
 """One-time codes of the links that sign in to the console with the development key.
 
-A code is 32 random bytes. The data folder keeps the SHA-256 of it alone, as the name of an empty
-file that only its owner may see; its modification time is when the code expires. Whoever removes
-the file has redeemed the code, so that of any number of processes one does. A code is looked up by
-its hash: how long that takes says nothing of the code, and there is too much of it to guess.
+A code is 32 random bytes. The data folder stores only its SHA-256, as the name of an empty file
+with mode 0600. The file's modification time is the expiry of the code. Removing the file redeems
+the code, so exactly one process can redeem it. The look-up by hash reveals nothing about a code by
+its timing, and a code is too long to guess.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 def issue(data_dir: str, now: float, random: Callable[[int], str] = secrets.token_urlsafe) -> str:
-    """Return a new code that can be redeemed for `LIFETIME_S` from `now` on, in Unix seconds.
+    """Return a new code that is valid for `LIFETIME_S` from `now`, in Unix seconds.
 
-    Those that expired a while ago are removed.
+    Codes that expired at least `LIFETIME_S` ago are removed.
 
     Raises:
         OSError: the data folder cannot be written.
@@ -34,7 +34,7 @@ def issue(data_dir: str, now: float, random: Callable[[int], str] = secrets.toke
     folder.mkdir(mode=0o700, exist_ok=True)
     for file in folder.iterdir():
         with suppress(FileNotFoundError):
-            # One that another process has just made has no time of its own yet.
+            # Another process may just have created the file and not yet set its expiry.
             if file.stat().st_mtime + LIFETIME_S <= now:
                 file.unlink()
     code = random(_RANDOM_BYTES)
@@ -45,7 +45,7 @@ def issue(data_dir: str, now: float, random: Callable[[int], str] = secrets.toke
 
 
 def redeem(data_dir: str, code: str, now: float) -> bool:
-    """Return whether a code is good at `now`; it is not after that.
+    """Redeem a code; return whether it was valid at `now`. Later calls return False.
 
     Raises:
         OSError: the data folder cannot be written.

@@ -1,7 +1,7 @@
-"""SQLite's driver for SQLAlchemy, which visits the thread of a connection once for each statement.
+"""SQLite driver for SQLAlchemy that switches to the connection's thread once per statement.
 
-SQLAlchemy's own visits it to create a cursor, to execute, to fetch and to close. Each visit costs
-as much as a small statement, and takes the interpreter's lock from the event loop twice.
+SQLAlchemy's own driver switches to the thread to create a cursor, to execute, to fetch and to
+close. Each switch costs as much as a small statement, and takes the GIL from the event loop twice.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class _Executed(NamedTuple):
-    """What a statement did; attributes as those of `sqlite3.Cursor`, but for its rows."""
+    """The result of a statement; attributes as of `sqlite3.Cursor`, and the fetched rows."""
 
     description: Any
     rowcount: int
@@ -34,11 +34,11 @@ _NOTHING = _Executed(None, -1, None, deque())
 
 
 class _Cursor(AsyncAdapt_aiosqlite_cursor):
-    """A cursor whose statements are executed, and their rows fetched, in one visit."""
+    """A cursor that executes a statement and fetches its rows in one thread switch."""
 
     __slots__ = ("_executed",)
 
-    # There is none to close.
+    # The driver's cursor is already closed.
     _awaitable_cursor_close = False
 
     def __init__(self, adapt_connection: AsyncAdapt_aiosqlite_connection) -> None:
@@ -51,17 +51,17 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
 
     @property
     def description(self) -> Any:
-        """The columns of the rows; None without rows."""
+        """The columns of the rows; None if the statement returns no rows."""
         return self._executed.description
 
     @property
     def rowcount(self) -> int:
-        """How many rows the statement changed."""
+        """The number of rows that the statement changed."""
         return self._executed.rowcount
 
     @property
     def lastrowid(self) -> Any:
-        """The number of the last row that was inserted."""
+        """The rowid of the last inserted row."""
         return self._executed.lastrowid
 
     def execute(self, operation: Any, parameters: Any = None) -> None:
@@ -101,7 +101,8 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
     """A connection of the driver.
 
     Attributes:
-        begins_with_next: whether a transaction begins with the next statement, in its visit.
+        begins_with_next: whether the next statement begins a transaction, in the same thread
+            switch.
     """
 
     __slots__ = ("begins_with_next",)
@@ -113,27 +114,27 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
         self.begins_with_next = False
 
     async def visit(self, work: Callable[..., _T], *args: Any) -> _T:
-        """Call a function in the thread of the connection, where it executes statements itself."""
+        """Call a function in the connection's thread, where it executes statements itself."""
         driver: Any = self._connection
         result: _T = await driver._execute(work, *args)
         return result
 
 
 class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
-    """The `module` of an engine of SQLite."""
+    """The DBAPI `module` of a SQLite engine."""
 
     def __init__(self) -> None:
         super().__init__(aiosqlite, sqlite3)
 
     def connect(self, *args: Any, **kwargs: Any) -> SqliteConnection:
-        """Connect; arguments as those of `aiosqlite.connect`."""
+        """Open a connection; arguments as of `aiosqlite.connect`."""
         return SqliteConnection(self, super().connect(*args, **kwargs)._connection)
 
 
 def _execute(
     connection: sqlite3.Connection, execute: Any, begins: bool, operation: str, parameters: Any
 ) -> _Executed:
-    """Return what a statement has done, the first of a transaction where that `begins`."""
+    """Execute a statement and fetch its rows; if it `begins` a transaction, execute BEGIN first."""
     if begins:
         connection.execute("BEGIN")
     cursor = execute(connection, operation, parameters)

@@ -10,19 +10,19 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.leases import Lease
 
-# How many periods between sweeps a lease lasts: its holder renews it in each.
+# Duration of a lease in sweep periods; its holder renews it in each period.
 _LEASE_PERIODS = 3
 
 log = logging.getLogger(__name__)
 
 
 def sweeper_lease(engine: AsyncEngine, name: str, every_s: float, clock: Clock) -> Lease:
-    """Return the lease by which one of the sweepers called `name` works at a time."""
+    """Return the lease that lets one of the sweepers with this `name` work at a time."""
     return Lease(engine, f"{name}_sweeper", _LEASE_PERIODS * every_s, clock)
 
 
 class Sweeper(ABC):
-    """A sweeper of one process; of those that share a lease one at a time works.
+    """A sweeper of one process; of the sweepers that share a lease, one works at a time.
 
     Args:
         lease: see `sweeper_lease`.
@@ -34,7 +34,7 @@ class Sweeper(ABC):
         self._every_s = every_s
 
     async def run(self) -> None:
-        """Sweep for ever; what does not work now is tried again the next time."""
+        """Sweep until cancelled; failed sweeps are retried in the next period."""
         while True:
             try:
                 await self.sweep()
@@ -45,10 +45,10 @@ class Sweeper(ABC):
             await asyncio.sleep(self._every_s)
 
     async def sweep(self) -> bool:
-        """Clear away what is over, unless another process does; return whether it was ours to do.
+        """Remove expired data if this sweeper holds or acquires the lease; return whether it does.
 
         Raises:
-            GatewayError: what `clear` raises; what was cleared by then is.
+            GatewayError: raised by `clear`; data that were removed before stay removed.
         """
         if not await self._lease.take():
             return False
@@ -57,7 +57,7 @@ class Sweeper(ABC):
 
     @abstractmethod
     async def clear(self) -> None:
-        """Clear away what is over; ask `goes_on` between the parts of much.
+        """Remove expired data; long removals check `goes_on` between their batches.
 
         Raises:
             GatewayError: unavailable, when it cannot be done now.
@@ -68,7 +68,7 @@ class Sweeper(ABC):
         return await self._lease.take()
 
     async def stop(self) -> None:
-        """Leave the work to another process, at once."""
+        """Release the lease, so that another process can continue at once."""
         try:
             await self._lease.release()
         except GatewayError as error:

@@ -1,7 +1,7 @@
-"""Terminal statuses of calls whose messages are still being written.
+"""Terminal statuses of calls whose request messages are still being written.
 
-gRPC puts an internal error of its own over it when a write fails: the caller would be told
-that, and not why its call was refused.
+When a write fails, gRPC replaces the status by an internal error of its own. The caller would see
+that error instead of the service's.
 """
 
 from collections.abc import Coroutine
@@ -11,14 +11,14 @@ import grpc
 
 
 class TerminalStatus:
-    """How a call ended, kept from the only moment when it cannot be overwritten yet.
+    """The terminal status of a call, captured before a failed write can overwrite it.
 
     Attributes:
-        refusal: what the service said, once it has ended the call in any other way than OK.
+        refusal: the service's error, once it has ended the call with a status other than OK.
     """
 
     def __init__(self, call: Any) -> None:
-        """Listen to a call that has just begun."""
+        """Watch a call that has just started."""
         self.refusal: grpc.aio.AioRpcError | None = None
         call.add_done_callback(self._remember)
 
@@ -32,7 +32,7 @@ class TerminalStatus:
 
 
 def _at_once(known: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns that has nothing to wait for."""
+    """Return the result of a coroutine that does not wait, or None if it does."""
     try:
         known.send(None)
     except StopIteration as done:

@@ -1,35 +1,35 @@
-"""Cleaning of texts from outside before they are stored, logged or repeated.
+"""Sanitizing of external texts before they are stored, logged or repeated in messages.
 
-Callers and providers send names of any length and with any characters in them. What is
-kept or repeated of one is bounded here, wherever it came in.
+Callers and providers send names of any length and with any characters. These functions limit the
+part that is stored or repeated.
 """
 
 import re
 import unicodedata
 from typing import Literal
 
-MAX_NAME = 256  # characters of a name: of a model, a memory, a step
+MAX_NAME = 256  # characters of the name of a model, a memory or a step
 _QUOTED = 128  # characters of a name that a message repeats
 _CUT = "…"
-# Characters of a text that is normalised; what is longer stays as it is.
+# Maximum number of characters of a text that is normalised; longer texts stay unchanged.
 _MAX_NORMALIZED = 1 << 20
-# Every combining character is one of these; so many in a row are not a letter with its accents.
+# The class contains all combining characters; so many in a row are not a letter with accents.
 _LONG_RUN = re.compile(r"([^\w\s\x00-\x7f]{32,})")
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or its first `most` characters and an ellipsis where it has more."""
+    """Return the text, truncated to `most` characters and an ellipsis if it is longer."""
     return text if len(text) <= most else text[:most] + _CUT
 
 
 def elide_middle(text: str, most: int, gap: str = f"\n{_CUT}\n") -> str:
-    """Return the text, or `most` characters of its beginning and its end, with a gap between."""
+    """Return the text, or its beginning and end of `most` characters together, with a gap."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}{gap}{text[-half:]}"
 
 
 def quoted(name: str) -> str:
-    """Return a name as a message repeats it: in quotes, cut, unprintable characters escaped."""
+    """Return a name for a message: quoted, truncated, with unprintable characters escaped."""
     return repr(cut(name, _QUOTED))
 
 
@@ -39,13 +39,13 @@ def printable(text: str) -> str:
 
 
 def fit(text: str, most_bytes: int) -> str:
-    """Return the text as valid UTF-8 of at most `most_bytes`; what is cut ends in an ellipsis.
+    """Return the text as valid UTF-8 of at most `most_bytes`; truncated text ends in an ellipsis.
 
-    Half of a surrogate pair, which has no UTF-8, becomes a question mark.
+    A lone surrogate, which has no UTF-8 encoding, becomes a question mark.
     """
     if len(text) <= most_bytes and text.isascii():
         return text
-    # No character has less than one byte, so the rest need not be encoded to be cut off.
+    # Every character has at least one byte, so the rest is cut off without encoding it.
     encoded = text[: most_bytes + 1].encode(errors="replace")
     if len(encoded) <= most_bytes:
         return encoded.decode()
@@ -54,12 +54,11 @@ def fit(text: str, most_bytes: int) -> str:
 
 
 def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
-    """Return the text in a normal form of Unicode, in a time linear in its length.
+    """Return the text in a Unicode normal form, in a time linear in its length.
 
-    Putting combining characters in order takes a square of their number, and nothing else of
-    the process runs meanwhile. 32 and more in a row, which no language has (UAX #15 allows 30
-    in its stream-safe format), stay as they are, and so does a text of more than a million
-    characters.
+    Sorting combining characters takes quadratic time, in which nothing else of the process runs.
+    Runs of 32 or more, which no language has (UAX #15 allows 30 in its stream-safe format), stay
+    unchanged, and so does a text of more than a million characters.
     """
     if text.isascii() or len(text) > _MAX_NORMALIZED:
         return text

@@ -1,7 +1,7 @@
-"""A batch of usage records as a message of `RecordUsage`.
+"""A batch of usage records, used in place of the message of `RecordUsage`.
 
-To make a message of each record, and to read it again, takes longer than all else that is done to
-it. Within a process the values are handed over as they go to the database.
+Building and reading a message per record takes longer than all other processing of the record.
+Within a process, the values are therefore passed as they are written to the database.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from gateway.accounts.v1.usage_pb2 import RecordUsageRequest, UsageRecord
 
-# What records of one caller, model and outcome have in common, and what each has of its own: the
-# columns of the values below. `requests` is 0 where the record `is_part`, else 1.
+# Columns that records of one caller, model and outcome share, and columns of each single record.
+# `requests` is 0 if the record `is_part`, else 1.
 SHARED = (
     *("user_id", "team_id", "key_id", "endpoint", "requested_model", "model", "provider"),
     *("upstream_model", "step", "outcome", "requests", "attempts"),
@@ -19,29 +19,29 @@ OWN = (
     *("id", "time_ms", "request_id", "first_content_ms", "duration_ms", "input_tokens"),
     *("output_tokens", "cached_tokens", "cache_written_tokens", "reasoning_tokens", "cost_pusd"),
 )
-# What a column of 64 bits holds.
+# Maximum of a 64-bit column.
 BIGGEST = 2**63 - 1
 
-# Values in the order of `SHARED` and of `OWN`; None for what is not known.
+# Values in the order of `SHARED` and of `OWN`; None for unknown values.
 Shared = tuple[Any, ...]
 Own = tuple[Any, ...]
 
 _REQUESTS = SHARED.index("requests")
-# So many of the first of `SHARED` are text.
+# The number of leading columns of `SHARED` that are text.
 _TEXTS = SHARED.index("outcome")
-# About as many bytes as a record has as a message.
+# Approximate size of a record as a message.
 _RECORD_BYTES = 300
 
 
 class UsageBatch:
-    """A `RecordUsageRequest` that is only made for another process.
+    """A `RecordUsageRequest` that becomes a message only for another process.
 
     Attributes:
-        groups: the records, those with equal `Shared` values together.
+        groups: the records, grouped by their `Shared` values.
     """
 
     def __init__(self) -> None:
-        """Create a batch without a record."""
+        """Create an empty batch."""
         self.groups: dict[Shared, list[Own]] = {}
 
     @classmethod
@@ -54,14 +54,14 @@ class UsageBatch:
 
     @property
     def size(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return sum(map(len, self.groups.values()))
 
     def rows(self, shared: Shared) -> list[Own]:
-        """Return the records with these values, for one more to be added.
+        """Return the list of records with these shared values, to which records can be added.
 
         Raises:
-            TypeError: what is to be text is none.
+            TypeError: a value of a text column is not text.
         """
         rows = self.groups.get(shared)
         if rows is None:
@@ -70,7 +70,7 @@ class UsageBatch:
         return rows
 
     def without(self, ids: Collection[str]) -> "UsageBatch":
-        """Return the records that have none of these ids, each id once."""
+        """Return the records with other ids than these, without duplicates."""
         left = UsageBatch()
         seen = set(ids)
         for shared, rows in self.groups.items():
@@ -88,14 +88,14 @@ class UsageBatch:
             for own in rows:
                 yield UsageRecord(**common, **dict(zip(OWN, own, strict=True)))
 
-    # As protobuf calls them: code that sends messages calls these.
+    # The methods of protobuf messages that code which sends messages calls.
 
     def ByteSize(self) -> int:
-        """Return about as many bytes as the message has, serialized."""
+        """Return the approximate size of the serialized message in bytes."""
         return self.size * _RECORD_BYTES
 
     def SerializeToString(self) -> bytes:
-        """Return the message, serialized."""
+        """Return the serialized message."""
         return RecordUsageRequest(records=self.records()).SerializeToString()
 
 

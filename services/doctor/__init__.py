@@ -1,1 +1,1 @@
-"""Checks of what a gateway needs, with what to do about each that fails: `gateway doctor`."""
+"""Checks of a gateway's requirements, with advice for each problem: `gateway doctor`."""

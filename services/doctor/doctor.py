@@ -1,4 +1,4 @@
-"""All checks together."""
+"""Runs all checks."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from services.inference import diagnostics
 
 
 async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -> Sequence[Finding]:
-    """Run every check; those that wait for others run at the same time."""
+    """Run all checks; those that wait for I/O run concurrently."""
     (found, ahead_s), blobs, answers, telemetry = await asyncio.gather(
         storage.database(settings.storage),
         storage.blobs(settings.storage),
@@ -44,7 +44,7 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
 
 def _settings(settings: Settings, environ: Mapping[str, str]) -> Sequence[Finding]:
     problems = diagnostics.problems(settings, environ)
-    # A missing key of a provider is found where the provider is asked.
+    # The checks of providers report their missing keys.
     told = [one for one in problems if not one.startswith("providers.")]
     told += diagnostics.warnings(settings, environ)
     if not told:

@@ -1,4 +1,4 @@
-"""Findings of checks, and how they are shown."""
+"""Findings of checks, and their output formats."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -10,13 +10,13 @@ _ORDER: Sequence[Status] = ("ok", "warning", "failure")
 
 
 class Finding(NamedTuple):
-    """What one check has found.
+    """The result of one check.
 
     Attributes:
-        check: what was checked.
-        status: `warning` where a gateway runs, and not as it should.
-        message: what was found.
-        advice: what to do next; "" where nothing is to be done.
+        check: name of the check.
+        status: `warning` if the gateway runs, but not as it should.
+        message: description of the result.
+        advice: recommended action, or "".
     """
 
     check: str
@@ -26,27 +26,27 @@ class Finding(NamedTuple):
 
 
 def ok(check: str, message: str) -> Finding:
-    """Return a finding that asks for nothing."""
+    """Return a finding that requires no action."""
     return Finding(check, "ok", message)
 
 
 def warning(check: str, message: str, advice: str) -> Finding:
-    """Return a finding of what is probably a mistake."""
+    """Return a finding for a probable mistake."""
     return Finding(check, "warning", message, advice)
 
 
 def failure(check: str, message: str, advice: str) -> Finding:
-    """Return a finding of what keeps the gateway, or a part of it, from working."""
+    """Return a finding for a problem that prevents the gateway, or a part of it, from working."""
     return Finding(check, "failure", message, advice)
 
 
 def worst(findings: Sequence[Finding]) -> Status:
-    """Return the status of all findings together."""
+    """Return the worst status of the findings."""
     return max((one.status for one in findings), key=_ORDER.index, default="ok")
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Return a line for each finding, and below it what to do."""
+    """Return one line per finding, followed by its advice."""
     width = max((len(one.check) for one in findings), default=0)
     lines = []
     for one in findings:

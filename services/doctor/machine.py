@@ -12,13 +12,13 @@ from services.doctor.findings import Finding, failure, ok, warning
 from services.supervisor.process import StartError
 from services.supervisor.resources import held_port, lock_holder
 
-# File descriptors with which a process has as many connections as it takes at most.
+# File descriptors that a process needs for its maximum number of connections.
 _DESCRIPTORS = 25_000
 _FEWEST_DESCRIPTORS = 1024
 _MIB = 1 << 20
-# File systems on which SQLite's locks and shared memory do not hold.
+# File systems on which SQLite's locks and shared memory do not work.
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", "ceph")
-# A module of each extra of the package, and what is refused without it.
+# A module of each extra of the package, and the consequence of its absence.
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "media": ("pypdfium2", "PDF and office documents, images and web pages are not converted"),
     "video": ("av", "films and most recordings are refused"),
@@ -28,7 +28,7 @@ _EXTRAS: Mapping[str, tuple[str, str]] = {
 
 
 def disk(storage: Storage) -> Iterator[Finding]:
-    """Check the data folder: whether it can be written, its free space and its file system."""
+    """Check the data folder: its permissions, its free space and its file system."""
     folder = storage.data_dir.absolute()
     place = next(one for one in (folder, *folder.parents) if one.exists())
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
@@ -68,7 +68,7 @@ def disk(storage: Storage) -> Iterator[Finding]:
 
 
 def _file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """Return the type of the file system that a path is on, or "" where it is not known."""
+    """Return the type of the file system of a path, or "" if it is unknown."""
     try:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
@@ -79,7 +79,7 @@ def _file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 
 
 def descriptors() -> Finding:
-    """Check how many files and sockets a process of the gateway may have open."""
+    """Check the limit of open files and sockets of a process."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard >= _DESCRIPTORS:
         return ok("descriptors", "as many as the gateway uses")
@@ -93,7 +93,7 @@ def descriptors() -> Finding:
 
 
 def cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> Finding:
-    """Check whether as many workers start as there are cores to run them."""
+    """Check that the default number of workers matches the available CPU cores."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     workers = min(count, 8)
     try:
@@ -111,7 +111,7 @@ def cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> Finding:
 
 
 def ports(settings: Settings) -> Iterator[Finding]:
-    """Check the ports: free, or taken by the gateway of this data folder."""
+    """Check that the ports are free, or used by the gateway of this data folder."""
     holder = lock_holder(str(settings.storage.data_dir))
     server = settings.server
     wanted = [
@@ -142,7 +142,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
 
 
 def certificates(settings: Settings) -> Iterator[Finding]:
-    """Check that the files of certificates and keys can be read, and belong together."""
+    """Check that the files of certificates and keys are readable and match."""
     server, grpc, envoy = settings.server, settings.grpc, settings.envoy
     pairs = [
         ("server.tls_certificate", server.tls_certificate, server.tls_key, server.tls_client_ca),

@@ -1,4 +1,4 @@
-"""Checks of administration, limits, records of usage, and telemetry."""
+"""Checks of administration, limits, usage records and telemetry."""
 
 import asyncio
 import os
@@ -13,13 +13,13 @@ from services.doctor.findings import Finding, failure, ok, warning
 from services.inference.usage.journal import FOLDER, SUFFIXES
 
 _TIMEOUT_S = 5.0
-# Calls that renew a lease of slots may fail so many times before it ends.
+# Renewals within the duration of a slot lease: so many may fail before the lease ends.
 _CALLS_A_LEASE = 3
 _MIB = 1 << 20
 
 
 def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
-    """Check the admin keys that the settings name."""
+    """Check the admin keys of the settings."""
     try:
         keys = configured_hashes(settings, environ)
     except SettingsError as error:
@@ -31,7 +31,7 @@ def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
 
 
 def limits(settings: Limits) -> Finding:
-    """Check that slots of requests under way are renewed before their leases end."""
+    """Check that the slots of running requests are renewed before their leases end."""
     every_s, lease_s = settings.lease_every_s, settings.slot_lease_s
     text = f"slots are leased for {lease_s:g} s, and renewed every {every_s:g} s"
     if _CALLS_A_LEASE * every_s > lease_s:
@@ -44,7 +44,7 @@ def limits(settings: Limits) -> Finding:
 
 
 def usage(settings: Settings) -> Finding:
-    """Check that the journal can be written, and that the database takes its records."""
+    """Check that the journal is writable, and that it is not filling up."""
     if not settings.usage.enabled:
         return ok("usage", "is not recorded (usage.enabled); budgets count all the same")
     folder = settings.storage.data_dir / FOLDER

@@ -1,6 +1,6 @@
-"""Checks of providers: whether each answers and takes its key. Only lists of models are asked for.
+"""Checks that each provider answers and accepts its key, by requesting its list of models.
 
-Their clocks are compared with this machine's too.
+The providers' clocks are compared with this machine's.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ _CLOCK_FAILURE_S = 300.0
 
 
 class Answer(NamedTuple):
-    """What asking a provider came to.
+    """Result of a request to a provider.
 
     Attributes:
-        finding: whether it answered and took the key.
-        ahead_s: by how many seconds its clock is ahead of this machine's, or None.
+        finding: whether the provider answered and accepted the key.
+        ahead_s: seconds by which its clock is ahead of this machine's, or None if unknown.
     """
 
     finding: Finding
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[Answer]:
-    """Ask every provider that the settings or the environment name."""
+    """Check every provider of the settings and of the environment."""
     providers = discovery.configured(settings, environ)
     async with http.Client(settings.limits.connect_timeout_s) as client:
         return await asyncio.gather(
@@ -89,9 +89,9 @@ def _ahead_s(date: str, now_s: float) -> float | None:
 
 
 def clock(compared: Mapping[str, float]) -> Finding:
-    """Check this machine's clock against others, by how far each is ahead.
+    """Check this machine's clock against others, given the seconds that each is ahead.
 
-    The one that differs least counts: a single one may be wrong itself.
+    The clock with the smallest difference decides: another clock may be wrong itself.
     """
     if not compared:
         return ok("clock", "not compared: no provider has answered, and SQLite has no clock")

@@ -1,4 +1,4 @@
-"""Checks of the database and of the blob store; nothing stays that they write."""
+"""Checks of the database and of the blob store; they leave no data behind."""
 
 import asyncio
 import sqlite3
@@ -22,11 +22,11 @@ _REACH = "check storage.database_url, that the server runs, and that this machin
 
 
 async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
-    """Check that the database can be used, and its tables.
+    """Check that the database and its tables can be used.
 
     Returns:
-        The findings, and by how many seconds the database's clock is ahead of this machine's;
-        None where it has none of its own, or does not answer.
+        The findings, and the seconds by which the database's clock is ahead of this machine's; None
+        if the database has no clock of its own, or does not answer.
     """
     if is_sqlite(storage):
         return await asyncio.to_thread(_sqlite, storage), None
@@ -109,7 +109,7 @@ def _migrations(record: Record) -> Finding:
 
 
 async def blobs(storage: Storage) -> Finding:
-    """Check that the blob store writes, reads and deletes."""
+    """Check that the blob store can write, read and delete."""
     where = storage.blob_url or str(storage.data_dir / "files")
     if not storage.blob_url and not storage.data_dir.exists():
         return ok("blobs", f"{where} will be made at the first start")
@@ -127,7 +127,7 @@ async def blobs(storage: Storage) -> Finding:
     except SettingsError as error:
         return failure("blobs", str(error), "correct storage.blob_url")
     except GatewayError as error:
-        # The store's own words, where there are some.
+        # The store's own error message, if there is one.
         words = str(error.__cause__ or error.message).partition("\n")[0]
         return failure(
             "blobs",

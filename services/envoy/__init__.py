@@ -1,1 +1,1 @@
-"""The configuration of an Envoy in front of the gateway, and the process that runs it."""
+"""The configuration of an Envoy in front of the gateway, and its process."""

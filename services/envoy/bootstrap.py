@@ -1,7 +1,8 @@
-"""The whole configuration of an Envoy in front of the gateway.
+"""The complete configuration of an Envoy in front of the gateway.
 
-Plain routes: JSON becomes protobuf in the facade alone. It is JSON, which Envoy reads as it reads
-YAML; https://www.envoyproxy.io/docs/envoy/v1.40.0/api-v3/api documents each field.
+Envoy only routes requests; the facade translates JSON to protobuf. The configuration is JSON, which
+Envoy accepts in place of YAML. https://www.envoyproxy.io/docs/envoy/v1.40.0/api-v3/api documents
+each field.
 """
 
 import orjson
@@ -15,7 +16,7 @@ _CONNECTIONS = "global_downstream_max_connections"
 
 
 def bootstrap(settings: Settings) -> Config:
-    """Return the configuration that the settings ask for.
+    """Return the configuration for the settings.
 
     Raises:
         SettingsError: `[envoy]` lacks a certificate that the facades or services need.

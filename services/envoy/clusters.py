@@ -15,13 +15,13 @@ from services.envoy.types import (
     typed,
 )
 
-# Addresses of a listener that no client can connect to, and one at which it is reached.
+# Wildcard addresses of listeners, and the addresses for connecting to them.
 _LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 _CONNECT_TIMEOUT = "2s"
-# A machine that has vanished, or whose network has, says nothing: without these a request on a
-# connection to it waits for as long as an answer may take. After five seconds without a sign of
-# life, of an idle connection or of one with bytes under way (TCP_USER_TIMEOUT of Linux, in ms), it
-# is lost.
+# If a machine or its network fails, its connections are not closed: without these options, requests
+# on them wait as long as an answer may take. A connection is lost after five seconds without a
+# packet from the peer, whether it is idle (keepalive) or has unacknowledged data (TCP_USER_TIMEOUT
+# of Linux, in ms).
 _GONE_HOSTS: Config = {
     "upstream_connection_options": {
         "tcp_keepalive": {"keepalive_time": 2, "keepalive_interval": 1, "keepalive_probes": 3}
@@ -44,14 +44,14 @@ Host = tuple[str, int]
 
 
 def facade_hosts(settings: Settings) -> list[Host]:
-    """Return where the facades are."""
+    """Return the addresses of the facades."""
     server = settings.server
     own = (_LOOPBACKS.get(server.host, server.host), server.port)
     return [_host(one) for one in settings.envoy.facades] or [own]
 
 
 def grpc_hosts(settings: Settings) -> list[Host]:
-    """Return where gRPC callers go; empty where there is no such address."""
+    """Return the addresses for gRPC callers; empty if none is configured."""
     given = settings.envoy.grpc or [one for one in [settings.server.grpc] if one]
     return [(_LOOPBACKS.get(host, host), port) for host, port in map(_host, given)]
 
@@ -72,8 +72,8 @@ def clusters(settings: Settings) -> list[Config]:
 
 
 def _facades(settings: Settings, hosts: Sequence[Host]) -> Config:
-    # Half of the time after which a facade closes an idle connection, so that Envoy is the one
-    # who closes: a request on a connection that was just closed would be lost.
+    # Half of the facade's idle timeout, so that Envoy closes idle connections first: a request on a
+    # connection that the facade has just closed would be lost.
     idle_s = min(30.0, settings.limits.idle_connection_s / 2)
     return _balanced(
         FACADES,
@@ -117,7 +117,7 @@ def _balanced(
     protocol: Config,
     max_requests: int,
 ) -> Config:
-    """Return a cluster whose hosts are asked for their health and share requests."""
+    """Return a load-balanced cluster with health checks."""
     cluster: Config = {
         "name": name,
         "connect_timeout": _CONNECT_TIMEOUT,
@@ -134,8 +134,8 @@ def _balanced(
                 }
             ]
         },
-        # Only what happened between Envoy and a host counts. A 502 or 503 that a facade sends is
-        # mostly the news of a provider, and no reason to send callers elsewhere.
+        # Only errors between Envoy and a host count. A 502 or 503 of a facade usually reports an
+        # error of a provider, and is no reason to use another host.
         "outlier_detection": {
             "split_external_local_origin_errors": True,
             "consecutive_local_origin_failure": 5,

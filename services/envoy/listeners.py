@@ -1,4 +1,4 @@
-"""Listeners: that of callers, for HTTP and gRPC, and that of Envoy's own metrics."""
+"""Listeners: one for HTTP and gRPC callers, and one for Envoy's own metrics."""
 
 from services.common.settings import Settings
 from services.envoy import tls
@@ -19,7 +19,7 @@ from services.envoy.types import (
     typed,
 )
 
-# As metrics name what callers do.
+# Prefix of the statistics of callers' requests.
 STATISTICS = "gateway"
 
 _MANAGER = "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -44,7 +44,7 @@ _LOG_LINE: Config = {
 
 
 def callers(settings: Settings, *, has_services: bool) -> Config:
-    """Return the listener that HTTP/1.1, HTTP/2 and gRPC callers share."""
+    """Return the shared listener for HTTP/1.1, HTTP/2 and gRPC callers."""
     chain: Config = {"filters": [_filter(_manager(settings, has_services))]}
     if transport := tls.towards_callers(settings.envoy):
         chain["transport_socket"] = transport
@@ -52,14 +52,14 @@ def callers(settings: Settings, *, has_services: bool) -> Config:
     return {
         "name": "gateway",
         "address": address(settings.envoy.host, settings.envoy.port),
-        # Bodies and streams flow through; this is how much of one connection may wait here.
+        # Bodies and streams are not buffered, except for this much per connection.
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER,
         "filter_chains": [chain],
     }
 
 
 def metrics(settings: Settings) -> Config:
-    """Return the listener of Envoy's own metrics; nothing else of the admin interface is there."""
+    """Return the listener for Envoy's metrics and readiness, without its other admin endpoints."""
     routes = [
         {"match": {"path": path}, "route": {"cluster": ADMIN, "timeout": "10s"}}
         for path in ("/stats/prometheus", "/ready")
@@ -86,13 +86,14 @@ def _manager(settings: Settings, has_services: bool) -> Config:
         _MANAGER,
         stat_prefix=STATISTICS,
         codec_type="AUTO",
-        # A caller's x-forwarded-for counts as far as the proxies in front of Envoy wrote it.
+        # Only the part of x-forwarded-for that trusted proxies in front of Envoy wrote is used.
         use_remote_address=True,
         xff_num_trusted_hops=settings.envoy.trusted_proxies,
-        # The caller's x-request-id goes through as it is.
+        # The caller's x-request-id is kept.
         preserve_external_request_id=True,
         server_header_transformation="PASS_THROUGH",
-        # `%2F` stays: model names hold slashes. Dots and double slashes do not.
+        # `%2F` is kept, since model names contain slashes. Dot segments and double slashes are
+        # normalized.
         normalize_path=True,
         merge_slashes=True,
         path_with_escaped_slashes_action="KEEP_UNCHANGED",
@@ -104,10 +105,10 @@ def _manager(settings: Settings, has_services: bool) -> Config:
         },
         http2_protocol_options={"max_concurrent_streams": 200, **HTTP2_WINDOWS},
         request_headers_timeout=seconds(settings.limits.head_timeout_s),
-        # The facade ends a body that is slower; this is for what it never sees.
+        # The facade rejects slower bodies; this limit is for requests that do not reach it.
         request_timeout=seconds(max_body_seconds(settings)),
-        # Silence in both directions. A stream is never silent for longer than its keep-alives;
-        # the routes of whole answers have their own limit.
+        # Idle time in both directions. Streams send keep-alives more often; the routes for whole
+        # answers have their own idle timeout.
         stream_idle_timeout="120s",
         access_log=[
             {
@@ -121,7 +122,7 @@ def _manager(settings: Settings, has_services: bool) -> Config:
         local_reply_config=local_replies(max_body_bytes(settings)),
         route_config={
             "name": "gateway",
-            # Envoy's own answers carry the id too; the facade's has the same value.
+            # Adds the id to Envoy's own responses; the facade's responses have the same value.
             "response_headers_to_add": [
                 {"header": {"key": name, "value": request_id}, "append_action": "ADD_IF_ABSENT"}
                 for name in ("x-request-id", "request-id")
@@ -131,7 +132,7 @@ def _manager(settings: Settings, has_services: bool) -> Config:
         http_filters=[
             {
                 "name": "envoy.filters.http.buffer",
-                "disabled": True,  # but where a route has it
+                "disabled": True,  # enabled by single routes
                 "typed_config": typed(
                     "extensions.filters.http.buffer.v3.Buffer",
                     max_request_bytes=MAX_UNAUTHENTICATED_MESSAGE,

@@ -1,4 +1,4 @@
-"""What Envoy itself answers: errors in the shape of the endpoint."""
+"""Envoy's own responses: errors in the format of the endpoint."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _REFUSED = "the request was refused: %RESPONSE_CODE_DETAILS%"
 
 
 def local_replies(max_body_bytes: int) -> Config:
-    """Return the shapes of Envoy's own answers; the first that matches is taken."""
+    """Return the formats of Envoy's own responses; the first match is used."""
     too_large = f"body: takes at most {max_body_bytes} bytes"
     retry_soon = [_header("retry-after", "1")]
     ids = [_header("x-request-id", _REQUEST_ID), _header("request-id", _REQUEST_ID)]
@@ -42,7 +42,7 @@ def local_replies(max_body_bytes: int) -> Config:
                 _openai(_UNREACHABLE, "server_error", None, "unavailable"),
                 retry_soon,
             ),
-            # No route, so nothing else adds the ids.
+            # Without a route, `response_headers_to_add` does not add the ids.
             _mapper(
                 _both(has_id, is_404),
                 _openai(
@@ -87,7 +87,7 @@ def _header_filter(name: str, **match: Any) -> Config:
 
 
 def _status(operator: str, code: int) -> Config:
-    # The schema demands the name of a runtime value that could replace it.
+    # The schema requires the name of a runtime value that could override the default.
     value = {"default_value": code, "runtime_key": "unused"}
     return {"status_code_filter": {"comparison": {"op": operator, "value": value}}}
 

@@ -1,7 +1,7 @@
 """An Envoy that runs with the generated configuration, and drains before it stops.
 
-Envoy itself ends at once on SIGTERM, with all streams. Here it stops listening first, and requests
-in progress have `limits.drain_s` to end.
+By default Envoy exits at once on SIGTERM and closes all streams. Here it first stops listening, and
+running requests may take `limits.drain_s` to finish.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from services.envoy.types import FACADES
 _POLL_S = 0.1
 _ADMIN_TIMEOUT_S = 5.0
 _STOP_WITHIN_S = 10.0
-# How long Envoy goes on listening while it asks clients to connect again, elsewhere.
+# Time for which Envoy continues to listen while it asks clients to reconnect elsewhere.
 _REDIRECT_S = 1
 
 
@@ -35,7 +35,7 @@ def envoy_command() -> str:
     """Return the path of the program `envoy`: beside this interpreter, or on the PATH.
 
     Raises:
-        EnvoyError: there is none.
+        EnvoyError: the program is not installed.
     """
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which("envoy", path=folders)
@@ -49,11 +49,11 @@ async def run_envoy(
 ) -> int:
     """Run Envoy until SIGTERM, SIGINT or SIGHUP, then drain it; return its exit status.
 
-    A second signal ends the drain. `announce` is called once Envoy listens and a facade is healthy.
+    A second signal ends the drain. `announce` is called when Envoy listens and a facade is healthy.
 
     Raises:
-        EnvoyError: there is no such program.
-        SettingsError: `[envoy]` lacks a certificate that is needed.
+        EnvoyError: the program `envoy` is not installed.
+        SettingsError: `[envoy]` lacks a required certificate.
     """
     command = envoy_command()
     stops = _Stops()
@@ -62,7 +62,7 @@ async def run_envoy(
             *(command, "--config-path", path, "--log-level", "warning"),
             *("--use-dynamic-base-id", "--concurrency", str(concurrency)),
             *("--drain-strategy", "immediate", "--drain-time-s", str(_REDIRECT_S)),
-            # A Ctrl-C in a terminal is for this process, which drains Envoy.
+            # Ctrl-C in a terminal must signal only this process, which drains Envoy.
             start_new_session=True,
         )
         try:
@@ -82,11 +82,11 @@ def _config_file(settings: Settings) -> Iterator[str]:
 
 
 class _Stops:
-    """The signals to stop that have come.
+    """Received signals to stop.
 
     Attributes:
-        first: set once the process is to stop.
-        second: set once it is to stop at once.
+        first: set by the first signal, which starts the drain.
+        second: set by the second signal, which ends the drain.
     """
 
     def __init__(self) -> None:
@@ -145,13 +145,13 @@ class _Admin:
         self._port = port
 
     async def gauge(self, name: str) -> int | None:
-        """Return the value of a statistic; None where there is none, or nobody answers."""
+        """Return the value of a gauge; None if it is missing, or Envoy does not answer."""
         text = await self._call("GET", f"/stats?filter=^{name}$")
         found = re.search(rf"^{re.escape(name)}: (\d+)\s*$", text, re.MULTILINE)
         return int(found[1]) if found else None
 
     async def drain_listeners(self) -> None:
-        """Close connections after their requests, and take no new ones after a moment."""
+        """Close connections after their running requests, and soon accept no new connections."""
         await self._call("POST", "/drain_listeners?graceful")
 
     async def _call(self, method: str, target: str) -> str:
@@ -176,7 +176,7 @@ async def _until_ready(admin: _Admin) -> None:
 
 
 async def _drain(admin: _Admin) -> None:
-    """Stop listening, and wait until no request is in progress."""
+    """Stop listening, and wait until no request is running."""
     await admin.drain_listeners()
     await asyncio.sleep(_REDIRECT_S)
 
@@ -187,7 +187,7 @@ async def _drain(admin: _Admin) -> None:
 
 
 async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Ask until the answer is true: Envoy reports no events."""
+    """Poll until the condition is true: Envoy has no events for it."""
     while True:
         if await holds():
             return

@@ -1,14 +1,14 @@
-"""Routes: which requests reach the facades, which the gRPC services, and which nobody."""
+"""Routes of requests to the facades and to the gRPC services; other requests are rejected."""
 
 from services.common.settings import Settings
 from services.envoy.types import FACADES, SERVICES, Config, seconds, typed
 
-# Seconds of silence beyond the gateway's own limit, which comes first and says more.
+# Seconds added to the gateway's own idle limits, whose errors say more and should come first.
 _MARGIN_S = 60
 _MAX_INT64 = 2**63 - 1
-# Bytes of a multipart form beside the file in it.
+# Bytes of a multipart form in addition to its file.
 _FORM = 1 << 20
-# What a gRPC health check, which needs no key, may send.
+# Maximum request size of a gRPC health check, which needs no key.
 MAX_UNAUTHENTICATED_MESSAGE = 64 << 10
 
 _SMALL_GETS = r"/(healthz|readyz|openapi\.json|docs)"
@@ -19,29 +19,29 @@ _ADMIN_SERVICES = r"/gateway\.[a-z.]+\.v1\.[A-Za-z]*Admin[A-Za-z]*/.*"
 
 
 def max_body_bytes(settings: Settings) -> int:
-    """Return the largest body that any endpoint takes."""
+    """Return the size of the largest body that any endpoint accepts."""
     return max(settings.limits.max_body_bytes, settings.limits.max_file_bytes + _FORM)
 
 
 def max_body_seconds(settings: Settings) -> float:
-    """Return how long the slowest body takes that the facade waits for."""
+    """Return the maximum time for which the facade waits for a body."""
     limits = settings.limits
     return limits.body_idle_s + max_body_bytes(settings) / limits.min_body_bytes_per_s
 
 
 def silence_s(settings: Settings) -> float:
-    """Return how long a request may be silent: a whole answer is, until it is done."""
+    """Return the idle timeout of a request: no bytes are sent before a whole answer is complete."""
     limits = settings.limits
     return max(limits.step_timeout_s, limits.stream_idle_s) + _MARGIN_S
 
 
 def virtual_host(settings: Settings, *, has_services: bool) -> Config:
-    """Return the routes; what none of them matches is answered 404."""
+    """Return the virtual host with all routes; Envoy answers unmatched requests with 404."""
     return {
         "name": "gateway",
         "domains": ["*"],
         "retry_policy": {
-            # Only where no byte of the request has left: a model is never asked twice.
+            # Only if no byte of the request was sent: a model must not be called twice.
             "retry_on": "connect-failure,refused-stream,reset-before-request",
             "num_retries": 2,
             "retry_host_predicate": [
@@ -66,17 +66,17 @@ def virtual_host(settings: Settings, *, has_services: bool) -> Config:
 
 
 def _too_large(limit: int) -> Config:
-    """Refuse a body that announces more than the limit, unread.
+    """Return the route that rejects a body with a Content-Length above the limit, unread.
 
-    One that announces nothing (chunked) is counted, and refused, by the facade: Envoy could count
-    it only by holding it back as a whole.
+    Bodies without Content-Length (chunked) are limited by the facade: Envoy could only limit them
+    by buffering the whole body.
     """
     header = {"name": "content-length", "range_match": {"start": limit + 1, "end": _MAX_INT64}}
     return {"match": {"prefix": "/", "headers": [header]}, "direct_response": {"status": 413}}
 
 
 def _forbidden(*, admin_api: bool) -> list[Config]:
-    """Return the routes of what is for operators alone and would match another route."""
+    """Return routes that reject operators' endpoints which other routes would match."""
     details = {"name": "verbose", "present_match": True}
     matches: list[Config] = [{"path": "/readyz", "query_parameters": [details]}]
     if not admin_api:
@@ -88,7 +88,7 @@ def _to_services(settings: Settings) -> list[Config]:
     route: Config = {
         "cluster": SERVICES,
         "timeout": "0s",
-        # A caller's own deadline counts, whatever it is.
+        # The caller's deadline applies without a maximum.
         "max_stream_duration": {"grpc_timeout_header_max": "0s"},
         "idle_timeout": seconds(silence_s(settings)),
     }
@@ -98,7 +98,7 @@ def _to_services(settings: Settings) -> list[Config]:
     )
     return [
         {"match": {"prefix": "/gateway.", "grpc": {}}, "route": route},
-        # No key is needed here, so a request is held back until it is whole, and small.
+        # No key is needed here, so the request is buffered, which limits its size.
         {
             "match": {"prefix": "/grpc.health.v1.", "grpc": {}},
             "route": route,

@@ -1,4 +1,4 @@
-"""TLS of an Envoy: towards callers, and towards the gateway's machines."""
+"""TLS of Envoy: to callers, and to the gateway's machines."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _OLDEST = {"tls_minimum_protocol_version": "TLSv1_2"}
 
 
 def towards_callers(settings: Envoy) -> Config | None:
-    """Return the transport socket of the listener; None where callers use no TLS."""
+    """Return the transport socket of the listener, or None without TLS."""
     if not settings.certificate:
         return None
     common: Config = {
@@ -31,10 +31,10 @@ def towards_callers(settings: Envoy) -> Config | None:
 
 
 def towards_facades(settings: Settings, hosts: Sequence[str]) -> Config | None:
-    """Return the transport socket to facades on `hosts`; None where they serve no TLS.
+    """Return the transport socket to facades on `hosts`, or None without TLS.
 
     Raises:
-        SettingsError: a certificate of Envoy's is missing that they need.
+        SettingsError: `[envoy]` lacks a certificate that the facades require.
     """
     server = settings.server
     if not server.tls_certificate:
@@ -45,10 +45,10 @@ def towards_facades(settings: Settings, hosts: Sequence[str]) -> Config | None:
 
 
 def towards_services(settings: Settings, hosts: Sequence[str]) -> Config | None:
-    """Return the transport socket to gRPC servers on `hosts`; None where they have no TLS.
+    """Return the transport socket to gRPC servers on `hosts`, or None without TLS.
 
     Raises:
-        SettingsError: a certificate of Envoy's is missing that they need.
+        SettingsError: `[envoy]` lacks a certificate that the services require.
     """
     if not settings.grpc.certificate:
         return None
@@ -69,7 +69,7 @@ def _towards(
         "alpn_protocols": [protocol],
         "validation_context": {
             "trusted_ca": {"filename": settings.upstream_ca},
-            # Without names every certificate of the authority would do, Envoy's own too.
+            # Without names, any certificate of the authority would be accepted, even Envoy's own.
             "match_typed_subject_alt_names": [_name(host) for host in hosts],
         },
     }
@@ -86,7 +86,7 @@ def _name(host: str) -> Config:
 
 
 def is_ip(host: str) -> bool:
-    """Return whether a host is an IP address, and no name."""
+    """Return whether a host is an IP address, not a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Names of Envoy's configuration types, and parts that several of its sections have."""
+"""Names of Envoy's configuration types, and parts that several sections share."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ FACADES = "facades"
 SERVICES = "services"
 ADMIN = "admin"
 
-# Bytes of a connection that may wait for whoever is slower.
+# Bytes that are buffered per connection if one side is slower.
 CONNECTION_BUFFER = 256 << 10
-# HTTP/2: bytes in flight of a stream, and of a connection.
+# HTTP/2 flow control windows in bytes, of a stream and of a connection.
 HTTP2_WINDOWS: Config = {
     "initial_stream_window_size": 256 << 10,
     "initial_connection_window_size": 1 << 20,
@@ -20,7 +20,7 @@ HTTP2_WINDOWS: Config = {
 
 
 def typed(name: str, **fields: Any) -> Config:
-    """Return a message of the type `envoy.<name>`, as it stands in a field `typed_config`."""
+    """Return a message of the type `envoy.<name>` for a field `typed_config`."""
     return {"@type": f"{_PREFIX}.{name}", **fields}
 
 
@@ -30,5 +30,5 @@ def address(host: str, port: int) -> Config:
 
 
 def seconds(value: float) -> str:
-    """Return a duration."""
+    """Return a duration as text, such as `2.5s`."""
     return f"{value:g}s"

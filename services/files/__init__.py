@@ -1,18 +1,18 @@
-"""Files: one store for every provider-style call.
+"""The file service: one store for the files of all dialects.
 
-What it can do: keep a file that streams in, describe it, list a caller's files page by
-page, read it or a range of it, delete it, forget it when it expires, and account for the
-storage of each owner (the team where there is one, else the user).
+It stores uploaded files, describes them, lists a caller's files by page, reads a file or a
+range of it, deletes files on request and when they expire, and accounts for the storage of
+each owner (the team if there is one, else the user).
 
-What it cannot do: change a file, resume an upload, read what a file holds (Inference
-does that), or clean up parts of an S3 upload whose process was killed: those are hidden
-from every listing, so give the bucket a lifecycle rule that ends incomplete uploads.
+It does not change files, resume uploads or interpret the content of files (Inference does
+that). Nor does it remove the parts of an S3 upload whose process was killed: they are hidden
+from every listing, so give the bucket a lifecycle rule that aborts incomplete uploads.
 
-Where what is: `names`, `mime`, `ranges` (pure rules), `blobs` (bytes: a folder or S3),
-`repository` (the tables), `uploads` (how a file comes in), `store` (everything else that
-is done to one), `sweeper` (expired files, bytes without a row), `servicer` (gRPC),
-`assembly` (builds it all from settings).
+Modules: `names` and `ranges` (pure rules), `blobs` (the bytes, in a folder or S3),
+`repository` (the tables), `uploads` (receives files), `store` (reads and deletes them),
+`sweeper` (deletes expired files and bytes without a row), `servicer` (gRPC), `assembly`
+(builds the service from settings).
 
-Bytes are written, and safe on disk, before their row commits; a row goes before its
+Bytes are written, and durable, before their row is committed; a row is deleted before its
 bytes. So a crash can only leave bytes without a row, and the sweeper finds those.
 """

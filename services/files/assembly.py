@@ -20,10 +20,10 @@ from services.files.uploads import Uploads
 
 
 class Files:
-    """The file store of one process, its sweeper at work.
+    """The file store of one process, with its sweeper running.
 
     Attributes:
-        servicer: answers calls.
+        servicer: the gRPC servicer.
     """
 
     def __init__(self, servicer: FileStoreServicer, sweeper: FileSweeper) -> None:
@@ -40,7 +40,7 @@ class Files:
         counters: CollectorRegistry,
         reserve: DiskReserve,
     ) -> Self:
-        """Build it over a migrated database.
+        """Build and start the service over a migrated database.
 
         Raises:
             SettingsError: `storage` names no usable place for the bytes.
@@ -58,7 +58,7 @@ class Files:
         )
 
     async def stop(self) -> None:
-        """End the sweeper."""
+        """Stop the sweeper."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()

@@ -15,11 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class BlobMissingError(Exception):
-    """There is no blob under that key."""
+    """Error raised when there is no blob under a key."""
 
 
 def storage_unavailable() -> GatewayError:
-    """The store does not work now: 503."""
+    """Return the 503 error for a store that does not work."""
     return GatewayError(
         REASON_STORAGE_UNAVAILABLE,
         "the file store does not work now; try again",
@@ -29,7 +29,7 @@ def storage_unavailable() -> GatewayError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what a store says into what callers hear.
+    """Translate errors of a blob store into errors for callers.
 
     Raises:
         BlobMissingError: there is no such blob.
@@ -48,7 +48,7 @@ def translated() -> Iterator[None]:
 
 
 def _is_full(error: Exception) -> bool:
-    # The library for blobs gives the system's number of an error in its text alone.
+    # The library for blobs includes the errno of an error only in its text.
     return any(
         getattr(error, "errno", None) == number or f"(os error {number})" in str(error)
         for number in (errno.ENOSPC, errno.EDQUOT)
@@ -64,7 +64,7 @@ def _storage_full() -> GatewayError:
 
 
 def _store_error() -> type[Exception]:
-    """Return what the library raises, asked for when something has been raised."""
+    """Return the base class of the library's errors; imported only after an error."""
     from obstore.exceptions import BaseError
 
     return BaseError

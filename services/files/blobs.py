@@ -1,8 +1,8 @@
 """Blob stores for the bytes of files: a local folder, or a bucket of an S3 server.
 
-A blob appears whole under its key or not at all, and is on disk once its writing is
-finished. Nothing here holds more than a few MiB of one. What a store says when it does
-not work is logged; callers hear `storage_unavailable`, and the next call tries afresh.
+A blob becomes visible under its key only as a whole, and is durable once `Writing.finish`
+returns. At most a few MiB of a blob are in memory. Errors of a store are logged and raised
+as `storage_unavailable`; the next call tries again.
 """
 
 import asyncio
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, S3Store
 
 FOLDER = "files"
-# The most bytes that are taken from the caller, or given, at a time.
+# Maximum size in bytes of the pieces that callers write or read.
 PIECE = 1 << 20
-# Bytes that a folder takes at a time.
+# Bytes written to a folder at a time.
 _FOLDER_PART = 256 << 10
-# Bytes of a folder's file that are read at a time: each waits for its reader in memory.
+# Bytes read from a folder's file at a time: they stay in memory until their reader takes them.
 _READ_AT_ONCE = 256 << 10
-# What S3 takes as the smallest part of a larger upload.
+# Minimum size in bytes of a part of a multipart upload to S3.
 _S3_PART = 5 << 20
 _LIST_AT_ONCE = 1000
-# How long an upload that was given up may take to clean up before it is left alone.
+# Maximum seconds to wait for an aborted upload to clean up.
 _ABANDON_S = 5.0
-# Keys of ours; a part that a killed process left in the folder has a number behind it.
+# Keys of the gateway's blobs; a part that a killed process left in a folder has a number appended.
 _KEY = re.compile(r"file-[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
 
 log = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
-    """A blob, or the beginning of one: its key and when it was last written, Unix seconds."""
+    """A blob, or an incomplete one: its key, and the time of its last write in Unix seconds."""
 
     key: str
     modified_s: float
 
 
 class _AbandonedError(Exception):
-    """Error raised in the store when the rest of a blob will not come."""
+    """Error raised inside the store to abort the upload of a blob."""
 
 
 def open_blobs(storage: Storage) -> "Blobs":
-    """Return the store that the settings name; nothing is connected yet.
+    """Return the store that the settings name, without connecting to it.
 
     Credentials, region and endpoint of S3 come from the usual AWS_… variables.
 
     Raises:
-        SettingsError: `storage.blob_url` is no address of a bucket, or the folder cannot
-            be made.
+        SettingsError: `storage.blob_url` is not the URL of a bucket, or the folder cannot
+            be created.
     """
     if not storage.blob_url:
         return FolderBlobs.at(storage.data_dir / FOLDER)
@@ -93,7 +93,7 @@ def open_blobs(storage: Storage) -> "Blobs":
 
 
 class Blobs(ABC):
-    """Bytes under keys; the keys are ids of files."""
+    """A blob store, whose keys are the ids of files."""
 
     def __init__(self, part_size: int) -> None:
         self._part_size = part_size
@@ -101,11 +101,11 @@ class Blobs(ABC):
     @property
     @abstractmethod
     def store(self) -> "ObjectStore":
-        """What puts them; without it there is nothing to put."""
+        """The library's store, which writes the blobs."""
 
     @asynccontextmanager
     async def writing(self, key: str) -> AsyncIterator["Writing"]:
-        """Write a blob; unless its writing was finished in the block, nothing of it stays.
+        """Write a blob; if the block raises an exception, nothing of the blob is kept.
 
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
@@ -121,7 +121,7 @@ class Blobs(ABC):
 
     @abstractmethod
     async def settle(self, key: str) -> None:
-        """Make a blob that was just put survive a power cut."""
+        """Make a blob that was just written durable."""
 
     @abstractmethod
     def reading(
@@ -129,7 +129,7 @@ class Blobs(ABC):
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Read `length` bytes from the byte `first` on, in pieces of at most `PIECE`.
 
-        A reading that has begun goes on when the blob is deleted.
+        A read in progress continues even if the blob is deleted.
 
         Raises:
             BlobMissingError: there is no such blob.
@@ -138,7 +138,7 @@ class Blobs(ABC):
 
     @abstractmethod
     async def delete(self, key: str) -> None:
-        """Delete a blob, or the beginning of one; one that is not there is fine.
+        """Delete a blob, or an incomplete one, if it exists.
 
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
@@ -146,7 +146,7 @@ class Blobs(ABC):
 
     @abstractmethod
     def entries(self) -> AsyncIterator[Sequence[Entry]]:
-        """List what there is under keys of ours, a batch at a time, in any order.
+        """List the gateway's blobs, also incomplete ones in a folder, in batches in any order.
 
         Raises:
             GatewayError: storage_unavailable, when the store cannot read now.
@@ -154,10 +154,10 @@ class Blobs(ABC):
 
 
 class Writing:
-    """One blob on its way into the store.
+    """Writer of one blob.
 
-    The store pulls; here it is pushed, with one piece waiting at most. What is
-    short is put at once: on S3 that is one request instead of three.
+    The store pulls pieces from an iterator; callers push them, with one piece waiting at most.
+    A short blob is written at once: on S3 that is one request instead of three.
     """
 
     def __init__(self, blobs: Blobs, store: "ObjectStore", key: str, part_size: int) -> None:
@@ -185,7 +185,7 @@ class Writing:
         await self._hand_over(piece)
 
     async def finish(self) -> None:
-        """Put the rest; afterwards the blob is there, and stays.
+        """Write the rest; afterwards the blob exists and is durable.
 
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
@@ -201,7 +201,7 @@ class Writing:
         await self._blobs.settle(self._key)
 
     async def abandon(self) -> None:
-        """Abort: the store forgets what it had taken, and a blob already there is deleted."""
+        """Abort the upload: discard what was written, and delete the blob if it exists already."""
         if self._putting is not None and self._handover is not None:
             self._handover.give(_AbandonedError())
             await asyncio.wait([self._putting], timeout=_ABANDON_S)
@@ -230,10 +230,12 @@ class Writing:
 
 
 class _Handover:
-    """Hands pieces to a store that pulls them; None is the end, an exception a failure.
+    """Async iterator from which a store pulls the pieces that are given.
+
+    A given None ends the iteration; a given exception is raised in the store.
 
     Attributes:
-        room: set while the next piece may be given, or nobody will take it any more.
+        room: set while the next piece may be given, or when the store has stopped reading.
     """
 
     def __init__(self) -> None:
@@ -249,7 +251,7 @@ class _Handover:
 
     def close(self, putting: "asyncio.Future[Any]") -> None:
         if not putting.cancelled():
-            putting.exception()  # seen here, for the case that nobody waits any more
+            putting.exception()  # retrieved here, in case nobody awaits it any more
         self.room.set()
 
     def __aiter__(self) -> Self:
@@ -276,17 +278,17 @@ class FolderBlobs(Blobs):
 
     @cached_property
     def store(self) -> "ObjectStore":
-        """What writes into the folder; the library, of 4 MB, comes with the first upload."""
+        """The library's store for the folder; the library takes 4 MB, from the first upload on."""
         from obstore.store import LocalStore
 
         return LocalStore(self._folder)
 
     @classmethod
     def at(cls, folder: Path) -> Self:
-        """Return the blobs of a folder, which is made when it is missing.
+        """Return the blob store of a folder, which is created if it is missing.
 
         Raises:
-            SettingsError: it cannot be made.
+            SettingsError: the folder cannot be created.
         """
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -295,7 +297,7 @@ class FolderBlobs(Blobs):
         return cls(folder)
 
     async def settle(self, key: str) -> None:
-        """Write through to the disk: first the bytes, then the name."""
+        """Sync the file to disk, and then its folder."""
         with translated():
             for path in (self._folder / key, self._folder):
                 await asyncio.to_thread(_sync, path)
@@ -304,7 +306,7 @@ class FolderBlobs(Blobs):
     async def reading(
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read from one open file: several times as fast as through the library."""
+        """Read from one open file, which is several times as fast as with the library."""
         with translated():
             descriptor = await asyncio.to_thread(os.open, self._folder / key, os.O_RDONLY)
         try:
@@ -318,7 +320,7 @@ class FolderBlobs(Blobs):
             await asyncio.to_thread(os.unlink, self._folder / key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
-        """List the folder itself: the library hides what a killed process left behind."""
+        """List the folder itself: the library hides the incomplete files of a killed process."""
         with translated():
             found = await asyncio.to_thread(_scan, self._folder)
         for start in range(0, len(found), _LIST_AT_ONCE):
@@ -352,13 +354,13 @@ class BucketBlobs(Blobs):
         return self._store
 
     async def settle(self, key: str) -> None:
-        """Do nothing: an object that was put is kept."""
+        """Do nothing: an object is durable once it has been written."""
 
     @asynccontextmanager
     async def reading(
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read from one answer of the server."""
+        """Read from one response of the server."""
         with translated():
             if length == 0:
                 await self._store.head_async(key)

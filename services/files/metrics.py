@@ -22,7 +22,7 @@ class Metrics:
             ["what"],
             registry=registry,
         )
-        # Counted by whichever process swept last.
+        # Set by the process that swept last.
         self.stored_files = Gauge(
             "gateway_stored_files",
             "Files there are, counted at the last sweep.",

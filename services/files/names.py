@@ -8,12 +8,13 @@ MAX_LENGTH = 255
 
 
 def clean_filename(written: str) -> str:
-    """Return the name of a file that a caller wrote, without the folders before it.
+    """Return a caller's file name without its folders.
 
-    Any Unicode is taken, right-to-left marks too. Whoever shows the name decides how.
+    All Unicode except control characters is accepted, including right-to-left marks; how to
+    display the name is left to the client.
 
     Raises:
-        GatewayError: invalid_request, when it holds control characters, nothing but
+        GatewayError: invalid_request, when it contains control characters, nothing but
             folders, or more than 255 characters.
     """
     if any(unicodedata.category(character) == "Cc" for character in written):

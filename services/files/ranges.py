@@ -15,7 +15,7 @@ class Range(NamedTuple):
 
 
 def check_range(request: ReadFileRequest) -> None:
-    """Check what can be checked before the file is known.
+    """Check the range of a request as far as possible without the file.
 
     Raises:
         GatewayError: invalid_request, when the fields contradict each other.
@@ -30,10 +30,10 @@ def check_range(request: ReadFileRequest) -> None:
 
 
 def resolve_range(request: ReadFileRequest, size: int) -> Range:
-    """Return the bytes that a checked request means in a file of `size` bytes.
+    """Return the range of a checked request in a file of `size` bytes.
 
     Raises:
-        GatewayError: range_not_satisfiable, when the range begins behind the file's end.
+        GatewayError: range_not_satisfiable, when the range begins past the end of the file.
     """
     if request.HasField("suffix"):
         length = min(request.suffix, size)

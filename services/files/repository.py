@@ -1,9 +1,8 @@
-"""Repository of files, and of the bytes that each owner stores.
+"""Repository of files, and of the storage usage of each owner.
 
-An owner is a team, or a user without one. The row of a file and its owner's account
-change in one transaction, so that the account is exact at any moment, and the one
-statement that adds to it also holds the quota. A file whose time is over is no file any
-more, whether or not its row is still there.
+An owner is a team, or a user without one. The row of a file and its owner's usage change in
+one transaction, so that the usage is always exact, and the statement that adds to it also
+checks the quota. An expired file counts as deleted, whether or not its row still exists.
 """
 
 import re
@@ -60,8 +59,8 @@ usage = Table(
     ),
 )
 
-# Times are whole seconds here: files are listed by the very time that callers are shown,
-# and those of one second by id.
+# Times are in whole seconds: files are listed by the same time that callers see, and files of one
+# second by id.
 files = Table(
     "files",
     metadata,
@@ -84,7 +83,7 @@ files = Table(
     Index("ix_files_expires_at_s", "expires_at_s"),
 )
 
-# A file by its id. Made once: to make a statement takes as long as to run it.
+# The query for a file by its id. Built once: building a statement takes as long as executing it.
 _FILE_BY_ID = select(files).where(
     files.c.owner_id == bindparam("owner"),
     files.c.expires_at_s > bindparam("now_s"),
@@ -93,14 +92,14 @@ _FILE_BY_ID = select(files).where(
 
 
 class Usage(NamedTuple):
-    """What is stored: how many files, and how many bytes they have together."""
+    """The number of stored files, and their size in bytes."""
 
     files: int
     size_bytes: int
 
 
 class FileRepository:
-    """Files and accounts in the database.
+    """Files and usage in the database.
 
     Every method raises `storage_unavailable` when the database does not answer.
     """
@@ -116,11 +115,11 @@ class FileRepository:
             owner_id: the team, or the user.
             file: the file.
             quota: bytes that the owner may store in all.
-            in_time: asked last, when nothing else can hold the transaction up: whether
-                the bytes are still there for certain.
+            in_time: returns whether the sweeper cannot have deleted the bytes yet. Called as
+                late as possible, when nothing but the insert can delay the transaction.
 
         Raises:
-            GatewayError: storage_quota_exceeded.
+            GatewayError: storage_quota_exceeded; storage_unavailable, when it is too late.
         """
         async with self._writing() as connection:
             await _open_account(connection, owner_id)
@@ -158,7 +157,7 @@ class FileRepository:
         cursor_field = "before_id" if request.before_id else "after_id"
         cursor_id = request.before_id or request.after_id
         limit = request.limit if request.HasField("limit") else MAX_PAGE
-        # A page before a file is found by walking away from it, and turned round.
+        # A page before a file is read in the opposite direction, and then reversed.
         ascending = request.ascending != bool(request.before_id)
         query = self._theirs(owner_id)
         if request.purpose:
@@ -177,7 +176,7 @@ class FileRepository:
         return found, len(rows) > limit
 
     async def remove(self, owner_id: str, file_id: str) -> None:
-        """Forget a file, and take it off its owner's account.
+        """Delete the row of a file, and subtract the file from its owner's usage.
 
         Raises:
             GatewayError: not_found, when the owner has no such file.
@@ -197,7 +196,7 @@ class FileRepository:
             raise not_found(file_id)
 
     async def remove_expired(self, at_most: int) -> Sequence[str]:
-        """Forget files whose time is over, the oldest first; return their ids."""
+        """Delete the rows of expired files, the first to expire first; return their ids."""
         async with self._writing() as connection:
             expired = await connection.scalars(
                 select(files.c.id)
@@ -208,21 +207,21 @@ class FileRepository:
             return await _remove(connection, (files.c.id.in_(expired.all()),))
 
     async def unknown(self, file_ids: Iterable[str]) -> set[str]:
-        """Return those of the ids that no row has, expired or not."""
+        """Return the ids that no row has, expired or not."""
         asked = set(file_ids)
         async with self._reading() as connection:
             known = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
             return asked.difference(known)
 
     async def usage(self, owner_id: str) -> Usage:
-        """Return what an owner stores, expired files that were not swept yet included."""
+        """Return an owner's usage, including expired files that are not swept yet."""
         query = select(usage.c.files, usage.c.size_bytes).where(usage.c.owner_id == owner_id)
         async with self._reading() as connection:
             row = (await connection.execute(query)).one_or_none()
         return Usage(*row) if row else Usage(0, 0)
 
     async def total(self) -> Usage:
-        """Return what all owners store."""
+        """Return the usage of all owners together."""
         query = select(func.sum(usage.c.files), func.sum(usage.c.size_bytes))
         async with self._reading() as connection:
             count, size = (await connection.execute(query)).one()
@@ -271,7 +270,7 @@ class FileRepository:
 
 
 def not_found(file_id: str) -> GatewayError:
-    """The caller has no such file: 404, the same whatever the cause."""
+    """Return the 404 error for a file that the caller does not have, whatever the cause."""
     named = f" {file_id!r}" if _ID.fullmatch(file_id) else ""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND, f"file_id: you have no file{named}", param="file_id"
@@ -279,7 +278,7 @@ def not_found(file_id: str) -> GatewayError:
 
 
 def quota_exceeded(quota: int) -> GatewayError:
-    """The owner's storage is full: 403."""
+    """Return the 403 error for an owner whose quota has no room for a file."""
     return GatewayError(
         errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED,
         f"file: your plan stores {quota} bytes in all, and this file does not fit; delete others",
@@ -290,7 +289,7 @@ def quota_exceeded(quota: int) -> GatewayError:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Translate errors of a database that does not answer as those of a blob store."""
+    """Translate `unavailable`, when the database does not answer, to `storage_unavailable`."""
     try:
         yield
     except GatewayError as error:
@@ -314,7 +313,7 @@ async def _remove(connection: AsyncConnection, which: Iterable[Any]) -> Sequence
         ids.append(file_id)
         count, total = freed.get(owner_id, (0, 0))
         freed[owner_id] = Usage(count + 1, total + size)
-    # In one order everywhere, so that two of these never wait for each other.
+    # The same order everywhere, so that two transactions never deadlock.
     for owner_id, (count, total) in sorted(freed.items()):
         await connection.execute(
             update(usage)

@@ -1,4 +1,4 @@
-"""Files over gRPC."""
+"""The gRPC servicer of the file service."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -36,7 +36,7 @@ Context = grpc.aio.ServicerContext
 
 
 class FileStoreServicer(FileStoreServiceServicer):
-    """Servicer of FileStoreService; a caller reaches their own files alone."""
+    """The gRPC servicer of FileStoreService, for the files of the caller's owner."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class FileStoreServicer(FileStoreServiceServicer):
     async def GetFile(
         self, request: GetFileRequest, context: "Context[Any, Any]"
     ) -> GetFileResponse:
-        """Describe a file."""
+        """Return the description of a file."""
         return GetFileResponse(file=await self._repository.get(owner_of(caller.get()), request.id))
 
     async def ListFiles(
@@ -96,7 +96,7 @@ class FileStoreServicer(FileStoreServiceServicer):
     async def GetStorage(
         self, request: GetStorageRequest, context: "Context[Any, Any]"
     ) -> GetStorageResponse:
-        """Return how much the caller's owner stores, and may store."""
+        """Return the storage usage and the quota of the caller's owner."""
         usage = await self._repository.usage(owner_of(caller.get()))
         return GetStorageResponse(
             files=usage.files,

@@ -1,4 +1,4 @@
-"""Reading and deleting of stored files, for their owners alone."""
+"""Reads and deletes stored files for their owners."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Opened(NamedTuple):
-    """A file being read: what it is, which bytes come, and those bytes in pieces."""
+    """An open file: its description, the range that is read, and its bytes in pieces."""
 
     file: File
     range: Range
@@ -27,7 +27,7 @@ class Opened(NamedTuple):
 
 
 class FileStore:
-    """Files as rows and bytes together."""
+    """Stored files: their rows together with their bytes."""
 
     def __init__(self, repository: FileRepository, blobs: Blobs) -> None:
         self._repository = repository
@@ -43,12 +43,12 @@ class FileStore:
         try:
             await self._blobs.delete(file_id)
         except GatewayError:
-            # The file is gone; its bytes are an orphan that the sweeper finds.
+            # The file is deleted; its bytes are an orphan that the sweeper finds.
             log.warning("bytes of a deleted file are left behind", extra={"file": file_id})
 
     @asynccontextmanager
     async def reading(self, owner_id: str, request: ReadFileRequest) -> AsyncIterator[Opened]:
-        """Read the part of a file that was asked for.
+        """Open the requested range of a file for reading.
 
         Raises:
             GatewayError: invalid_request, not_found, range_not_satisfiable,
@@ -61,14 +61,14 @@ class FileStore:
             async with self._blobs.reading(file.id, *wanted) as pieces:
                 yield Opened(file, wanted, pieces)
         except BlobMissingError as error:
-            # Not there because it was deleted since, or there is a row without bytes.
+            # Raises not_found if the file was deleted meanwhile; else a row has no bytes.
             await self._repository.get(owner_id, request.id)
             log.error("a file has lost its bytes", extra={"file": file.id})
             raise storage_unavailable() from error
 
 
 def owner_of(caller: Caller) -> str:
-    """Return the id that files belong to: the team's where there is one, else the user's."""
+    """Return the owner's id of a caller's files: the team's if there is one, else the user's."""
     return caller.team_id or caller.user_id
 
 

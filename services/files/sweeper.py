@@ -1,9 +1,9 @@
-"""The sweeper that removes expired files, and blobs that no file has.
+"""The sweeper that removes expired files, and blobs without a file.
 
-Bytes without a row are what a crash leaves behind, or a store that was down when a file
-was deleted. They look the same as an upload whose row is still to come, so only those
-older than a grace period go; an upload that takes longer to commit than half of it
-gives up.
+A crash leaves bytes without a row, and so does a store that was down when a file was
+deleted. They cannot be distinguished from an upload whose row is not committed yet, so
+only those older than a grace period are deleted. An upload that is not ready to commit
+within half of that period fails.
 """
 
 import logging
@@ -42,7 +42,7 @@ class FileSweeper(Sweeper):
         self._orphans_due_at = clock.monotonic()
 
     async def clear(self) -> None:
-        """Clear away expired files, and orphans when it is time for them."""
+        """Delete expired files, and orphaned blobs once per grace period."""
         await self._sweep_expired()
         if self._clock.monotonic() >= self._orphans_due_at:
             await self._sweep_orphans()
@@ -63,7 +63,7 @@ class FileSweeper(Sweeper):
     async def _sweep_orphans(self) -> None:
         oldest_s = self._clock.now() - self._limits.orphan_grace_s
         async for batch in self._blobs.entries():
-            # A part of a blob has a number behind the id, and no row ever.
+            # An incomplete blob has a number after the id, and never has a row.
             old = {entry.key for entry in batch if entry.modified_s < oldest_s}
             for key in await self._repository.unknown(old):
                 await self._blobs.delete(key)

@@ -1,4 +1,4 @@
-"""Uploads: a stream of messages becomes a blob and then a row, or nothing."""
+"""Uploads: stores a stream of messages as a blob and then a row, or nothing of it."""
 
 import asyncio
 import hashlib
@@ -28,7 +28,7 @@ from services.files.store import owner_of, quota_of
 
 
 class Uploads:
-    """Takes files in."""
+    """Receives uploads and stores them as files."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Uploads:
         self._reserve = reserve
 
     async def receive(self, caller: Caller, messages: AsyncIterator[CreateFileRequest]) -> File:
-        """Store the file that `messages` hold; after the return it survives a crash.
+        """Store the file that `messages` contain; it is durable when this returns.
 
         Raises:
-            GatewayError: as `CreateFile` in files.proto says; nothing stays behind.
+            GatewayError: as documented for `CreateFile` in files.proto; nothing is stored.
         """
         header = await self._header(messages)
         filename = clean_filename(header.filename)
@@ -131,13 +131,12 @@ class Uploads:
         written_at = self._clock.monotonic()
 
         def in_time() -> bool:
-            # Half of what the sweeper waits; the other half is left for the commit.
+            # Half of the sweeper's grace period; the other half is left for the commit.
             return self._clock.monotonic() - written_at < self._limits.orphan_grace_s / 2
 
         adding = asyncio.ensure_future(self._repository.add(owner_id, file, quota, in_time))
         try:
-            # Not cut off when the caller leaves: a commit that was would leave in doubt
-            # whether there is a row.
+            # Shielded: after a cancelled commit it would be unknown whether there is a row.
             await asyncio.shield(adding)
         except BaseException:
             await self._undo(adding, owner_id, file.id)
@@ -150,18 +149,18 @@ class Uploads:
             if error is None:
                 await self._repository.remove(owner_id, file_id)
             elif not _is_refusal(error):
-                # The row may be there, so the bytes stay; the sweeper knows later.
+                # The row may exist, so the bytes stay; the sweeper decides later.
                 return
             await self._blobs.delete(file_id)
 
 
 class _Arrival:
-    """What has come of a file so far.
+    """The received part of a file.
 
     Attributes:
-        size: bytes.
-        hash: SHA-256 over them.
-        head: the first of them.
+        size: number of bytes received.
+        hash: SHA-256 of those bytes.
+        head: the first `HEAD_SIZE` of those bytes.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The memory service: conversations that the server remembers.
+"""The memory service: conversations that the server keeps between requests.
 
 Packages, from the top: `turns` opens and commits turns, `jobs` summarises and archives them in the
-background, `archive` indexes old turns, `profile` extracts facts about users, `locks` orders the
-calls on one memory, and `storage` keeps memories in the database, with the pure rules of how
-messages and turns are stored.
+background, `archive` indexes old turns, `profile` extracts facts about users, `locks` provides read
+and write locks on memories, and `storage` keeps memories in the database, with the pure rules of
+how messages and turns are stored.
 """

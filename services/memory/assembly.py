@@ -32,7 +32,7 @@ SERVICE_NAME = "gateway.memory.v1.MemoryService"
 
 # Seconds for which a job is claimed; the claim is renewed while the job runs.
 _JOB_LEASE_S = 30.0
-# Seconds that the model of a job may take; after that the job has failed and is tried again.
+# Seconds that the model of a job may take; after that the job fails and is retried.
 _TASK_TIMEOUT_S = 60.0
 
 
@@ -40,7 +40,7 @@ class MemoryService:
     """The memory service of one process, with its background work running.
 
     Attributes:
-        register: makes the gRPC servicer, and adds it to a server.
+        register: builds the gRPC servicer and adds it to a server.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class MemoryService:
     ) -> Self:
         """Build and start the service over a migrated database.
 
-        `channel` reaches inference, and `instances` are the processes of this machine, where
-        their deaths can be detected.
+        `channel` leads to the inference service. `instances` are the processes of this machine;
+        None where their deaths cannot be detected.
         """
         limits = settings.memory
         metrics = MemoryMetrics(counters)
@@ -104,11 +104,11 @@ class MemoryService:
         return cls(register, locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
-        """Use the models that the settings name now."""
+        """Use the models of new settings."""
         self._tasks.roles = settings.roles
 
     async def stop(self) -> None:
-        """Stop the background work; other processes take it over where it is."""
+        """Stop the background work; other processes continue the unfinished jobs."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -16,7 +16,7 @@ from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.turns.context import turn_to_proto
 
-# Returns the vector of a user's question, None where no model makes one.
+# Returns the vector of a user's question; None when no model returns one.
 EmbedQuestion = Callable[[str, str], Awaitable[QuestionVector | None]]
 
 
@@ -85,10 +85,10 @@ class MemoryManagement:
         )
 
     async def delete(self, owner_id: str, memory_id: str) -> None:
-        """Delete a memory, once nobody writes to it.
+        """Delete a memory under its write lock.
 
         Raises:
-            GatewayError: memory_busy, when a call writes to it for too long.
+            GatewayError: memory_busy, when the lock is not free in time.
         """
         record = await self._find(owner_id, memory_id)
         async with (

@@ -1,4 +1,4 @@
-"""The gRPC servicer of MemoryService: validates, calls, converts."""
+"""The gRPC servicer of MemoryService: validates requests and converts results."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -30,7 +30,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     async def TakeTurn(
         self, request_iterator: AsyncIterator[TakeTurnRequest], context: Context
     ) -> AsyncIterator[TakeTurnResponse]:
-        """Open one turn, and commit it if the caller asks for that."""
+        """Open a turn, and commit it when the caller sends `commit`."""
         steps = aiter(request_iterator)
         first = await anext(steps, TakeTurnRequest())
         if not first.HasField("open"):
@@ -72,7 +72,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     async def SearchMemory(
         self, request: memory_pb2.SearchMemoryRequest, context: Context
     ) -> memory_pb2.SearchMemoryResponse:
-        """Find archived turns."""
+        """Search the archived turns of a memory."""
         if not 1 <= len(request.query) <= _MAX_QUERY:
             raise invalid("query", f"query: takes 1 to {_MAX_QUERY} characters")
         top_k = _count(request, "top_k", default=8, largest=100)

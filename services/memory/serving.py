@@ -1,4 +1,4 @@
-"""Builds what answers the calls of the memory service."""
+"""Builds the gRPC servicer of the memory service."""
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -27,7 +27,7 @@ def open_servicer(
     metrics: MemoryMetrics,
     reserve: DiskReserve,
 ) -> MemoryServicer:
-    """Return the servicer over what the background work of the process uses too."""
+    """Return the servicer; it shares its arguments with the background work of the process."""
     contexts = ContextReader(stores, tasks, settings, metrics)
     turns = TurnService(stores, locks, contexts, jobs, settings, clock, metrics, reserve)
     return MemoryServicer(turns, MemoryManagement(database, stores, locks, contexts.embed_question))

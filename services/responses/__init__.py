@@ -1,4 +1,5 @@
-"""Stored responses: what callers of OpenAI's responses have kept, for a time, by user.
+"""Stored responses of OpenAI's Responses API, kept for their user for a limited time.
 
-They know nothing of memories, and share with them what a user may store (`services.common.owners`).
+They are independent of memories, but share a user's storage quota with them
+(`services.common.owners`).
 """

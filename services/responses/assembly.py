@@ -25,8 +25,8 @@ class Responses:
     """The service of stored responses in one process, with its sweeper running.
 
     Attributes:
-        servicer: answers calls of ResponseService.
-        conversations: answers calls of ConversationService.
+        servicer: the gRPC servicer of ResponseService.
+        conversations: the gRPC servicer of ConversationService.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Responses:
             settings: all settings of the gateway.
             database: the database.
             clock: the clock.
-            reserve: free disk space without which nothing is stored.
-            instances: the processes of this machine, where their deaths can be detected.
+            reserve: the free disk space that storing requires.
+            instances: the processes of this machine, if their deaths can be detected.
         """
         memory = settings.memory
         limits = ResponseLimits(
@@ -66,7 +66,7 @@ class Responses:
             lease_s=memory.response_lease_s,
             max_bytes=memory.max_response_bytes,
             max_conversation=memory.max_conversation,
-            # As many as a request that sends the conversation itself may have.
+            # The same bound as for a request that contains the conversation itself.
             max_conversation_bytes=settings.limits.max_body_bytes,
             conversations=ConversationLimits(
                 memory.response_ttl_s, memory.max_conversation_items, settings.limits.max_body_bytes

@@ -1,6 +1,6 @@
-"""Stores responses that have ended: those that wait at the same time share a transaction.
+"""Stores responses that have ended; calls that wait at the same time share a transaction.
 
-Its statements, and its fsync, cost as much for many responses as for one.
+The statements and the fsync of a transaction cost as much for many responses as for one.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Call:
 
 
 class _StorageError(Exception):
-    """Error raised when responses do not fit together; each may fit alone."""
+    """Error raised when responses exceed a quota together; each alone may fit."""
 
 
 class ResponseCommitter:
@@ -50,9 +50,9 @@ class ResponseCommitter:
         self._working: asyncio.Task[None] | None = None
 
     async def store(self, new: NewRow, max_bytes: int) -> int:
-        """Store a response; return what its owner's memories and responses take up then.
+        """Store a response; return the new stored size of its owner, in bytes.
 
-        It is durable when this returns. A caller that is cancelled meanwhile does not stop it.
+        The response is durable when this returns. Cancelling the caller does not stop the write.
 
         Raises:
             GatewayError: conflict, the owner has a response of that id; memory_storage_exceeded;
@@ -72,7 +72,7 @@ class ResponseCommitter:
             self._working = None
 
     def _next(self) -> list[_Call]:
-        """Return the calls that the next transaction is for."""
+        """Return the calls of the next transaction."""
         batch = [self._waiting.popleft()]
         size = batch[0].new.row["size_bytes"]
         while self._waiting and len(batch) < _BATCH:
@@ -90,7 +90,7 @@ class ResponseCommitter:
                 for call in batch:
                     _fail(call, _reason(error, call))
                 return
-            # One of them is refused, and the others are not.
+            # One response is refused: the others are stored in transactions of their own.
             for call in batch:
                 await self._store_all([call])
         except Exception as error:
@@ -118,12 +118,12 @@ class ResponseCommitter:
 
 
 def _is_of_all(error: Exception) -> bool:
-    """Return whether a transaction failed for all of its responses alike."""
+    """Return whether an error concerns all responses of a transaction."""
     return isinstance(error, GatewayError) and error.reason != errors_pb2.REASON_TOO_LARGE
 
 
 def _reason(error: Exception, call: _Call) -> Exception:
-    """Return the error that the caller of a response that was refused alone is told."""
+    """Return the error for the caller of a refused response."""
     if isinstance(error, IntegrityError):
         return taken()
     return storage_exceeded(call.max_bytes) if isinstance(error, _StorageError) else error
@@ -133,5 +133,5 @@ def _fail(call: _Call, error: Exception) -> None:
     call.stored.set_exception(error)
     if not isinstance(error, GatewayError):
         return
-    # A caller that was cancelled does not ask for it.
+    # Mark the exception as retrieved: a cancelled caller does not await it.
     call.stored.exception()

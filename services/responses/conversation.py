@@ -1,4 +1,4 @@
-"""Conversations of stored responses: previous ones, by one recursive query, and items by id."""
+"""Reads the chain of responses that a response continues, by a recursive query, and items by id."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,12 +24,12 @@ from services.responses.records import (
 from services.responses.tables import contents, output_items, responses
 
 _EXTRA_LIFE_MS = 86_400_000
-# Ids in a statement, of which databases take some thousands.
+# Ids in one SQL statement; databases accept some thousands.
 _IDS_AT_ONCE = 500
 
 
 class ConversationReader:
-    """Reads what new responses continue.
+    """Reads the conversations that new responses continue.
 
     Args:
         engine: the database.
@@ -47,7 +47,8 @@ class ConversationReader:
     ) -> ResponseItems:
         """Return the items up to a response; see `read_chain`.
 
-        Those that its first response was generated from of a stored conversation are before them.
+        If the first response was generated from a stored conversation, the items of that
+        conversation come first.
 
         Raises:
             GatewayError: as `read_chain`; not_found, that conversation is gone.
@@ -68,7 +69,7 @@ class ConversationReader:
         return ResponseItems(items=[*before, *found.items])
 
     async def _read_origin(self, owner_id: str, first: Row[Any]) -> Sequence[ResponseItem]:
-        """Return the items of a stored conversation that the first response of a chain is based on.
+        """Return the items of the stored conversation that a chain's first response is based on.
 
         Raises:
             GatewayError: not_found; too_large.
@@ -91,7 +92,7 @@ class ConversationReader:
         """Return items of the outputs of an owner's responses, in the order of their ids.
 
         Raises:
-            GatewayError: not_found, naming the place of an id that no item has; too_large.
+            GatewayError: not_found, with the position of an id that no item has; too_large.
         """
         async with reading(self._engine) as connection:
             now_ms = self._clock.now_ms()
@@ -107,7 +108,7 @@ class Chain(NamedTuple):
     """A response with all previous ones.
 
     Attributes:
-        packed: the items of all of them, the oldest first.
+        packed: the serialized items of all of them, the oldest first.
         first: the row of the oldest response.
     """
 
@@ -127,13 +128,13 @@ async def read_chain(
     """Return the chain of responses up to one of them.
 
     Args:
-        connection: for one statement that reads.
+        connection: a connection for one read statement.
         owner_id: the user.
-        response_id: the user's id of the last response.
+        response_id: id of the last response.
         now_ms: Unix milliseconds.
         limits: the bounds of the conversation.
-        with_last_output: whether the output of the last response belongs to it; if so that
-            response has to have ended.
+        with_last_output: whether to include the output of the last response, which then has to
+            have ended.
 
     Raises:
         GatewayError: not_found, there is no such response, or a previous one is gone; conflict, it
@@ -153,14 +154,14 @@ async def read_outputs(
     now_ms: int,
     limits: ResponseLimits,
 ) -> list[bytes]:
-    """Return the packed outputs of the responses that have some items.
+    """Return the serialized outputs of the responses that contain some of the given items.
 
     Args:
-        connection: for several statements that read.
+        connection: a connection for several read statements.
         owner_id: the user.
         item_ids: ids of the items.
         now_ms: Unix milliseconds.
-        limits: the bounds; a conversation's hold for the outputs together.
+        limits: the bounds; the outputs together are limited as a conversation is.
 
     Raises:
         GatewayError: too_large.
@@ -196,15 +197,15 @@ async def extend_lives(
     row: Mapping[str, Any],
     limits: ResponseLimits,
 ) -> None:
-    """Extend the life of all responses that a new one continues to its own.
+    """Extend the expiry of all responses that a new one continues, at least to its own expiry.
 
-    As they are given a day more than that, not every response writes to all of its conversation.
+    They get a day more than that, so that not every new response updates its whole conversation.
 
     Args:
-        connection: in a transaction.
+        connection: a connection in a transaction.
         owner_id: the user.
-        previous_id: the user's id of the response that is continued.
-        row: that of the new response.
+        previous_id: id of the response that is continued.
+        row: the row of the new response.
         limits: the bounds of the conversation.
     """
     is_previous = and_(responses.c.owner_id == owner_id, responses.c.response_id == previous_id)
@@ -213,7 +214,7 @@ async def extend_lives(
         return
     chain = _chain(owner_id, previous_id, row["created_at_ms"], limits)
     lives_until_ms = row["expires_at_ms"] + _EXTRA_LIFE_MS
-    # In one order everywhere, so that two transactions never wait for each other.
+    # The same order everywhere, so that two transactions never deadlock.
     ordered = (
         select(responses.c.id)
         .where(responses.c.id.in_(select(chain.c.id)))
@@ -228,9 +229,9 @@ async def extend_lives(
 
 
 def _chain(owner_id: str, response_id: str, now_ms: int, limits: ResponseLimits) -> Any:
-    """Return the recursive query of a response and all previous ones, within the bounds.
+    """Return the recursive query for a response and all previous ones, within the bounds.
 
-    One more than the bounds allow is found, which shows that there are more.
+    If there are more, the query finds one response beyond the bounds.
     """
     first = responses.alias("first")
     size = (func.length(contents.c.input) + func.length(contents.c.output)).label("items_bytes")

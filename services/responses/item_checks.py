@@ -1,4 +1,4 @@
-"""Checks of items and pages that several RPCs take."""
+"""Checks of items and page sizes for several RPCs."""
 
 from collections.abc import Iterable
 
@@ -23,12 +23,12 @@ def check_items(items: Iterable[ResponseItem], path: str) -> None:
 
 
 def is_item_id(name: str) -> bool:
-    """Return whether an item can have that id."""
+    """Return whether an id is valid for an item."""
     return 1 <= len(name) <= _MAX_ITEM_ID and name.isprintable()
 
 
 def page_size(request: ListInputItemsRequest | ListItemsRequest) -> int:
-    """Return the size of the page that a request asks for.
+    """Return the page size of a request.
 
     Raises:
         GatewayError: invalid.

@@ -1,4 +1,4 @@
-"""Responses as the bytes of their rows; large ones are written and read in a thread."""
+"""Serialization of responses for their rows; large ones are handled in a thread."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gateway.memory.v1.responses_pb2 import (
 from services.common.offload import offload_if
 from services.responses.records import STATE_TO_PROTO, ResponseState
 
-# Bytes charged for a response, and for each item of its output, beside the content.
+# Bytes charged for a response, and for each item of its output, besides the content.
 _ROW_BYTES = 512
 _ITEM_BYTES = 256
 _LARGE = 1 << 20  # bytes
@@ -23,13 +23,13 @@ _LARGE = 1 << 20  # bytes
 
 @dataclass(frozen=True, slots=True)
 class PackedContent:
-    """A response's content as it is written to its rows.
+    """The content of a response, serialized for its rows.
 
     Attributes:
         body: the response without its output.
-        output: its items.
-        events: what was streamed of it.
-        item_ids: the ids of its items, each once.
+        output: the items of its output.
+        events: the events that were streamed.
+        item_ids: the ids of the output items, each once.
     """
 
     body: bytes
@@ -39,31 +39,31 @@ class PackedContent:
 
     @classmethod
     async def of(cls, content: ResponseContent) -> Self:
-        """Return the bytes of a content."""
+        """Serialize the content of a response."""
         ids = list(dict.fromkeys([item.id for item in content.output]))
         return cls(content.body, await pack_items(content.output), content.events, ids)
 
     def size(self, input_bytes: int) -> int:
-        """Return the bytes that are charged for it and for an input of so many bytes."""
+        """Return the bytes charged for the content and an input of `input_bytes` bytes."""
         own = len(self.body) + len(self.output) + len(self.events)
         return _ROW_BYTES + _ITEM_BYTES * len(self.item_ids) + own + input_bytes
 
 
 async def pack_items(items: Iterable[ResponseItem]) -> bytes:
-    """Return items as one value of a row."""
+    """Serialize items as one column value."""
     packed = ResponseItems(items=items)
     return await offload_if(packed.ByteSize() > _LARGE, packed.SerializeToString)
 
 
 async def unpack_items(packed: Iterable[bytes]) -> ResponseItems:
-    """Return the items of several values, in order."""
-    # Protocol buffers: the fields of messages that are written one after the other are joined.
+    """Parse the items of several column values, in order."""
+    # Concatenated protobuf messages parse as one message with their repeated fields joined.
     joined = b"".join(packed)
     return await offload_if(len(joined) > _LARGE, ResponseItems.FromString, joined)
 
 
 async def unpack_response(row: Row[Any], *, with_events: bool) -> StoredResponse:
-    """Return the response of a row, which has the columns of its content, too."""
+    """Return the response of a row that includes the columns of its content."""
     output = await unpack_items([row.output])
     return StoredResponse(
         id=row.response_id,

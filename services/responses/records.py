@@ -1,4 +1,4 @@
-"""Stored responses as rows: their states, their sizes, and the errors raised about them."""
+"""Stored responses: their states and limits, and the errors raised about them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,12 +11,12 @@ from services.responses.conversations.records import ConversationLimits
 
 MAX_ID = 64
 
-# Bytes charged as long as it is generated, so that a body that says how it failed fits.
+# Bytes charged while a response is generated, so that there is room for the body of a failure.
 RUN_BYTES = 4096
 
 
 class ResponseState(StrEnum):
-    """How far a response is; see `StoredResponse.State`."""
+    """The state of a response; see `StoredResponse.State`."""
 
     QUEUED = "queued"
     IN_PROGRESS = "in_progress"
@@ -42,9 +42,9 @@ class ResponseLimits:
 
     Attributes:
         ttl_s: seconds from the last response of a conversation until its responses are deleted.
-        lease_s: seconds after which a response is interrupted whose process does not renew it.
+        lease_s: seconds after which a response is interrupted unless its process renews the lease.
         max_bytes: bytes of one response, its input included.
-        max_conversation: responses of one conversation.
+        max_conversation: number of responses in one conversation.
         max_conversation_bytes: bytes of the items of one conversation.
         conversations: the bounds of stored conversations.
     """
@@ -62,9 +62,9 @@ class HeldResponse:
     """A response that this process generates.
 
     Attributes:
-        id: the internal id, never used again.
+        id: the internal id, never reused.
         owner_id: id of the user.
-        response_id: the id that the user knows.
+        response_id: the id that the user sees.
         input_bytes: size of its input.
         conversation_id: id of the stored conversation that it belongs to, or "".
     """
@@ -77,12 +77,12 @@ class HeldResponse:
 
 
 def is_response_id(name: str) -> bool:
-    """Return whether a response can have that id."""
+    """Return whether an id is valid for a response."""
     return 1 <= len(name) <= MAX_ID and name.isprintable()
 
 
 def not_found(response_id: str) -> GatewayError:
-    """Return the 404 error of a caller without a response of that id."""
+    """Return the 404 error for a response that the caller does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
         f"id: you have no response {quoted(response_id)}",
@@ -91,7 +91,7 @@ def not_found(response_id: str) -> GatewayError:
 
 
 def item_not_found(item_id: str, place: int) -> GatewayError:
-    """Return the 404 error of a caller without a response that has such an output item."""
+    """Return the 404 error for an output item that none of the caller's responses has."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
         f"ids[{place}]: none of your responses has an output item {quoted(item_id)}",
@@ -100,14 +100,14 @@ def item_not_found(item_id: str, place: int) -> GatewayError:
 
 
 def taken() -> GatewayError:
-    """Return the 409 error of a caller who has a response of that id."""
+    """Return the 409 error for a new response whose id the caller has used already."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT, "id: you have a response of that id already", param="id"
     )
 
 
 def lost() -> GatewayError:
-    """Return the 409 error of whoever generates a response that is not theirs any more."""
+    """Return the 409 error for a call that generates a response and has lost its lease."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
         "id: the response was cancelled, deleted or taken for interrupted meanwhile",
@@ -116,7 +116,7 @@ def lost() -> GatewayError:
 
 
 def still_running(response_id: str) -> GatewayError:
-    """Return the 409 error of a caller who continues a response that has not ended."""
+    """Return the 409 error for continuing a response that has not ended."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
         f"id: the response {quoted(response_id)} has not ended yet",
@@ -125,7 +125,7 @@ def still_running(response_id: str) -> GatewayError:
 
 
 def not_in_background(response_id: str) -> GatewayError:
-    """Return the 400 error of a caller who cancels a response that was not in the background."""
+    """Return the 400 error for cancelling a response that was not in the background."""
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST,
         f"id: the response {quoted(response_id)} was not generated in the background",
@@ -134,7 +134,7 @@ def not_in_background(response_id: str) -> GatewayError:
 
 
 def too_large(max_bytes: int) -> GatewayError:
-    """Return the 413 error of a response that is larger than one may be."""
+    """Return the 413 error for a response that exceeds the maximum size."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
         f"store: the response and its input are larger than {max_bytes:,} bytes; with store: false "
@@ -145,7 +145,7 @@ def too_large(max_bytes: int) -> GatewayError:
 
 
 def conversation_too_long(max_responses: int) -> GatewayError:
-    """Return the 413 error of a conversation of too many responses."""
+    """Return the 413 error for a conversation with too many responses."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
         f"id: the conversation has more than {max_responses:,} responses",
@@ -155,7 +155,7 @@ def conversation_too_long(max_responses: int) -> GatewayError:
 
 
 def conversation_too_large(max_bytes: int) -> GatewayError:
-    """Return the 413 error of a conversation with too many bytes."""
+    """Return the 413 error for a conversation with too many bytes."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
         f"id: the items of the conversation are larger than {max_bytes:,} bytes",
@@ -165,7 +165,7 @@ def conversation_too_large(max_bytes: int) -> GatewayError:
 
 
 def storage_exceeded(max_bytes: int) -> GatewayError:
-    """Return the 403 error of an owner whose memories and responses take up all of the plan."""
+    """Return the 403 error for an owner whose memories and responses reach the plan's quota."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
         f"store: your memories and stored responses may take up {max_bytes} bytes in all, and this "

@@ -1,8 +1,8 @@
 """The stored responses of all users in the database.
 
-Whoever generates a response in the background holds it by a lease. The end of a response is
-written where the lease is still held, in one transaction; a response whose lease has expired, or
-whose process has died, is interrupted, and nothing is written to it any more.
+A response that is generated in the background is leased to a process. The end of the response is
+written in one transaction, and only while the process holds the lease. A response whose lease has
+expired, or whose process has died, is interrupted, and is not written to any more.
 """
 
 from collections.abc import Collection, Sequence
@@ -51,31 +51,31 @@ from services.responses.tables import contents, responses
 PREFIX = "response_"
 
 _HOLDER = "response"
-_AT_ONCE = 500  # rows that a statement names
-# Owners, and how long what they have stored is known.
+_AT_ONCE = 500  # ids in an SQL statement
+# Number of owners whose stored size is cached, and for how long.
 _MAX_KNOWN = 10_000
 _KNOWN_S = 5.0
 _IS_RUNNING = responses.c.state.in_(RUNNING)
 
 
 class NoRoomError(Exception):
-    """Error raised when the content of a response does not fit where it is to be stored."""
+    """Error raised when the owner's quota or the conversation has no room for a response."""
 
 
 class ResponseRepository:
     """Stored responses; every method raises `unavailable` when the database does not answer.
 
-    `max_bytes` is what the memories and responses of a user may take up together.
+    `max_bytes` is the storage quota of a user for memories and responses together.
 
     Args:
         engine: the database.
         clock: the clock.
         limits: the bounds.
-        instances: the processes of this machine, where their deaths can be detected.
+        instances: the processes of this machine, if their deaths can be detected.
         new_id: makes the ids of responses and of their holders.
 
     Attributes:
-        limits: the same.
+        limits: the bounds.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class ResponseRepository:
         self.limits = limits
         self._rows = LeasedRows(responses, clock, limits.lease_s)
         self._committer = ResponseCommitter(engine, limits)
-        # By owner: bytes that were stored, and until when that is taken for known.
+        # By owner: the stored bytes, and the time until which this value is used.
         self._stored: dict[str, tuple[int, float]] = {}
         self._holder = new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
         if instances:
             instances.on_death.append(self.interrupt_of_instance)
 
     async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
-        """Check that a response with an input of so many bytes could be stored.
+        """Check that a response with an input of `input_bytes` bytes could be stored.
 
-        What the owner has is not read anew for some seconds; to store the response checks it again.
+        The owner's stored size is cached for some seconds; storing the response checks it again.
 
         Raises:
             GatewayError: too_large; memory_storage_exceeded.
@@ -126,7 +126,7 @@ class ResponseRepository:
 
         Args:
             owner_id: the user.
-            max_bytes: see above.
+            max_bytes: the storage quota.
             new: the response.
             append: whether its items are appended to its conversation.
 
@@ -138,7 +138,7 @@ class ResponseRepository:
         self._remember(owner_id, await self._committer.store(row, max_bytes))
 
     async def create_held(self, owner_id: str, max_bytes: int, new: NewResponse) -> HeldResponse:
-        """Store a queued response, held by this process; as `create`."""
+        """Store a queued response, leased to this process; raises the errors of `create`."""
         row, held = await self._new_row(owner_id, new, ResponseState.QUEUED)
         await self._committer.store(row, max_bytes)
         return held
@@ -171,9 +171,9 @@ class ResponseRepository:
 
         Args:
             held: the response.
-            max_bytes: see above.
-            content: what was generated.
-            without_room: a body that says that there was no room.
+            max_bytes: the storage quota.
+            content: the generated content.
+            without_room: the body to store if there is no room for the content.
             append: whether the items of the response are appended to its conversation.
 
         Raises:
@@ -202,7 +202,7 @@ class ResponseRepository:
 
         Raises:
             GatewayError: conflict, this process does not hold it any more.
-            NoRoomError: its owner has more than `max_bytes` then; its conversation has no room.
+            NoRoomError: its owner would have more than `max_bytes`; its conversation has no room.
         """
         async with writing(self._engine) as connection:
             charged = await connection.scalar(
@@ -255,11 +255,11 @@ class ResponseRepository:
         return [one for one in held if one.id in renewed]
 
     async def interrupt(self, held: HeldResponse) -> None:
-        """Record that a response is not generated any more; nothing where it has ended."""
+        """Mark a response as interrupted, unless it has ended."""
         await self._end(self._is_held(held), ResponseState.INTERRUPTED)
 
     async def interrupt_expired(self) -> int:
-        """Interrupt all responses whose lease has expired; return how many there were."""
+        """Interrupt all responses whose lease has expired; return their number."""
         which = and_(
             responses.c.holder != response_rows.FREE, _IS_RUNNING, self._rows.has_expired()
         )
@@ -309,7 +309,7 @@ class ResponseRepository:
                 raise not_found(response_id)
 
     async def delete_expired(self, limit: int) -> int:
-        """Delete responses whose time is over, `limit` of them at most; return how many."""
+        """Delete at most `limit` expired responses; return their number."""
         which = and_(responses.c.expires_at_ms <= self._clock.now_ms(), ~_IS_RUNNING)
         async with writing(self._engine) as connection:
             return await response_rows.delete_responses(
@@ -319,7 +319,7 @@ class ResponseRepository:
     async def _new_row(
         self, owner_id: str, new: NewResponse, state: ResponseState, *, append: bool = False
     ) -> tuple[NewRow, HeldResponse]:
-        """Return the row of a new response, and what it is known by.
+        """Return the row of a new response, and its handle.
 
         Raises:
             GatewayError: too_large.
@@ -353,13 +353,13 @@ class ResponseRepository:
         return NewRow(row, sent, packed, origin, appended), held
 
     def _remember(self, owner_id: str, stored: int) -> None:
-        """Remember what an owner has for some seconds."""
+        """Cache an owner's stored size for some seconds."""
         if len(self._stored) >= _MAX_KNOWN:
             self._stored.clear()
         self._stored[owner_id] = stored, self._clock.monotonic() + _KNOWN_S
 
     async def _interrupt(self, which: ColumnElement[bool]) -> int:
-        """Interrupt held responses; nothing is written where there are none."""
+        """Interrupt leased responses; without any, nothing is written."""
         query = select(responses.c.id).where(response_rows.IS_HELD, which)
         async with reading_once(self._engine) as connection:
             found = list(await connection.scalars(query))

@@ -1,4 +1,4 @@
-"""The rows of stored responses, and the count of what they take up.
+"""The rows of stored responses, and the accounting of their sizes.
 
 Each function works in the caller's transaction, where responses are locked before their owners.
 """
@@ -23,12 +23,12 @@ from services.responses.packing import PackedContent
 from services.responses.records import RUN_BYTES, ResponseState
 from services.responses.tables import contents, output_items, responses
 
-# The holder of a response that nobody generates.
+# The holder of a response that is not being generated.
 FREE = ""
 _INSERT_RESPONSE = insert(responses)
 _INSERT_CONTENT = insert(contents)
 _INSERT_ITEM = insert(output_items)
-# The condition that somebody generates a response; spelled out for the index on leases.
+# The condition that a response is being generated; with a literal, to match the index on leases.
 IS_HELD = and_(responses.c.holder != literal_column("''"), responses.c.ends_at_ms > 0)
 
 
@@ -37,8 +37,8 @@ class NewRow:
     """A response to be inserted.
 
     Attributes:
-        row: of the table of responses.
-        packed_input: the items of its input.
+        row: its row in the table of responses.
+        packed_input: the serialized items of its input.
         packed: its content.
         origin: the stored conversation that it was generated from.
         appended: items to be appended to that conversation, unless it is gone.
@@ -54,10 +54,10 @@ class NewRow:
 async def insert_responses(
     connection: AsyncConnection, new: Sequence[NewRow], limits: ConversationLimits
 ) -> Mapping[str, int]:
-    """Insert responses; return what their owners' memories and responses take up then.
+    """Insert responses; return the new stored sizes of their owners, in bytes.
 
     Args:
-        connection: in a transaction.
+        connection: a connection in a transaction.
         new: the responses.
         limits: the bounds of the conversations that they are appended to.
 
@@ -68,7 +68,7 @@ async def insert_responses(
     sizes: Counter[str] = Counter()
     for one in new:
         sizes[one.row["owner_id"]] += one.row["size_bytes"]
-    # In one order everywhere, so that two transactions never wait for each other.
+    # The same order everywhere, so that two transactions never deadlock.
     ordered = sorted(sizes.items())
     for owner_id, _ in ordered:
         await ensure_owner(connection, owner_id)
@@ -88,7 +88,7 @@ async def insert_responses(
 async def _insert_origins(
     connection: AsyncConnection, new: Sequence[NewRow], limits: ConversationLimits
 ) -> Mapping[str, int]:
-    """Insert what responses were generated from, and append to their conversations.
+    """Insert the origins of responses, and append to their conversations.
 
     Returns:
         The bytes charged for the items, by owner.
@@ -98,7 +98,7 @@ async def _insert_origins(
     """
     await connection.execute(insert(origins), [_origin_row(one) for one in new])
     sizes: Counter[str] = Counter()
-    # In one order everywhere, and those of one conversation in the order of the calls.
+    # Conversations in the same order everywhere, responses of one in the order of the calls.
     for one in sorted(new, key=_conversation_id):
         sizes[one.row["owner_id"]] += await append_of_response(
             connection,
@@ -140,7 +140,7 @@ async def append_of_response(
 async def write_end(
     connection: AsyncConnection, row_id: str, owner_id: str, packed: PackedContent, size: int
 ) -> None:
-    """Write the content of a response that has ended, and release it."""
+    """Write the content of a response that has ended, and release its lease."""
     await connection.execute(delete(output_items).where(output_items.c.id == row_id))
     await execute_many(connection, _INSERT_ITEM, _item_rows(row_id, owner_id, packed))
     await connection.execute(
@@ -158,7 +158,7 @@ async def write_end(
 async def end_running(
     connection: AsyncConnection, which: ColumnElement[bool], state: ResponseState
 ) -> int:
-    """End responses that are being generated, without a content; return how many there were."""
+    """End responses that are being generated, without content; return their number."""
     ordered = select(responses.c.id).where(which).order_by(responses.c.id).with_for_update()
     ended = await connection.execute(
         update(responses)
@@ -184,10 +184,10 @@ async def delete_responses(
     limit: int,
     skip_locked: bool = False,
 ) -> int:
-    """Delete responses, and take them off their owners' counts; return how many there were.
+    """Delete responses, and subtract them from their owners' stored sizes; return their number.
 
-    Of several, those that other transactions have locked are to be skipped, as they are locked in
-    the order in which they expire.
+    Rows are locked in the order in which they expire, so a caller that deletes several sets
+    `skip_locked` to skip rows that other transactions have locked.
     """
     query = (
         select(responses.c.id, responses.c.owner_id, responses.c.size_bytes)

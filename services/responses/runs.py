@@ -1,4 +1,4 @@
-"""Responses that are generated in the background: their leases, and waiting for their ends."""
+"""Responses that are generated in the background: their leases, and waiting for their end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -10,7 +10,7 @@ from services.common.leased_rows import LeaseRenewer, wait_briefly
 from services.responses.records import HeldResponse, lost
 from services.responses.repository import ResponseRepository
 
-# Seconds between two looks at a response that another process generates.
+# Seconds between two polls of a response that another process generates.
 _POLL_S = 0.5
 _RUNNING = (StoredResponse.STATE_QUEUED, StoredResponse.STATE_IN_PROGRESS)
 
@@ -21,7 +21,7 @@ class Run:
     """A response that a caller of this process generates.
 
     Attributes:
-        is_over: whether it has ended, or is not the caller's any more.
+        is_over: whether it has ended, or its lease is lost.
     """
 
     def __init__(self, repository: ResponseRepository, held: HeldResponse, max_bytes: int) -> None:
@@ -32,7 +32,7 @@ class Run:
         self.is_over = False
 
     def lose(self) -> None:
-        """Record that the response is not the caller's any more."""
+        """Mark the lease of the response as lost."""
         self.is_over = True
         self._lost.set()
 
@@ -40,7 +40,7 @@ class Run:
         """Wait for the caller's next step.
 
         Raises:
-            GatewayError: conflict, the response is not the caller's any more.
+            GatewayError: conflict, the lease of the response is lost.
         """
         waiting = asyncio.ensure_future(step)
         losing = asyncio.ensure_future(self._lost.wait())
@@ -69,7 +69,7 @@ class Run:
 
 
 class ResponseRuns:
-    """The responses that callers of one process generate, and those who wait for responses."""
+    """The responses that callers of one process generate, and the calls that wait for responses."""
 
     def __init__(self, repository: ResponseRepository) -> None:
         self._repository = repository
@@ -79,7 +79,7 @@ class ResponseRuns:
 
     @asynccontextmanager
     async def run(self, owner_id: str, max_bytes: int, new: NewResponse) -> AsyncIterator[Run]:
-        """Store a queued response and hold it for the time of the block.
+        """Store a queued response, and hold its lease until the block is left.
 
         A response that has not ended by then is interrupted.
 
@@ -97,7 +97,7 @@ class ResponseRuns:
             self._renewer.discard(held)
             del self._running[key]
             if not run.is_over:
-                # The caller may have left, which cancels what this task waits for.
+                # Shielded: this task is cancelled when the caller leaves.
                 await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(held)))
             self._wake()
 
@@ -131,11 +131,11 @@ class ResponseRuns:
         self._lose(owner_id, response_id)
 
     async def close(self) -> None:
-        """Wait for the renewal of leases that is under way, if there is one."""
+        """Wait for a renewal of leases in progress."""
         await self._renewer.close()
 
     def _lose(self, owner_id: str, response_id: str) -> None:
-        """Interrupt at once whoever generates a response, if that is a caller of this process."""
+        """Mark the lease of a response as lost, if a caller of this process generates it."""
         if run := self._running.get((owner_id, response_id)):
             run.lose()
         self._wake()

@@ -1,4 +1,4 @@
-"""The gRPC servicer of ResponseService: validates, calls, converts."""
+"""The gRPC servicer of ResponseService: validates requests and converts results."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -42,10 +42,10 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
 
     Args:
         repository: the stored responses.
-        runs: those that are generated in the background.
-        conversations: what they continue.
-        storage: what a user's memories and responses may take up, by plan.
-        reserve: free disk space without which nothing is stored.
+        runs: the responses that are generated in the background.
+        conversations: reads the conversations that responses continue.
+        storage: storage quotas of users, by plan.
+        reserve: the free disk space that storing requires.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     async def RunResponse(
         self, request_iterator: AsyncIterator[RunResponseRequest], context: Context
     ) -> AsyncIterator[RunResponseResponse]:
-        """Store a response and hold it until it has ended."""
+        """Store a queued response, and hold its lease until it has ended."""
         owner = caller.get()
         steps = aiter(request_iterator)
         first = await anext(steps, RunResponseRequest())
@@ -115,7 +115,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     async def GetResponse(
         self, request: responses_pb2.GetResponseRequest, context: Context
     ) -> responses_pb2.GetResponseResponse:
-        """Return a response, once it has ended if the caller waits for that."""
+        """Return a response; with `wait_ms`, once it has ended or the time is over."""
         if request.wait_ms > _MAX_WAIT_MS:
             raise invalid("wait_ms", f"wait_ms: takes at most {_MAX_WAIT_MS}")
         found = await self._runs.wait(
@@ -164,7 +164,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     async def FindItems(
         self, request: responses_pb2.FindItemsRequest, context: Context
     ) -> responses_pb2.FindItemsResponse:
-        """Return items of outputs."""
+        """Return output items by their ids."""
         if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
             raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
         for place, item_id in enumerate(request.ids):
@@ -205,7 +205,7 @@ def _check_conversation(new: NewResponse, path: str) -> None:
 
 
 def _possible(response_id: str) -> str:
-    """Return the id of a response.
+    """Return a response id, checked to be valid.
 
     Raises:
         GatewayError: not_found, no response can have that id.

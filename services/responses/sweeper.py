@@ -9,7 +9,7 @@ _BATCH = 100
 
 
 class ResponseSweeper(Sweeper):
-    """Deletes what has expired, and interrupts responses whose process has died."""
+    """The sweeper of stored responses and conversations."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class ResponseSweeper(Sweeper):
         self._conversations = conversations
 
     async def clear(self) -> None:
-        """Interrupt responses that nobody generates any more, and delete what has expired."""
+        """Interrupt responses with expired leases; delete expired responses and conversations."""
         await self._repository.interrupt_expired()
         for delete_expired in (self._repository.delete_expired, self._conversations.delete_expired):
             while await delete_expired(_BATCH) == _BATCH and await self.goes_on():

@@ -1,7 +1,7 @@
 """The tables of stored responses.
 
-A response belongs to an owner of memories, who chose its `response_id`; `id` is never used again.
-What it takes up is counted with the owner's memories.
+A response belongs to an owner of memories, and its size is counted with the owner's memories.
+`response_id` is the id that the owner sees; `id` is internal and never reused.
 """
 
 from sqlalchemy import (
@@ -22,8 +22,8 @@ from services.common.owners import owners
 
 _IS_RUNNING = text("holder <> ''")
 
-# `holder` and `ends_at_ms` are the lease of whoever generates a response, and empty otherwise. The
-# previous response may be gone.
+# `holder` and `ends_at_ms` are the lease of the process that generates a response, "" and 0
+# otherwise. The previous response may have been deleted.
 responses = Table(
     "responses",
     metadata,
@@ -43,9 +43,9 @@ responses = Table(
     Index("ix_responses_ends_at_ms", "ends_at_ms", sqlite_where=_IS_RUNNING),
 )
 
-# Apart from their responses, so that to renew a lease or a time to live writes nothing else.
-# `input` and `output` are serialized gateway.memory.v1.ResponseItems: the bytes of several, one
-# after the other, are those of all their items.
+# Separate from the responses, so that renewing a lease or an expiry does not rewrite the contents.
+# `input` and `output` are serialized gateway.memory.v1.ResponseItems: concatenated, several of them
+# parse as one message with all their items.
 contents = Table(
     "response_contents",
     metadata,
@@ -56,7 +56,7 @@ contents = Table(
     Column("events", LargeBinary, nullable=False),
 )
 
-# The items of outputs, to be found by their ids.
+# The ids of output items, to find their responses.
 output_items = Table(
     "response_items",
     metadata,

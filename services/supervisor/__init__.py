@@ -1,7 +1,6 @@
-"""Start the worker processes of a gateway, restart those that die, and stop them.
+"""The supervisor: starts the worker processes of a gateway, restarts dead ones, and stops them.
 
-`gateway up` replaces itself with `python -m services.supervisor`, which runs for as long as
-the gateway does. It imports no logging, no asyncio, no typing and no settings: an idle
-supervisor takes little more memory than the interpreter. Rare work imports what it needs
-when it is done.
+`gateway up` replaces itself with `python -m services.supervisor`, which runs as long as the
+gateway. It imports no logging, asyncio, typing or settings: an idle supervisor takes little more
+memory than the interpreter. Modules for rare work are imported on demand.
 """

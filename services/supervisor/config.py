@@ -13,7 +13,7 @@ class SupervisorConfig:
         metrics_host: address of the listener for operators.
         metrics_port: port of the listener for operators; 0 for any free port.
         data_dir: data folder; at most one gateway uses it at a time.
-        drain_s: seconds that a worker gets to end the requests it has begun.
+        drain_s: seconds that a worker may take to finish running requests.
         workers: number of worker processes.
         grpc: `host:port` for gRPC callers, port 0 for any free port; "" for a Unix socket a
             worker, in `data_dir`.
@@ -62,6 +62,6 @@ class SupervisorConfig:
     def command(self) -> list[str]:
         """Return the command line of a supervisor with these settings."""
         # -P keeps a folder called `services` in the working directory off the module path.
-        # Without the columns of instructions, which traces show, it takes 0.6 MB less.
+        # no_debug_ranges: without the column numbers that tracebacks show, it takes 0.6 MB less.
         module = [sys.executable, "-P", "-X", "no_debug_ranges", "-m", "services.supervisor"]
         return module + [str(value) for value in vars(self).values()]

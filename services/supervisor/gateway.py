@@ -1,14 +1,14 @@
-"""Runs a gateway on this machine: what `gateway up` does.
+"""Run a gateway on this machine: the implementation of `gateway up`.
 
-1. Lock the data folder: one gateway a folder. Clear the folder for sockets and counters, in
-   which a killed gateway left its own.
-2. Reserve the ports without listening on them: a port in use is reported now, and port 0
-   becomes a number.
+1. Lock the data folder: at most one gateway uses it. Recreate the runtime folder for sockets and
+   counters, which may contain files of a killed gateway.
+2. Reserve the ports without listening on them: a port in use is reported now, and port 0 is
+   replaced by a free port.
 3. Start the workers, all on the same ports (SO_REUSEPORT). Each prepares the database
-   (`services.worker.prepare`) where that is still to do.
-4. Once all are ready, print the address of the gateway and a request to try.
-5. On SIGTERM or SIGINT the workers take no more requests and end those that they have begun;
-   a second signal ends everything at once. On SIGHUP they read the settings again.
+   (`services.worker.prepare`) unless that has been done.
+4. When all workers are ready, print the address of the gateway and an example request.
+5. On SIGTERM or SIGINT the workers accept no more requests and finish running ones; a second
+   signal ends everything at once. On SIGHUP they reload the settings.
 """
 
 import os
@@ -30,8 +30,8 @@ _HTTP_SETTINGS = "GATEWAY_PORT and GATEWAY_HOST"
 _METRICS_SETTINGS = "GATEWAY_METRICS_PORT and server.metrics_host"
 _GRPC_SETTINGS = "server.grpc"
 
-# Returns the programs to run, from the folder for their sockets, the port for HTTP and the port
-# for operators.
+# Returns the programs to run; called with the folder for their sockets, the port for HTTP and the
+# port for operators.
 MakePrograms = Callable[[str, int, int], Sequence[Program]]
 
 
@@ -43,7 +43,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
         make_programs: returns the programs to run; by default the gateway's workers.
 
     Raises:
-        StartError: another gateway uses the data folder, a port is taken, the database cannot
+        StartError: another gateway uses the data folder, a port is in use, the database cannot
             be prepared, a program does not start, or the start is interrupted.
     """
     _close_inherited_on_exec()
@@ -105,14 +105,15 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
 
 
 def worker_programs(host: str, workers: int, grpc: str = "") -> MakePrograms:
-    """Return a function that returns the programs of a gateway, its workers.
+    """Return a function that returns the programs of a gateway: its workers.
 
-    They share the address `grpc` for gRPC callers; without one each listens on a Unix socket.
+    The workers share the address `grpc` for gRPC callers; if it is "", each listens on a Unix
+    socket.
     """
 
     def make(folder: str, port: int, metrics_port: int) -> Sequence[Program]:
-        # -P keeps a folder called `services` in the working directory off the module path, and
-        # without the columns of instructions, which traces show, code takes 0.5 MB less.
+        # -P keeps a folder called `services` in the working directory off the module path.
+        # no_debug_ranges: without the column numbers that tracebacks show, code takes 0.5 MB less.
         module = (sys.executable, "-P", "-X", "no_debug_ranges", "-m", "services.worker")
         ports = ("--port", str(port), "--metrics-port", str(metrics_port))
         common = (*module, "--host", host, *ports)
@@ -128,7 +129,7 @@ def worker_programs(host: str, workers: int, grpc: str = "") -> MakePrograms:
 def _signal_handlers(
     handlers: Mapping[signal.Signals, Callable[[], None]], wakeup: int
 ) -> Iterator[None]:
-    """Call functions on signals, each of which also writes a byte to `wakeup`."""
+    """Install signal handlers; each signal also writes a byte to the descriptor `wakeup`."""
     before = {
         number: signal.signal(number, lambda number, _frame: handlers[signal.Signals(number)]())
         for number in handlers
@@ -143,8 +144,8 @@ def _signal_handlers(
 
 
 def _close_inherited_on_exec() -> None:
-    """Make the descriptors that this process inherited close when it starts a program."""
-    # The last is the descriptor that listed the folder, and is closed.
+    """Set close-on-exec for the descriptors that this process inherited."""
+    # The list includes the descriptor that read the folder, which is closed by now.
     for name in os.listdir("/dev/fd"):
         if int(name) > 2:
             with suppress(OSError):
@@ -152,7 +153,7 @@ def _close_inherited_on_exec() -> None:
 
 
 def _remove_gauges(pid: int, metrics: str) -> None:
-    """Remove the gauges of a process that ended from the sums of /metrics."""
+    """Remove the gauges of an ended process from the sums of /metrics."""
     # Imported when a process ends, which is rare, rather than kept in memory.
     from prometheus_client.multiprocess import mark_process_dead
 

@@ -1,7 +1,7 @@
-"""The text that `gateway up` prints once requests can come."""
+"""The text that `gateway up` prints when the gateway is ready."""
 
 _BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
-# Addresses to reach a server on this machine that listens on all of them.
+# Addresses for reaching a server on this machine that listens on a wildcard address.
 _LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -12,9 +12,9 @@ def base_url(host: str, port: int, scheme: str = "http") -> str:
 
 
 def sign_in_link(url: str, code: str) -> str:
-    """Return a link to the console of a gateway that signs in with a one-time code.
+    """Return a link to the gateway's console that signs in with a one-time code.
 
-    The code is in the fragment, which browsers send to no server.
+    The code is in the URL's fragment, which browsers do not send to servers.
     """
     return f"{url}/console#code={code}"
 
@@ -22,15 +22,15 @@ def sign_in_link(url: str, code: str) -> str:
 def greeting(
     url: str, metrics_url: str, key: str, key_file: str, grpc: str = "", code: str = ""
 ) -> str:
-    """Return the addresses of a gateway and a request to try.
+    """Return a text with the addresses of a gateway and an example request.
 
     Args:
         url: address for HTTP.
         metrics_url: address of the listener for operators.
-        key: the development key, or "" where there is none.
-        key_file: the file that holds it.
+        key: the development key, or "" if there is none.
+        key_file: path of the file with the key.
         grpc: address for gRPC callers, or "".
-        code: a one-time code that signs in to the console with that key, or "".
+        code: one-time code for signing in to the console with that key, or "".
     """
     curl = (
         f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "

@@ -1,9 +1,9 @@
-"""A program that is kept running: started, watched, restarted when it ends, and signalled.
+"""A supervised program: started, watched, restarted when its process ends, and signalled.
 
-A program gets the descriptor of a pipe (`--parent-pipe N`) that closes when the supervisor is
-gone, even when it was killed. It writes `READY` on a line of its standard output once it
-accepts requests, optionally followed by a message for the supervisor, or `FAILED` and the
-reason why it cannot serve. Its other output goes to standard error, among the logs.
+A program is passed the descriptor of a pipe (`--parent-pipe N`) that closes when the supervisor
+ends, even if it is killed. When the program accepts requests, it writes a line `READY` to standard
+output, optionally with a message for the supervisor. If it cannot serve, it writes `FAILED` and the
+reason. Its other output is copied to standard error, where the logs are.
 """
 
 import os
@@ -15,13 +15,13 @@ from time import monotonic
 
 READY = b"READY"
 FAILED = b"FAILED"
-# A program that ran for so long before it ended is restarted at once.
+# A program that ran for at least this long before it ended is restarted at once.
 STEADY_S = 10.0
 
 _MAX_LINE = 1 << 16
 _MAX_READ = 1 << 16
 _MAX_BACKOFF_S = 10.0
-# Python ignores them; a program starts with the system's defaults.
+# Python ignores these signals; programs start with the system's default handlers.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -51,15 +51,15 @@ def backoff_s(deaths: int) -> float:
 
 
 class SupervisedProcess:
-    """A program and the process that runs it at the moment.
+    """A program and its current process.
 
     Attributes:
         name: the program's name.
-        output: descriptor to read when it is readable; None while no process runs.
-        restart_at: time of the next start on the clock of `time.monotonic`; None while a
-            process runs, and after the last one has ended.
-        has_been_ready: whether any of the program's processes accepted requests.
-        message: what the program wrote after `READY`.
+        output: descriptor of the process's output, for polling; None while no process runs.
+        restart_at: time of the next start, as `time.monotonic`; None while a process runs, and
+            after the last process has ended.
+        has_been_ready: whether any of the program's processes was ready.
+        message: the message that the program wrote after `READY`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SupervisedProcess:
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, write_end, 1),
                 ],
-                # Ctrl-C in a terminal signals the supervisor alone, which stops the others.
+                # Ctrl-C in a terminal signals only the supervisor, which stops the programs.
                 setpgroup=0,
                 setsigdef=_DEFAULT_SIGNALS,
             )
@@ -128,7 +128,7 @@ class SupervisedProcess:
             os.close(write_end)
 
     def read_output(self) -> None:
-        """Handle what the process has written."""
+        """Handle the available output of the process."""
         while self.output is not None:
             try:
                 data = os.read(self.output, _MAX_READ)
@@ -153,26 +153,26 @@ class SupervisedProcess:
         self._pid = 0
         self._accepts_requests = False
         self.read_output()
-        # Something that the process left behind may hold the other end.
+        # A child of the process may still have the other end open.
         self._close_output()
         self._on_end(pid)
         self._handle_end(_describe(os.waitstatus_to_exitcode(status)))
 
     def reload(self) -> None:
-        """Signal the process to read its settings again, once it can take the signal."""
+        """Signal the process to reload its settings, as soon as it is ready."""
         if self._accepts_requests:
             self._signal(signal.SIGHUP)
         else:
             self._reload_when_ready = True
 
     def finish(self) -> None:
-        """Signal the process to end, or to hurry, and start none again."""
+        """Signal the process to end, or to hurry, and do not restart it."""
         self._finishing = True
         self.restart_at = None
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         if self._pid:
             _log("warning", "a program took too long to end", program=self.name)
             self._signal(signal.SIGKILL)
@@ -224,7 +224,7 @@ class SupervisedProcess:
             self.output = None
 
     def _signal(self, number: signal.Signals) -> None:
-        # The id stays the process's own until it is reaped, even when it has ended.
+        # The process id is not reused before the process is reaped.
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)

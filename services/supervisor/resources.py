@@ -11,7 +11,7 @@ from services.supervisor.process import StartError
 LOCK_FILE = "gateway.lock"
 RUNTIME_FOLDER = "run"
 
-# The limit for the path of a Unix socket is a little above on every system.
+# The limit for the path of a Unix socket is slightly higher on every system.
 _MAX_SOCKET_PATH = 100
 _LONGEST_SOCKET = "63.sock"
 _DESCRIPTORS = "/proc/self/fd"
@@ -19,7 +19,7 @@ _DESCRIPTORS = "/proc/self/fd"
 
 @contextmanager
 def locked(data_dir: str) -> Iterator[None]:
-    """Hold the lock of the data folder, which is made when it is missing.
+    """Hold the lock of the data folder, which is created if it is missing.
 
     Raises:
         StartError: another process holds it, or the folder cannot be used.
@@ -48,14 +48,17 @@ def locked(data_dir: str) -> Iterator[None]:
 
 
 def lock_holder(data_dir: str) -> str:
-    """Return the process that holds the lock of a data folder, or "" where none does."""
+    """Return the id of the process that holds the lock of a data folder, or "".
+
+    It is "unknown" if the lock file does not contain the id.
+    """
     try:
         file = open(os.path.join(data_dir, LOCK_FILE))
     except OSError:
         return ""  # no gateway of this user has run there
     with file:
         try:
-            # Shared, so that two who ask do not find each other.
+            # A shared lock, so that concurrent checks do not detect each other.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return file.read().strip() or "unknown"
@@ -64,12 +67,13 @@ def lock_holder(data_dir: str) -> str:
 
 @contextmanager
 def runtime_folder(data_dir: str) -> Iterator[str]:
-    """Make a folder for the files of one run, which only this user may enter, and remove it.
+    """Create a folder for the files of one run, accessible to this user only; remove it at exit.
 
-    It is in the data folder, whose lock is held: the one of a killed run is removed first.
+    The folder is in the data folder, whose lock must be held. The folder of a killed run is removed
+    first.
 
     Raises:
-        StartError: the folder cannot be made.
+        StartError: the folder cannot be created.
     """
     folder = os.path.join(data_dir, RUNTIME_FOLDER)
     if os.path.exists(folder):
@@ -86,10 +90,10 @@ def runtime_folder(data_dir: str) -> Iterator[str]:
 
 @contextmanager
 def short_path(folder: str) -> Iterator[tuple[str, Sequence[int]]]:
-    """Return a path to a folder that sockets can have, and the descriptors it needs.
+    """Yield a path of a folder that is short enough for sockets, and the descriptors it needs.
 
-    The path of a socket has 100 characters at most. A folder with a longer one is reached
-    through a descriptor, which the programs inherit.
+    The path of a socket has at most 100 characters. A folder with a longer path is accessed through
+    a descriptor, which the programs inherit.
 
     Raises:
         StartError: the path is too long, and this system has no paths of descriptors.
@@ -109,13 +113,13 @@ def short_path(folder: str) -> Iterator[tuple[str, Sequence[int]]]:
 
 @contextmanager
 def held_port(host: str, port: int, settings: str) -> Iterator[int]:
-    """Keep a port (0: any free port) from other users and return its number.
+    """Reserve a port (0: any free port) and yield its number.
 
-    Nothing listens on it. Processes of the same user may, with SO_REUSEPORT. `settings` names
-    the settings that choose another port, for the error.
+    Nothing listens on the port yet. Only processes of the same user can, with SO_REUSEPORT.
+    `settings` names the settings that select another port, for the error message.
 
     Raises:
-        StartError: the port is taken, or the address is not one of this machine.
+        StartError: the port is in use, or the address is not one of this machine.
     """
     # Only a socket without SO_REUSEPORT collides with one that has it.
     with _bound(host, port, settings, is_shared=False):
@@ -129,7 +133,7 @@ def held_port(host: str, port: int, settings: str) -> Iterator[int]:
 def _bound(host: str, port: int, settings: str, *, is_shared: bool) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as bound:
-        # Without it connections that ended a moment ago would count as users of the port.
+        # Without it, recently closed connections would make the port appear in use.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_shared:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -144,7 +148,7 @@ def _bound(host: str, port: int, settings: str, *, is_shared: bool) -> Iterator[
 
 
 def _remove(folder: str) -> None:
-    # Imported when it is needed, rather than kept in memory as long as the gateway runs.
+    # Imported on demand, rather than kept in memory as long as the gateway runs.
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,8 @@
-"""Keeps several programs running: starts them, restarts those that end, and stops them.
+"""Keeps several programs running: starts them, restarts ended ones, and stops them.
 
-The supervisor starts programs by exec, never by a fork, and notices that one ended, not that
-one hangs. It waits in one place, `_wait`, for output of the programs and for wake-ups.
+The supervisor starts programs by `posix_spawn`, without a fork of its own. It detects that a
+program has ended, but not that it hangs. `_wait` is the only place that waits, for output of the
+programs and for wake-ups.
 """
 
 import os
@@ -13,7 +14,7 @@ from time import monotonic
 from services.supervisor.process import Program, StartError, SupervisedProcess, backoff_s
 
 READY_WITHIN_S = 60.0
-# After the time to drain: seconds until a program is told to hurry, and then until it is killed.
+# After the drain time: seconds until a program is signalled to hurry, and then until it is killed.
 HURRY_AFTER_S = 0.5
 MARGIN_S = 3.0
 
@@ -22,8 +23,8 @@ class Supervisor:
     """Keeps programs running until `stop` is called.
 
     Attributes:
-        wakeup: a non-blocking descriptor; one byte written there makes `run` look at its
-            processes. `signal.set_wakeup_fd` takes it, so that SIGCHLD does so.
+        wakeup: a non-blocking descriptor; a byte written to it makes `run` check its processes. To
+            be passed to `signal.set_wakeup_fd`, so that SIGCHLD wakes `run`.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Supervisor:
 
         Args:
             programs: the programs to run.
-            environ: the environment of all of them.
-            drain_s: seconds that they get to end their work after SIGTERM. A program that
-                still runs then gets SIGTERM again, and SIGKILL after that.
-            pass_fds: descriptors that all of them inherit.
-            backoff_s: seconds to wait before a restart, by the early deaths in a row so far.
-            on_end: called with the process id of each program that has ended.
+            environ: the environment of all programs.
+            drain_s: seconds that programs may take to finish after SIGTERM. A program that still
+                runs then is sent SIGTERM again, and later SIGKILL.
+            pass_fds: descriptors that all programs inherit.
+            backoff_s: returns the seconds before a restart from the number of early deaths in a
+                row.
+            on_end: called with the process id of each process that has ended.
         """
         self._parent_pipe, self._parent_end = os.pipe()
         self._woken, self.wakeup = os.pipe()
@@ -70,13 +72,13 @@ class Supervisor:
     def run(
         self, on_ready: Callable[[str], object], ready_within_s: float = READY_WITHIN_S
     ) -> None:
-        """Start all programs, call `on_ready` once all are ready, keep them running until `stop`.
+        """Start all programs, call `on_ready` when all are ready, keep them running until `stop`.
 
-        `on_ready` gets the first message that a program wrote after `READY`, or "".
+        `on_ready` is called with the first message that a program wrote after `READY`, or "".
 
         Raises:
-            StartError: a program ended before it was ready for the first time, or was not
-                ready in time; all programs have ended by then.
+            StartError: a program ended before it was first ready, or was not ready in time; all
+                programs have been stopped.
         """
         try:
             for process in self._processes:
@@ -91,26 +93,26 @@ class Supervisor:
             self._end()
 
     def close(self) -> None:
-        """Close the supervisor's descriptors; nothing may be called after that."""
+        """Close the supervisor's descriptors; no other method may be called afterwards."""
         for descriptor in (self._parent_end, self._parent_pipe, self._woken, self.wakeup):
             os.close(descriptor)
 
     def stop(self) -> None:
-        """End all programs; called again, end them at once.
+        """End all programs; a second call kills them.
 
-        May be called by signal handlers and by other threads, as the next two.
+        `stop`, `reload` and `wake` may be called by signal handlers and other threads.
         """
         self._stops += 1
         self.wake()
 
     def reload(self) -> None:
-        """Signal every program to read its settings again (SIGHUP)."""
+        """Signal every program to reload its settings (SIGHUP)."""
         self._reloads = True
         self.wake()
 
     def wake(self) -> None:
-        """Make `run` look at its processes."""
-        # A full pipe wakes it too.
+        """Make `run` check its processes."""
+        # BlockingIOError: the pipe is full, which wakes `run` as well.
         with suppress(BlockingIOError):
             os.write(self.wakeup, b"\0")
 
@@ -125,7 +127,7 @@ class Supervisor:
             self._wait(deadline)
 
     def _end(self) -> None:
-        """End all programs: SIGTERM, SIGTERM again after the time to drain, then SIGKILL."""
+        """End all programs: SIGTERM, SIGTERM again after the drain time, then SIGKILL."""
         for within_s in (self._drain_s + HURRY_AFTER_S, MARGIN_S):
             for process in self._processes:
                 process.finish()
@@ -143,7 +145,7 @@ class Supervisor:
         return not all(process.has_ended for process in self._processes)
 
     def _wait(self, deadline: float | None) -> None:
-        """Wait for an event until `deadline` at most, and handle all that has happened."""
+        """Wait for an event, at most until `deadline`, and handle all pending events."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         for process in self._processes:
@@ -151,7 +153,7 @@ class Supervisor:
                 poll.register(process.output, select.POLLIN)
         times = [deadline, *(process.restart_at for process in self._processes)]
         known = [time for time in times if time is not None]
-        # Rounded up, so that a deadline has passed when the time is over.
+        # Rounded up, so that the deadline has passed when `poll` returns.
         wait_ms = max(0.0, (min(known) - monotonic()) * 1000 + 1) if known else None
         poll.poll(wait_ms)
         self._clear_wakeups()

@@ -13,14 +13,14 @@ def main() -> None:
     parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
     arguments = parser.parse_args()
 
-    # Imported here, so that --help and a wrong option answer at once.
+    # Imported here, so that --help and invalid options respond at once.
     from services.worker.imports import import_used_parts
 
     import_used_parts()
     from services.common import process
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # gRPC reads its settings when it is imported, which `process.run` has made by now.
+        # Imported after `process.run` has set the variables that gRPC reads when it is imported.
         from services.worker.worker import run_worker
 
         await run_worker(

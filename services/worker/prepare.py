@@ -21,15 +21,18 @@ class NotPreparedError(Exception):
 
 
 async def prepare(settings: Settings) -> str:
-    """Create what is missing; return the development key and a code that signs in with it.
+    """Create missing tables, secrets and the development key.
 
-    There is a space between them; "" stands for no such key. Any number of processes may do so
-    at once.
+    Any number of processes may call it at once.
+
+    Returns:
+        The development key, a space, and a one-time code for signing in with it; "" if there is no
+        such key.
 
     Raises:
-        NotPreparedError: the settings name no usable database or no admin key where one is to be,
-            the database does not answer, or the file of the development key cannot be read or
-            written.
+        NotPreparedError: the settings have no usable database, or name a variable or file without
+            an admin key; the database does not answer; or the file of the development key cannot
+            be read or written.
     """
     try:
         return await _prepare(settings)
@@ -41,7 +44,7 @@ async def prepare(settings: Settings) -> str:
 
 async def _prepare(settings: Settings) -> str:
     configured_hashes(settings.admin)
-    # Access that others have to the data; the database's files see to themselves.
+    # Remove other users' access to the data; `open_engine` does so for the database's files.
     folder = settings.storage.data_dir
     for path in (folder, folder / blobs.FOLDER, folder / development.FILE):
         make_private(path)
@@ -56,7 +59,7 @@ async def _prepare(settings: Settings) -> str:
 
 
 def _sign_in_code(data_dir: str) -> str:
-    """Return a code, or "" where it cannot be kept: a full disk is no reason not to start."""
+    """Return a code, or "" if it cannot be stored: a full disk must not prevent the start."""
     try:
         return sign_in_codes.issue(data_dir, time.time())
     except OSError:

@@ -18,11 +18,11 @@ async def run_worker(
 ) -> None:
     """Serve HTTP and gRPC callers until `lifecycle.stopping` is set, then drain.
 
-    The facade calls the services over a channel inside the process. Other workers may share
-    all three ports.
+    The facade calls the services over an in-process channel. Other workers may share all three
+    ports.
 
     Args:
-        lifecycle: signals of this process.
+        lifecycle: lifecycle of this process.
         host: address to listen on for HTTP.
         port: port for HTTP.
         metrics_port: port of the listener for operators.

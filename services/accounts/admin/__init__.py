@@ -1,14 +1,15 @@
 """Administration of keys, users and teams, over gRPC and by the `gateway` command.
 
-What it can do: create, list, change, rotate and revoke API keys; create users and teams, move
-users, set plans and limits; say who changed what. Each change and its entry in the audit log are
-one transaction.
+The package creates, lists, changes, rotates and revokes API keys; creates and deletes users and
+teams; moves users to teams; sets plans and limits; and lists the audit log. Each change and its
+entry in the audit log are written in one transaction.
 
-What it cannot do: show a key again (only SHA-256 hashes are kept), delete a user or a team (their
-files, documents and records name them), or take effect at once everywhere (every process
-remembers whose keys are for `limits.identify_cache_s`).
+It cannot show a key again (only SHA-256 hashes are stored). The files, documents and usage records
+of a deleted user remain. Changes do not take effect everywhere at once: each process caches the
+owners of keys for up to `limits.identify_cache_s`, and usually drops a changed one within seconds
+(`services.accounts.change_watch`).
 
-Where what is: `admin_keys` (the credential), `authentication` (who may administer), `keys`,
-`users`, `teams`, `limits` (rows, and the rules on their changes), `audit`, `sweeper` (old entries),
+Modules: `admin_keys` (the credential), `authentication` (of administrators), `keys`, `users`,
+`teams`, `limits` (rows, and the rules on their changes), `audit`, `sweeper` (of old entries),
 `servicer` (gRPC).
 """

@@ -1,7 +1,7 @@
 """Admin keys: `gwadmin-` and 32 random bytes in base64url, 51 characters.
 
-Only the SHA-256 of a key is stored, as of other keys. Besides those in the database there may be
-one that the settings name.
+Only the SHA-256 of a key is stored, as for other keys. Admin keys are in the database, and the
+settings can name up to three more.
 """
 
 import base64
@@ -30,14 +30,14 @@ PREFIX = "gwadmin-"
 MAX_KEYS = 100
 
 _RANDOM_BYTES = 32
-# Of the random characters, how many tell one key from another in a list.
+# The number of random characters that are shown in lists.
 _SHOWN = 6
 _MAX_FILE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class AdminKeyInfo:
-    """An admin key in the database, as operators see it; times in Unix milliseconds."""
+    """An admin key in the database, for operators; times in Unix milliseconds."""
 
     id: str
     prefix: str
@@ -47,22 +47,22 @@ class AdminKeyInfo:
 
 
 def make_admin_key(random: bytes) -> str:
-    """Return the admin key made of 32 random bytes."""
+    """Return the admin key that encodes 32 random bytes."""
     return PREFIX + base64.urlsafe_b64encode(random).rstrip(b"=").decode()
 
 
 def hash_admin_key(key: str) -> bytes:
-    """Return what is stored of an admin key: 32 bytes."""
+    """Return the stored hash of an admin key: 32 bytes."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def configured_hashes(
     settings: Admin, environ: Mapping[str, str] = os.environ
 ) -> Mapping[str, bytes]:
-    """Return the hashes of the admin keys that the settings name, by the name of the setting.
+    """Return the hashes of the admin keys of the settings, by the name of the setting.
 
     Raises:
-        SettingsError: a variable or a file holds no admin key.
+        SettingsError: a named variable or file has no admin key.
     """
     found: dict[str, bytes] = {}
     if settings.key_sha256:
@@ -77,7 +77,7 @@ def configured_hashes(
 
 
 class AdminKeyRepository:
-    """Admin keys in the database.
+    """Repository of admin keys.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -127,7 +127,7 @@ class AdminKeyRepository:
             return [AdminKeyInfo(*row) for row in rows]
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> AdminKeyInfo:
-        """Revoke the admin key with that id; revoking it again keeps the first time.
+        """Revoke the admin key with that id; repeated calls keep the first time.
 
         Raises:
             GatewayError: invalid_request, when there is no such key.
@@ -144,7 +144,7 @@ class AdminKeyRepository:
         return AdminKeyInfo(**after)
 
     async def hashes(self) -> Mapping[str, bytes]:
-        """Return the hashes of all admin keys that are not revoked, by their ids."""
+        """Return the hashes of all unrevoked admin keys, by id."""
         query = select(admin_keys.c.id, admin_keys.c.hash).where(
             admin_keys.c.revoked_at_ms.is_(None)
         )

@@ -19,10 +19,10 @@ from services.common.sweeping import sweeper_lease
 def admin_authenticator(
     settings: Settings, database: AsyncEngine, clock: Clock
 ) -> AdminAuthenticator:
-    """Return what recognises admin keys: those of the settings, and those in the database.
+    """Return the authenticator for the admin keys of the settings and of the database.
 
     Raises:
-        SettingsError: `[admin]` names a variable or a file that holds no admin key.
+        SettingsError: `[admin]` names a variable or a file without an admin key.
     """
     return AdminAuthenticator(
         configured_hashes(settings.admin),
@@ -36,10 +36,10 @@ SERVICE_NAME = "gateway.accounts.v1.AdminService"
 
 
 class Administration:
-    """The administration of one process, the sweeper of its audit log at work.
+    """The administration of one process, with the running sweeper of the audit log.
 
     Attributes:
-        register: makes the gRPC servicer, and adds it to a server.
+        register: creates the gRPC servicer, and adds it to a server.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Administration:
         clock: Clock,
         authenticator: AdminAuthenticator,
     ) -> Self:
-        """Build it over a migrated database."""
+        """Create the administration with a migrated database, and start its sweeper."""
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
@@ -76,15 +76,15 @@ class Administration:
         )
 
     def reload(self, settings: Settings) -> None:
-        """Take over the admin keys of settings that were read again.
+        """Apply the admin keys of reloaded settings.
 
         Raises:
-            SettingsError: `[admin]` names a variable or a file that holds no admin key.
+            SettingsError: `[admin]` names a variable or a file without an admin key.
         """
         self._authenticator.configure(configured_hashes(settings.admin))
 
     async def stop(self) -> None:
-        """End the sweeper."""
+        """Stop the sweeper."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()

@@ -1,7 +1,7 @@
-"""The audit log: who changed what, when, from what and to what.
+"""The audit log: the author, the time, the old and the new state of each change.
 
-An entry is written in the transaction of its change, so that there is neither one without
-the other. Entries hold no secrets: of a key they have its id and its beginning.
+An entry is written in the transaction of its change, so neither exists without the other. Entries
+contain no secrets: of a key they contain only the id and the prefix.
 """
 
 import json
@@ -22,17 +22,17 @@ from services.common.ids import IdGenerator
 
 SUBJECT_KINDS = ("key", "user", "team", "admin_key")
 
-# A row as it is told in an entry: columns and values, without secrets.
+# The state of a row in an entry: columns and values, without secrets.
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a change.
+    """The author of a change.
 
     Attributes:
-        name: id of an admin key, or `command line`.
-        request_id: id of the request that asks for the change, or "".
+        name: id of an admin key, `command line` or `first start`.
+        request_id: id of the request that makes the change, or "".
     """
 
     name: str
@@ -40,7 +40,7 @@ class Actor:
 
 
 class Subject(NamedTuple):
-    """What is changed: a kind of `SUBJECT_KINDS`, and an id."""
+    """The subject of a change: a kind of `SUBJECT_KINDS`, and an id."""
 
     kind: str
     id: str
@@ -52,13 +52,13 @@ FIRST_START = Actor("first start")
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are listed.
+    """Filter for the entries of the audit log.
 
     Attributes:
-        since_ms: the first time, in Unix milliseconds, or None.
-        until_ms: the time after the last one, or None.
+        since_ms: earliest time in Unix milliseconds, inclusive, or None.
+        until_ms: latest time in Unix milliseconds, exclusive, or None.
         subject_kind: one of `SUBJECT_KINDS`, or "" for all.
-        subject_id: id of the one subject, or "" for all.
+        subject_id: id of a subject, or "" for all.
     """
 
     since_ms: int | None = None
@@ -85,17 +85,17 @@ async def record(
     before: Record | None = None,
     after: Record | None = None,
 ) -> None:
-    """Write one entry.
+    """Write an entry.
 
     Args:
-        connection: in the transaction of the change.
+        connection: the connection in the transaction of the change.
         clock: the clock.
-        new_id: makes the entry's id.
-        actor: who makes the change.
-        action: what is done, as `key.create`.
-        subject: what is changed.
-        before: what it was; None when it is created.
-        after: what it is now; None when it is deleted.
+        new_id: generates the entry's id.
+        actor: author of the change.
+        action: name of the change, such as `key.create`.
+        subject: the changed subject.
+        before: old state; None if the subject is created.
+        after: new state; None if the subject is deleted.
     """
     await connection.execute(
         insert(audit_log).values(
@@ -113,24 +113,23 @@ async def record(
 
 
 class AuditLog:
-    """The entries in the database."""
+    """Repository of the entries."""
 
     def __init__(self, engine: AsyncEngine, clock: Clock | None = None) -> None:
         self._engine = engine
         self._clock = clock or Clock()
 
     async def page(self, wanted: AuditFilter, page_size: int, page_token: str = "") -> AuditPage:
-        """Return the newest entries, or with the token of a page those after it.
+        """Return the newest entries, or the page with a given token.
 
         Raises:
-            GatewayError: invalid_request, when there is no such kind of subject, or the token
-                is none.
+            GatewayError: invalid_request, when the kind of subject or the token is invalid.
         """
         if wanted.subject_kind not in ("", *SUBJECT_KINDS):
             raise invalid("subject_kind", f"subject_kind: takes one of {', '.join(SUBJECT_KINDS)}")
         if wanted.subject_id and not is_id(wanted.subject_id):
             return AuditPage([], "")
-        # One more than the page has tells whether another page follows.
+        # One more than the page has, to detect whether another page follows.
         query = (
             select(audit_log)
             .order_by(audit_log.c.at_ms.desc(), audit_log.c.id.desc())
@@ -152,7 +151,7 @@ class AuditLog:
         return AuditPage(page, _token(page[-1]) if len(found) > page_size else "")
 
     async def remove_older(self, than_s: float, at_most: int) -> int:
-        """Remove entries older than `than_s` seconds, `at_most` of them; return how many."""
+        """Remove up to `at_most` entries older than `than_s` seconds; return the number removed."""
         until_ms = self._clock.now_ms() - int(1000 * than_s)
         old = select(audit_log.c.id).where(audit_log.c.at_ms < until_ms).limit(at_most)
         async with writing(self._engine) as connection:
@@ -165,7 +164,7 @@ def _token(entry: AuditEntry) -> str:
 
 
 def _position(page_token: str) -> tuple[int, str]:
-    """Return the time and the id that `_token` was given.
+    """Parse a token of `_token`: a time in Unix milliseconds and an id.
 
     Raises:
         GatewayError: invalid_request.

@@ -10,20 +10,21 @@ from services.accounts.admin.admin_keys import hash_admin_key
 from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_key, know_no_admin
 from services.common.errors import invalid_api_key
 
-# Seconds after which keys are read again for a key that is not among them, or where there is none.
+# Minimum seconds between reads of the stored keys that an unknown key, or the lack of keys, causes.
 _RELOAD_S = 1.0
 
 
 class AdminAuthenticator:
-    """Recognises admin keys: those of the settings, and those in the database.
+    """Authenticates admin keys of the settings and of the database.
 
-    Keys are compared by their SHA-256, in a time that does not depend on the outcome.
+    Keys are compared by their SHA-256, in constant time.
 
     Args:
-        configured: hashes of the keys that the settings name, by the names of the settings.
-        stored: returns the hashes of those in the database, by their ids.
-        ttl_s: seconds after which these are read again: a revocation counts within that time.
-        monotonic: clock.
+        configured: hashes of the keys of the settings, by the names of the settings.
+        stored: returns the hashes of the keys in the database, by id.
+        ttl_s: seconds for which the stored keys are cached: a revocation takes effect within that
+            time.
+        monotonic: monotonic clock in seconds.
     """
 
     def __init__(
@@ -43,24 +44,24 @@ class AdminAuthenticator:
         self._lock = asyncio.Lock()
 
     def configure(self, configured: Mapping[str, bytes]) -> None:
-        """Take over the keys of settings that were read again."""
+        """Replace the keys of the settings after a reload."""
         self._configured = configured
 
     @property
     def is_in_use(self) -> bool:
-        """Whether the keys of the database are remembered."""
+        """Whether the keys of the database are cached."""
         return self._read_at is not None and self._monotonic() - self._read_at < self._ttl_s
 
     def forget(self) -> None:
-        """Have the keys of the database read again for the next caller."""
+        """Invalidate the cached keys of the database."""
         self._read_at = None
 
     async def __call__(self, authorization: str) -> Caller:
-        """Return the administrator with that `authorization` value; `key_id` tells which.
+        """Return the administrator with that `authorization` value; `key_id` is the admin key's id.
 
         Raises:
             GatewayError: not_implemented, when the gateway has no admin key; invalid_api_key, when
-                this is none; unavailable, when the database does not answer.
+                the value has no valid admin key; unavailable, when the database does not answer.
         """
         keys = await self._keys(self._ttl_s)
         if not keys:
@@ -74,7 +75,7 @@ class AdminAuthenticator:
         return Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, key_id)
 
     async def _keys(self, max_age_s: float) -> Mapping[str, bytes]:
-        """Return all keys, those of the database as they were `max_age_s` ago at most."""
+        """Return all keys; those of the database are at most `max_age_s` old."""
         async with self._lock:
             now_s = self._monotonic()
             if self._read_at is None or now_s - self._read_at >= min(max_age_s, self._ttl_s):
@@ -84,7 +85,7 @@ class AdminAuthenticator:
 
 
 def _match(keys: Mapping[str, bytes], hashed: bytes) -> str:
-    """Return the id of the key with a hash, or ""; every key is compared."""
+    """Return the id of the key with a hash, or ""; all keys are compared, for constant time."""
     found = ""
     for key_id, known in keys.items():
         if hmac.compare_digest(known, hashed):

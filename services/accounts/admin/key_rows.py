@@ -1,4 +1,4 @@
-"""Rows of keys within a transaction: find one, and add one."""
+"""Rows of keys within a transaction: look-up and insertion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from services.common.ids import IdGenerator
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """The key to create.
+    """Parameters of a key to create.
 
     Attributes:
-        user: name of the user, created if new.
-        team: name of the user's team, created if new; None for none, or for the one a known
-            user is in.
-        plan: name of the plan of a new team or, without one, a new user; None for
-            `personal_free`, or for the one that is set.
-        name: for people.
-        expires_at_ms: Unix milliseconds, or None for never.
+        user: name of the user, who is created if necessary.
+        team: name of the user's team, which is created if necessary. None: no team for a new user,
+            any team for an existing one.
+        plan: plan of a new team or, without a team, of a new user. None: `personal_free` for new
+            ones, any plan for existing ones.
+        name: display name.
+        expires_at_ms: expiry in Unix milliseconds, or None for never.
     """
 
     user: str
@@ -44,7 +44,7 @@ class NewKey:
 
 
 def select_keys() -> Select[Any]:
-    """Return a query of keys with their users and teams, as `to_api_key` takes its rows."""
+    """Return a query for keys with their users and teams, whose rows `to_api_key` converts."""
     return select(
         api_keys,
         users.c.name.label("user"),
@@ -99,7 +99,7 @@ async def insert_key(
     new: NewKey,
     actor: Actor,
 ) -> ApiKey:
-    """Add a key with its user and team, and the entry of the audit log.
+    """Insert a key with its user and team, and the entry of the audit log.
 
     Raises:
         GatewayError: invalid_request, as `ensure_user`.
@@ -130,7 +130,7 @@ async def insert_key(
 async def insert_row(
     connection: AsyncConnection, clock: Clock, new_id: IdGenerator, key: str, **values: object
 ) -> str:
-    """Add the row of a key; return its id."""
+    """Insert the row of a key; return its id."""
     key_id = new_id("key_")
     await connection.execute(
         insert(api_keys).values(

@@ -37,12 +37,12 @@ DEFAULT_GRACE_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """Changes of a key; what is None stays.
+    """Changes of a key; None means no change.
 
     Attributes:
-        name: for people.
-        disabled: whether it is invalid until it is enabled again.
-        expires_at_ms: Unix milliseconds, or 0 for never.
+        name: display name.
+        disabled: whether the key is invalid until it is enabled again.
+        expires_at_ms: expiry in Unix milliseconds, or 0 for never.
     """
 
     name: str | None = None
@@ -51,14 +51,14 @@ class KeyChanges:
 
 
 class CreatedKey(NamedTuple):
-    """A new key, and what is kept of it."""
+    """A new key, and its stored record."""
 
     key: str
     info: ApiKey
 
 
 class RotatedKey(NamedTuple):
-    """The new key, what is kept of it, and the old one, which expires."""
+    """The new key, its stored record, and the record of the old key, which expires."""
 
     key: str
     info: ApiKey
@@ -66,7 +66,7 @@ class RotatedKey(NamedTuple):
 
 
 class KeyAdministration:
-    """Keys in the database, and their changes.
+    """Administration of API keys in the database.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -85,11 +85,11 @@ class KeyAdministration:
         self._random_bytes = random_bytes
 
     async def create(self, new: NewKey, actor: Actor = COMMAND_LINE) -> CreatedKey:
-        """Create a key, and its user and team where they are new.
+        """Create a key, and its user and team if they are new.
 
         Raises:
-            GatewayError: invalid_request, when a name breaks the rules, the expiry is past, or a
-                known user or team has another team or plan.
+            GatewayError: invalid_request, when a name is invalid, the expiry is in the past, or an
+                existing user or team has another team or plan.
         """
         check_label(new.name)
         self._check_expiry(new.expires_at_ms)
@@ -108,10 +108,10 @@ class KeyAdministration:
             return await self._find(connection, key_id)
 
     async def find(self, which: str) -> ApiKey:
-        """Return the key with that id, or that prefix as lists show it, or itself.
+        """Look up a key by its id, by its prefix as shown in lists, or by the key itself.
 
         Raises:
-            GatewayError: invalid_request, when no key or more than one answers to it.
+            GatewayError: invalid_request, when no key or more than one key matches.
         """
         matches = [api_keys.c.id == which, api_keys.c.prefix == which]
         if is_key(which):
@@ -127,7 +127,7 @@ class KeyAdministration:
     async def page(
         self, page_size: int, after_id: str = "", *, user: str = "", team: str = ""
     ) -> Sequence[ApiKey]:
-        """Return the oldest keys, or those after one; "" selects all users and teams."""
+        """Return the oldest keys after an id; "" selects all users and teams."""
         conditions = [api_keys.c.id > after_id]
         if user:
             conditions.append(users.c.name == user)
@@ -139,7 +139,7 @@ class KeyAdministration:
         """Change a key.
 
         Raises:
-            GatewayError: not_found; invalid_request, when nothing is to change or a value is
+            GatewayError: not_found; invalid_request, when no change is given or a value is
                 invalid; conflict, when the key is revoked.
         """
         if changes == KeyChanges():
@@ -160,7 +160,7 @@ class KeyAdministration:
             return await self._change(connection, before, values, "key.update", actor)
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> ApiKey:
-        """Revoke a key; revoking it again keeps the first time.
+        """Revoke a key; repeated calls keep the first time.
 
         Raises:
             GatewayError: not_found.
@@ -175,13 +175,13 @@ class KeyAdministration:
     async def rotate(
         self, key_id: str, grace_s: int = DEFAULT_GRACE_S, actor: Actor = COMMAND_LINE
     ) -> RotatedKey:
-        """Create a key like another one, which expires after `grace_s` seconds.
+        """Create a key that replaces another one; the old key expires after `grace_s` seconds.
 
-        It has the user, the name, the expiry and the limits of the old key.
+        The new key has the user, the name, the expiry and the limits of the old key.
 
         Raises:
-            GatewayError: not_found; invalid_request, when the time is too long; conflict, when the
-                key is not valid, or has been rotated before.
+            GatewayError: not_found; invalid_request, when `grace_s` is out of range; conflict, when
+                the key is not valid, or has already been rotated.
         """
         if not 0 <= grace_s <= MAX_GRACE_S:
             raise invalid("grace_s", f"grace_s: takes 0 to {MAX_GRACE_S:,} seconds")
@@ -237,7 +237,7 @@ class KeyAdministration:
         actor: Actor,
         **noted: str,
     ) -> ApiKey:
-        """Change the row of a key and write the entry; `noted` is told in it beside the row."""
+        """Change the row of a key and write the audit entry, whose new state includes `noted`."""
         await connection.execute(
             update(api_keys).where(api_keys.c.id == before.id).values(**values)
         )

@@ -25,7 +25,7 @@ _TABLES: Mapping[SubjectKind, Table] = {
 
 
 class LimitAdministration:
-    """Limits in the database, and their changes.
+    """Administration of limits in the database.
 
     Every method raises `not_found` when there is no such subject, and `unavailable` when the
     database does not answer.
@@ -43,7 +43,7 @@ class LimitAdministration:
         self._new_id = new_id
 
     async def get(self, kind: SubjectKind, subject_id: str) -> UsageLimits:
-        """Return the limits of a subject; empty ones where nothing is limited."""
+        """Return the limits of a subject; empty limits if it has none."""
         async with reading(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             return await read_limits(connection, kind, subject_id) or UsageLimits()
@@ -51,7 +51,7 @@ class LimitAdministration:
     async def set(
         self, kind: SubjectKind, subject_id: str, limits: UsageLimits, actor: Actor = COMMAND_LINE
     ) -> None:
-        """Replace the limits of a subject; empty ones remove them."""
+        """Replace the limits of a subject; empty limits remove them."""
         async with writing_alone(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             before = await read_limits(connection, kind, subject_id)
@@ -80,7 +80,7 @@ async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject
 
 
 def _to_record(limits: UsageLimits | None) -> Record | None:
-    """Return what is limited, None if nothing is."""
+    """Return the set limits, or None without limits."""
     if not limits:
         return None
     return {name: value for name, value in asdict(limits).items() if value is not None}

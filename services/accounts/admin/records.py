@@ -12,7 +12,7 @@ _NAMES = {number: name for name, number in PLANS.items()}
 
 
 def to_record(message: Message) -> Record:
-    """Return the fields of a message that are set, enums by their names in lower case."""
+    """Return the set fields of a message, with enum values as names in lower case."""
     return {
         field.name: _enum_name(field.enum_type, value) if field.enum_type else value
         for field, value in message.ListFields()
@@ -20,12 +20,12 @@ def to_record(message: Message) -> Record:
 
 
 def plan_name_of(plan: Plan.ValueType) -> str | None:
-    """Return the name of a plan, or None where none is named; "" for an unknown number."""
+    """Return the name of a plan, None for PLAN_UNSPECIFIED, or "" for an unknown number."""
     return None if plan == accounts_pb2.PLAN_UNSPECIFIED else _NAMES.get(plan, "")
 
 
 def _enum_name(kind: EnumDescriptor, number: int) -> str:
-    """Return `team_pro` for PLAN_TEAM_PRO: values begin with the name of their enum."""
+    """Return the name of a value without its enum's prefix: `team_pro` for PLAN_TEAM_PRO."""
     zero = kind.values_by_number[0].name
     prefix = zero.removesuffix("UNSPECIFIED")
     return kind.values_by_number[number].name.removeprefix(prefix).lower()

@@ -1,4 +1,4 @@
-"""The gRPC servicer of AdminService: validates, calls, converts."""
+"""The gRPC servicer of AdminService: validates requests, makes the changes, converts results."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -26,7 +26,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
-    """Serves the RPCs of `admin.proto`; failures are raised as GatewayError."""
+    """Implements `admin.proto`; errors are raised as GatewayError."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     async def CheckAdminKey(
         self, request: admin_pb2.CheckAdminKeyRequest, context: Context
     ) -> admin_pb2.CheckAdminKeyResponse:
-        """Return the id of the admin key; the interceptor has checked it already."""
+        """Return the id of the admin key, which the interceptor has verified."""
         return admin_pb2.CheckAdminKeyResponse(admin_key_id=caller.get().key_id)
 
     async def CreateKey(
@@ -88,7 +88,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         expires_at_ms: int | None = None
         match request.WhichOneof("expiry"):
             case "expires_at_ms":
-                # Zero is no time in the future, and stands for never.
+                # `KeyChanges` uses 0 for "never"; -1 is rejected as a time in the past.
                 expires_at_ms = request.expires_at_ms or -1
             case "never_expires":
                 if not request.never_expires:
@@ -150,7 +150,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     async def UpdateUser(
         self, request: admin_pb2.UpdateUserRequest, context: Context
     ) -> admin_pb2.UpdateUserResponse:
-        """Move a user, or set a user's plan."""
+        """Move a user to another team, or set a user's plan."""
         user = await self._users.update(
             request.user_id,
             request.team if request.HasField("team") else None,
@@ -194,7 +194,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.UpdateTeamRequest, context: Context
     ) -> admin_pb2.UpdateTeamResponse:
         """Set the plan of a team."""
-        # Without a plan it is refused with those there are.
+        # For a missing plan, `check_plan` raises an error that lists the plans.
         plan = _plan(request.plan) or ""
         check_plan(plan)
         team = await self._teams.update(request.team_id, plan, _actor())
@@ -250,7 +250,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
 
 class _Listed(Protocol):
-    """What is listed: it has an id."""
+    """An item of a list, with an id."""
 
     @property
     def id(self) -> str: ...
@@ -263,7 +263,7 @@ class _Page(NamedTuple):
     after_id: str
 
     def next_token(self, found: Sequence[_Listed]) -> str:
-        """Return the token of the next page, "" if what was found is all there is."""
+        """Return the token of the next page, "" on the last page."""
         return found[self.size - 1].id if len(found) > self.size else ""
 
 
@@ -288,7 +288,7 @@ def _check_filters(**names: str) -> None:
 
 
 def _plan(plan: Plan.ValueType) -> str | None:
-    """Return the name of a plan, None where none is named.
+    """Return the name of a plan, None for PLAN_UNSPECIFIED.
 
     Raises:
         GatewayError: invalid_request, when there is no such plan.

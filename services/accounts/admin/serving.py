@@ -1,4 +1,4 @@
-"""Assembly of what answers the calls of AdminService."""
+"""Assembly of the servicer of AdminService, which is imported by the first call."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from services.common.clock import Clock
 
 
 def register(server: Any, database: AsyncEngine, clock: Clock, log: AuditLog) -> None:
-    """Add the servicer over a migrated database to a server."""
+    """Create the servicer with a migrated database, and add it to a server."""
     servicer = AdminServicer(
         KeyAdministration(database, clock),
         UserAdministration(database, clock),

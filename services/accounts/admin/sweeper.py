@@ -1,4 +1,4 @@
-"""Sweeper of the audit log: removes entries whose time is over."""
+"""Sweeper of the audit log: removes entries after their retention time."""
 
 from services.accounts.admin.audit import AuditLog
 from services.common.leases import Lease
@@ -11,7 +11,7 @@ class AuditSweeper(Sweeper):
     """The sweeper of the audit log.
 
     Args:
-        log: the entries.
+        log: the audit log.
         lease: see `Sweeper`.
         every_s: seconds between two sweeps.
         retention_s: age in seconds at which an entry is removed.
@@ -23,7 +23,7 @@ class AuditSweeper(Sweeper):
         self._retention_s = retention_s
 
     async def clear(self) -> None:
-        """Remove entries that are older than the retention."""
+        """Remove entries that are older than the retention time."""
         while await self._log.remove_older(self._retention_s, _AT_ONCE) == _AT_ONCE:
             if not await self.goes_on():
                 return

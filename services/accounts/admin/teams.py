@@ -23,7 +23,7 @@ from services.common.errors import GatewayError, conflict, invalid
 
 
 class TeamAdministration:
-    """Teams in the database, and their changes.
+    """Administration of teams in the database.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -40,11 +40,11 @@ class TeamAdministration:
         self._new_id = new_id
 
     async def create(self, name: str, plan: str | None = None, actor: Actor = COMMAND_LINE) -> Team:
-        """Create a team without members; without a plan it has `personal_free`.
+        """Create a team without members; its default plan is `personal_free`.
 
         Raises:
-            GatewayError: invalid_request, when a name breaks the rules; conflict, when the name is
-                taken.
+            GatewayError: invalid_request, when a name is invalid; conflict, when the name is in
+                use.
         """
         check_name("name", name)
         async with writing_alone(self._engine) as connection:
@@ -76,14 +76,14 @@ class TeamAdministration:
         """Return the team with that name.
 
         Raises:
-            GatewayError: invalid_request, when no team is called so.
+            GatewayError: invalid_request, when there is no such team.
         """
         if found := await self.page(1, name=name):
             return found[0]
         raise invalid("team", f"team: no team is called {name!r}; `teams list` shows all")
 
     async def page(self, page_size: int, after_id: str = "", *, name: str = "") -> Sequence[Team]:
-        """Return the oldest teams, or those after the one with an id; "" selects all names."""
+        """Return the oldest teams after an id; "" selects all names."""
         query = _select_teams().where(teams.c.id > after_id)
         if name:
             query = query.where(teams.c.name == name)
@@ -115,9 +115,9 @@ class TeamAdministration:
             return after
 
     async def delete(self, team_id: str, actor: Actor = COMMAND_LINE) -> Team:
-        """Delete a team without users, with its limits; return it as it was.
+        """Delete a team without users, and its limits; return the deleted team.
 
-        Usage records and the audit log stay under its id.
+        Usage records and the audit log remain under its id.
 
         Raises:
             GatewayError: not_found; conflict, when the team has users.

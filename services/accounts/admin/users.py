@@ -23,14 +23,14 @@ from services.common.errors import GatewayError, conflict, invalid
 
 
 class DeletedUser(NamedTuple):
-    """A user as they were, and the ids of their keys."""
+    """A deleted user, and the ids of the user's keys."""
 
     user: User
     key_ids: Sequence[str]
 
 
 class UserAdministration:
-    """Users in the database, and their changes.
+    """Administration of users in the database.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -58,13 +58,12 @@ class UserAdministration:
         Args:
             name: name of the user.
             team: name of the user's team, or None.
-            plan: name of the plan of a new team or, without one, of the user; None for
-                `personal_free`.
-            actor: who does so.
+            plan: plan of a new team or, without a team, of the user; None for `personal_free`.
+            actor: author of the change.
 
         Raises:
-            GatewayError: invalid_request, when a name breaks the rules or the team has another
-                plan; conflict, when the name is taken.
+            GatewayError: invalid_request, when a name is invalid or the team has another plan;
+                conflict, when the name is in use.
         """
         check_name("name", name)
         async with writing_alone(self._engine) as connection:
@@ -96,7 +95,7 @@ class UserAdministration:
         """Return the user with that name.
 
         Raises:
-            GatewayError: invalid_request, when nobody is called so.
+            GatewayError: invalid_request, when there is no such user.
         """
         if found := await self.page(1, name=name):
             return found[0]
@@ -105,7 +104,7 @@ class UserAdministration:
     async def page(
         self, page_size: int, after_id: str = "", *, name: str = "", team: str = ""
     ) -> Sequence[User]:
-        """Return the oldest users, or those after one; "" selects all names and teams."""
+        """Return the oldest users after an id; "" selects all names and teams."""
         query = _select_users().where(users.c.id > after_id)
         if name:
             query = query.where(users.c.name == name)
@@ -122,17 +121,17 @@ class UserAdministration:
         plan: str | None = None,
         actor: Actor = COMMAND_LINE,
     ) -> User:
-        """Move a user, and set the plan of one who is in no team then.
+        """Change the team of a user, and the plan of a user who is in no team afterwards.
 
         Args:
             user_id: id of the user.
-            team: name of the new team, which exists; "" for none; None for no change.
-            plan: name of the user's new plan; None for no change.
-            actor: who does so.
+            team: name of the new team, which must exist; "" for none; None for no change.
+            plan: the user's new plan; None for no change.
+            actor: author of the change.
 
         Raises:
-            GatewayError: not_found; invalid_request, when nothing is to change, a name breaks the
-                rules, there is no such team, or a team's plan counts for the user.
+            GatewayError: not_found; invalid_request, when no change is given, a name is invalid,
+                there is no such team, or a plan is given for a user who has the plan of a team.
         """
         _check_changes(team, plan)
         async with writing_alone(self._engine) as connection:
@@ -156,18 +155,17 @@ class UserAdministration:
         plan: str | None = None,
         actor: Actor = COMMAND_LINE,
     ) -> User:
-        """Move a user of that name, or change the plan that counts for them.
+        """Move the user with that name to another team, or change the user's effective plan.
 
         Args:
             user: name of the user.
-            team: name of the new team, made when it is new; "" for none; None for no change.
-            plan: name of the new plan of the user's team, or of the user where there is
-                none; None for no change.
-            actor: who does so.
+            team: name of the new team, created if necessary; "" for none; None for no change.
+            plan: new plan of the user's team or, without a team, of the user; None for no change.
+            actor: author of the change.
 
         Raises:
-            GatewayError: invalid_request, when a name breaks the rules, the user is
-                unknown, or nothing is to change.
+            GatewayError: invalid_request, when a name is invalid, the user is unknown, or no change
+                is given.
         """
         check_name("user", user)
         _check_changes(team, plan)
@@ -182,7 +180,7 @@ class UserAdministration:
     async def delete(self, user_id: str, actor: Actor = COMMAND_LINE) -> DeletedUser:
         """Delete a user with the user's keys and limits.
 
-        What is stored under the user's id stays, and so do usage records and the audit log.
+        Data that are stored under the user's id, usage records and the audit log remain.
 
         Raises:
             GatewayError: not_found.

@@ -1,24 +1,24 @@
-"""What a claim on an allowance is granted.
+"""The amount that a claim on an allowance is granted.
 
-The one law: what all workers hold of an allowance never exceeds its limit, but for what was used
-beyond it by answers that cost more than was foreseen.
+Invariant: the leases of all workers on an allowance never exceed its limit together, except by the
+usage of answers that cost more than estimated.
 """
 
 from typing import NamedTuple
 
-# What is left where nothing is limited.
+# The remaining amount without a limit.
 UNLIMITED = 1 << 62
-# Of what is left, the part that one claim gets ahead of its need. Near exhaustion it is nothing:
-# what one worker held in reserve, others would lack.
+# Divisor: at most this part of the remaining amount is granted to one claim in advance. Near
+# exhaustion that is nothing, so that other workers do not lack the reserve of one.
 _AHEAD = 16
 
 
 class Granted(NamedTuple):
-    """What a claim is granted.
+    """The grant of a claim.
 
     Attributes:
-        amount: beside what the claim holds.
-        remaining: what no worker holds after that.
+        amount: amount granted in addition to the held one.
+        remaining: amount that no worker holds afterwards.
     """
 
     amount: int
@@ -26,13 +26,13 @@ class Granted(NamedTuple):
 
 
 def grant(free: int, amount: int, least: int, ahead: int) -> Granted:
-    """Return what a claim is granted.
+    """Return the grant of a claim.
 
     Args:
-        free: what no worker holds; negative where more was used than the limit.
-        amount: what the claim needs.
-        least: the smallest part of `amount` that is of use.
-        ahead: what it would like beside that.
+        free: amount that no worker holds; negative if the usage exceeds the limit.
+        amount: amount that the claim needs.
+        least: the smallest useful part of `amount`; less is not granted.
+        ahead: further amount requested in advance.
     """
     free = max(0, free)
     needed = min(amount, free)

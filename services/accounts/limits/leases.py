@@ -1,8 +1,8 @@
-"""Leases of workers on what keys, users and teams may use, in the database.
+"""Leases of workers on the allowances of keys, users and teams, in the database.
 
-A row of `allowances` is what one worker holds of an allowance: what it has used and what it keeps.
-Claims state that sum, and not changes of it, so that a claim whose answer was lost is put right by
-the next one. The row of `limits` is locked meanwhile: claims on a subject come one after another.
+A row of `allowances` is the amount that one worker holds of an allowance: its usage and its
+reserve. Claims state this sum, not changes of it, so that the next claim corrects one whose
+response was lost. During a claim the row of `limits` is locked: claims on a subject are serialized.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,20 @@ from services.accounts.limits.tables import limits
 from services.common.clock import Clock
 from services.common.database import execute_many, insert_into, writing
 
-# Rows of nobody in particular: what workers that forgot an allowance have used of it.
+# Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""
-# Rows are deleted so long after their end, when the clocks of all machines are past it.
+# Time after the end of a row until it is deleted; the clocks of all machines must be past the end.
 _KEPT_MS = 120_000
 _PURGE_EVERY_S = 60.0
 
 _KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
 _SUBJECT = (limits.c.subject_kind, limits.c.subject_id)
 
-# Made once: to put these together takes longer than to run them.
+# Built once: building these statements takes longer than executing them.
 _LIMITS = (
     select(limits)
     .where(tuple_(*_SUBJECT).in_(bindparam("subjects", expanding=True)))
-    # In one order everywhere, so that two transactions never wait for each other.
+    # All transactions lock in this order, which prevents deadlocks.
     .order_by(*_SUBJECT)
     .with_for_update()
 )
@@ -52,16 +52,16 @@ class Claim(NamedTuple):
     """A worker's claim on an allowance; see `limits.proto`.
 
     Attributes:
-        kind: of the subject.
-        subject_id: the subject.
+        kind: kind of the subject.
+        subject_id: id of the subject.
         measure: name of the column of `limits`.
-        window_start_ms: when the window begins, or 0.
-        ends_at_ms: when the lease ends.
-        holding: what the worker has used and keeps.
-        amount: what it needs beside that.
-        least: the smallest part of `amount` that is of use.
-        ahead: what it would like beside that.
-        closes: whether it forgets the allowance.
+        window_start_ms: start of the window in Unix milliseconds, or 0.
+        ends_at_ms: end of the lease in Unix milliseconds.
+        holding: usage and reserve of the worker.
+        amount: amount needed in addition.
+        least: the smallest useful part of `amount`; less is not granted.
+        ahead: further amount requested in advance.
+        closes: whether the worker gives up the allowance.
     """
 
     kind: SubjectKind
@@ -77,16 +77,16 @@ class Claim(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """The columns that name the allowance."""
+        """The key of the allowance."""
         return self.kind.value, self.subject_id, self.measure, self.window_start_ms
 
 
 class Lease(NamedTuple):
-    """The answer to a claim.
+    """The result of a claim.
 
     Attributes:
-        granted: what it is granted, and what is left.
-        limit: the limit in force, or None where there is none.
+        granted: the granted and the remaining amount.
+        limit: the current limit, or None without a limit.
     """
 
     granted: Granted
@@ -94,11 +94,11 @@ class Lease(NamedTuple):
 
 
 class _Upserts:
-    """The statements that write rows of `allowances`, for one kind of database.
+    """Upsert statements for `allowances` in one SQL dialect.
 
     Attributes:
-        replacing: takes the row of a worker's claim in place of the one before.
-        adding: adds what a worker leaves behind to the row of nobody.
+        replacing: replaces the row of a worker.
+        adding: adds the usage of a worker that closes an allowance to the row of `SHARED`.
     """
 
     def __init__(self, connection: AsyncConnection) -> None:
@@ -115,7 +115,7 @@ class _Upserts:
 
 
 class LeaseRepository:
-    """What workers hold, in the database."""
+    """Repository of the workers' leases."""
 
     def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
@@ -124,16 +124,16 @@ class LeaseRepository:
         self._upserts: _Upserts | None = None
 
     async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
-        """Take, renew and return leases of one worker; return what each claim is granted.
+        """Acquire, renew and give up leases of one worker; return the result of each claim.
 
         Args:
-            holder: the worker.
-            claims: no two for one allowance.
+            holder: id of the worker.
+            claims: claims on different allowances.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        # After a power cut workers state what they hold with their next claims.
+        # Not lasting: after a power failure, the next claims restore the rows.
         async with writing(self._engine, is_lasting=False) as connection:
             amounts = await _limits_of(connection, claims)
             held = await self._held_by_others(connection, holder, claims)
@@ -161,7 +161,7 @@ class LeaseRepository:
         }
 
     async def _purge(self) -> None:
-        """Delete the rows of windows that ended long ago, now and then."""
+        """Delete the rows of old windows, at most once in `_PURGE_EVERY_S`."""
         now = self._clock.monotonic()
         if now < self._purged_at + _PURGE_EVERY_S:
             return
@@ -174,7 +174,7 @@ class LeaseRepository:
 async def _limits_of(
     connection: AsyncConnection, claims: Sequence[Claim]
 ) -> dict[tuple[str, str], RowMapping]:
-    """Return the limits of all subjects, by kind and id, and lock them."""
+    """Lock and return the limits of all claimed subjects, by kind and id."""
     subjects = list({claim.key[:2] for claim in claims})
     rows = await connection.execute(_LIMITS, {"subjects": subjects})
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
@@ -195,7 +195,7 @@ async def _write(
     claims: Sequence[Claim],
     leases: Sequence[Lease],
 ) -> None:
-    """Write what the worker holds from now on."""
+    """Write the amounts that the worker holds from now on."""
     held = [
         _row(claim, holder, claim.holding + lease.granted.amount)
         for claim, lease in zip(claims, leases, strict=True)

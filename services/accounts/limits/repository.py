@@ -14,14 +14,14 @@ from services.common.database import insert_into, reading_once, writing
 
 
 class LimitRepository:
-    """Limits in the database; whether a subject exists is not checked."""
+    """Repository of limits; it does not check that a subject exists."""
 
     def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
 
     async def get(self, kind: SubjectKind, subject_id: str) -> UsageLimits | None:
-        """Return the limits of a subject, or None when nothing of it is limited.
+        """Return the limits of a subject, or None if it has none.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -42,12 +42,12 @@ class LimitRepository:
             await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
 
     async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
-        """Return the limits of a key, its user and the user's team, of those that have any.
+        """Return the limits of a key, its user and the user's team, as far as they have any.
 
         Args:
-            key_id: the key.
-            user_id: its user.
-            team_id: the user's team, or "".
+            key_id: id of the key.
+            user_id: id of the key's user.
+            team_id: id of the user's team, or "".
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -79,7 +79,7 @@ class LimitRepository:
 async def read_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_id: str
 ) -> UsageLimits | None:
-    """Return the limits of a subject, or None when nothing of it is limited."""
+    """Return the limits of a subject, or None if it has none."""
     query = select(table).where(
         table.c.subject_kind == kind.value, table.c.subject_id == subject_id
     )
@@ -94,7 +94,7 @@ async def write_limits(
     limits: UsageLimits,
     now_ms: int,
 ) -> None:
-    """Replace the limits of a subject, in a transaction that others have begun."""
+    """Replace the limits of a subject in the current transaction; empty limits are deleted."""
     key = {"subject_kind": kind.value, "subject_id": subject_id}
     if not limits:
         await connection.execute(delete(table).filter_by(**key))
@@ -112,7 +112,7 @@ async def write_limits(
 async def delete_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_ids: Sequence[str]
 ) -> None:
-    """Delete the limits of subjects, in a transaction that others have begun."""
+    """Delete the limits of subjects in the current transaction."""
     await connection.execute(
         delete(table).where(table.c.subject_kind == kind.value, table.c.subject_id.in_(subject_ids))
     )

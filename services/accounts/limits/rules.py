@@ -1,4 +1,4 @@
-"""Limits as values: what can be limited, for whom, and which numbers are valid."""
+"""Limits as values: their measures, their subjects and their valid ranges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
 from services.common.errors import invalid
 
-# Half of what a 64-bit integer can count; money up to 4,000,000 US dollars.
+# About half of the range of 64-bit integers; as money, 4,000,000 US dollars.
 MAX_AMOUNT = 4 * 10**18
 MAX_CONCURRENT = 1_000_000
 MAX_PATTERNS = 256
@@ -16,7 +16,7 @@ MAX_PATTERN_LENGTH = 256
 
 
 class SubjectKind(StrEnum):
-    """What a limit or a usage record belongs to; the values are used by tables and commands."""
+    """Kind of the subject of a limit or usage record; tables and commands use the values."""
 
     KEY = "key"
     USER = "user"
@@ -29,26 +29,26 @@ class SubjectKind(StrEnum):
 
     @classmethod
     def of_proto(cls, number: limits_pb2.SubjectKind.ValueType) -> "SubjectKind":
-        """Return the kind with the number of `limits.proto`.
+        """Return the kind for an enum value of `limits.proto`.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no such kind.
         """
         return cls(limits_pb2.SubjectKind.Name(number).removeprefix("SUBJECT_KIND_").lower())
 
 
 @dataclass(frozen=True, slots=True)
 class UsageLimits:
-    """The limits of one key, user or team; None for what is not limited.
+    """The limits of one key, user or team; None means no limit.
 
     Attributes:
         requests_per_minute: requests that may begin in a UTC minute.
         tokens_per_minute: tokens of input and output in a UTC minute.
-        concurrent_requests: requests under way at once.
+        concurrent_requests: requests running at once.
         spend_per_day_pusd: money in a UTC day, in 10^-12 US dollars.
         spend_per_month_pusd: money in a UTC calendar month, in 10^-12 US dollars.
-        allowed_models: names of models as callers write them; `*` at the end of one stands for
-            any rest. An empty tuple allows none.
+        allowed_models: names of models as callers write them; a trailing `*` matches any suffix.
+            An empty tuple allows no models.
     """
 
     requests_per_minute: int | None = None
@@ -88,7 +88,7 @@ class UsageLimits:
         return cls(**amounts, allowed_models=patterns)
 
     def to_proto(self, kind: SubjectKind, subject_id: str) -> SubjectLimits:
-        """Return the limits of a subject for other services."""
+        """Return the limits of a subject as a message."""
         models = self.allowed_models
         return SubjectLimits(
             kind=kind.proto,
@@ -98,7 +98,7 @@ class UsageLimits:
         )
 
 
-# The names of the limits that are numbers.
+# The names of the numeric limits.
 AMOUNTS: Sequence[str] = [
     field.name for field in fields(UsageLimits) if field.name != "allowed_models"
 ]

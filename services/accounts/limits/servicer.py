@@ -36,7 +36,7 @@ class LimitServicer(LimitServiceServicer):
     async def Lease(
         self, request: LeaseRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> LeaseResponse:
-        """Take, renew and return leases of one worker."""
+        """Acquire, renew and give up leases of one worker."""
         if not 1 <= len(request.holder) <= _MAX_ID:
             raise invalid("holder", f"holder: takes 1 to {_MAX_ID} characters")
         if not 1 <= len(request.claims) <= MAX_CLAIMS:

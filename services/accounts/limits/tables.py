@@ -22,8 +22,9 @@ limits = Table(
     Column("updated_at_ms", BigInteger, nullable=False),
 )
 
-# What each worker holds of an allowance, which is what a subject may use of a measure in a window.
-# The rows of one window that have not ended never hold more than the limit together.
+# The amount that each worker holds of an allowance: of the use of a measure by a subject in a
+# window. The sum of the unexpired rows of an allowance never exceeds the limit, except by the usage
+# of answers that cost more than estimated.
 allowances = Table(
     "allowances",
     metadata,

@@ -1,6 +1,5 @@
-"""Usage: what requests used and cost, and the sums of that by day.
+"""Usage records of requests, and their sums by day.
 
-`tables` has the records and the sums, `recording` adds batches of records, `reporting` sums up
-what is asked for, `sweeper` deletes what is older than the settings keep, `servicer` is the gRPC
-service.
+`tables` has the records and the sums, `recording` adds batches of records, `reporting` and
+`activity` compute reports, `sweeper` deletes old records and sums, `servicer` is the gRPC service.
 """

@@ -1,4 +1,4 @@
-"""Sums of usage records of a time, with latencies: by hour and more, a page at a time."""
+"""Paginated sums of the usage records of a period, with latencies: by hour and other groupings."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,11 +34,11 @@ from services.common.page_tokens import invalid_token
 _HOUR_MS = 3_600_000
 _DEFAULT_MS = DAY_MS
 _MAX_MS = 31 * DAY_MS
-# Of a number of hours or days.
+# Maximum size of a number of hours or days in page tokens.
 _MAX_TIME_BITS = 40
-# An id has the time at which its record was made, which is about that of its request's end.
+# The time in an id is that of the record's creation, which is close to the end of the request.
 _ID_SLACK_MS = 60_000
-# Costs are summed up in two parts, each of which fits the 64 bits of SQLite's numbers.
+# Costs are summed in two parts, each of which fits into SQLite's 64-bit integers.
 _PART = 10**9
 
 _TIMES: Mapping[int, ColumnElement[Any]] = {
@@ -56,7 +56,7 @@ _IS_SERVED = and_(records.c.requests == 1, records.c.outcome == usage_pb2.USAGE_
 
 
 class _Groups(NamedTuple):
-    """The two columns of groups, and what they are of."""
+    """The two grouping columns, and their groupings."""
 
     by: usage_pb2.UsageGrouping.ValueType
     split_by: usage_pb2.UsageGrouping.ValueType
@@ -132,14 +132,14 @@ def _groups(request: ReportActivityRequest) -> _Groups:
 
 
 def _in_time(request: ReportActivityRequest, clock: Clock) -> Sequence[ColumnElement[bool]]:
-    """Return the conditions that records are of the requested time."""
+    """Return the SQL conditions for the records of the requested period."""
     until_ms = request.until_ms if request.HasField("until_ms") else clock.now_ms()
     since_ms = max(0, until_ms - _DEFAULT_MS)
     if request.HasField("since_ms"):
         since_ms = request.since_ms
     if since_ms < 0 or not 0 <= until_ms - since_ms <= _MAX_MS:
         raise invalid("since_ms", "since_ms: takes a time before until, by 31 days at most")
-    # Ids are the primary key, and their order is that of time.
+    # Ids are the primary key, and are ordered by time.
     return [
         records.c.id >= time_prefix(RECORD, since_ms - _ID_SLACK_MS),
         records.c.id < time_prefix(RECORD, until_ms + _ID_SLACK_MS),
@@ -149,7 +149,7 @@ def _in_time(request: ReportActivityRequest, clock: Clock) -> Sequence[ColumnEle
 
 
 def _after(groups: _Groups, token: str) -> Sequence[ColumnElement[bool]]:
-    """Return the conditions that groups come after the page before."""
+    """Return the SQL conditions for the groups after the previous page."""
     try:
         last = orjson.loads(group_of_token(token))
     except orjson.JSONDecodeError:
@@ -184,7 +184,7 @@ async def _latencies(
     time: ColumnElement[Any],
     wanted: Sequence[ColumnElement[bool]],
 ) -> Mapping[tuple[Any, Any], Latencies]:
-    """Return the distribution of a column of times of each group."""
+    """Return the distribution of a column of durations for each group."""
     within = [groups.group, groups.split]
     ranked = (
         select(
@@ -199,7 +199,7 @@ async def _latencies(
     )
 
     def percentile(share: int) -> ColumnElement[Any]:
-        # The first time that this share of all do not exceed.
+        # The smallest duration that `share` percent of the durations do not exceed.
         return func.min(
             case((ranked.c.place * 100 >= ranked.c.number * share, ranked.c.ms), else_=None)
         )

@@ -11,15 +11,15 @@ from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 
-# Usage is deleted by the day, and looked through some times in one.
+# Usage is deleted by the day; sweeping several times a day is enough.
 _SWEEP_EVERY_S = 3_600.0
 
 
 class UsageRecords:
-    """The usage records of a gateway, their sweeper at work.
+    """The usage service of one process, with its running sweeper.
 
     Attributes:
-        servicer: answers calls.
+        servicer: the gRPC servicer.
     """
 
     def __init__(self, servicer: UsageServicer, sweeper: UsageSweeper) -> None:
@@ -29,13 +29,13 @@ class UsageRecords:
 
     @classmethod
     def start(cls, settings: Settings, database: AsyncEngine, clock: Clock) -> Self:
-        """Build it over a migrated database."""
+        """Create the service with a migrated database, and start its sweeper."""
         lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, clock)
         sweeper = UsageSweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock)
         return cls(UsageServicer(database, clock), sweeper)
 
     async def stop(self) -> None:
-        """End the sweeper."""
+        """Stop the sweeper."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()

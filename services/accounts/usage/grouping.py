@@ -1,4 +1,4 @@
-"""What reports of usage share: filters, names of groups, and pages."""
+"""Shared parts of usage reports: filters, names of groups, and pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,14 +32,14 @@ def check_page_size(page_size: int) -> None:
 
 
 def conditions_of(wanted: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:
-    """Return the conditions of a filter on a table that has columns of its fields' names."""
+    """Return the SQL conditions of a filter; the table's columns have the names of its fields."""
     return [table.c[field.name] == value for field, value in wanted.ListFields()]
 
 
 async def names_of(
     connection: AsyncConnection, by: UsageGrouping.ValueType, ids: Sequence[Any]
 ) -> Mapping[Any, str]:
-    """Return the names of users and teams, and the beginnings of keys, by their ids."""
+    """Return the names of users or teams, or the prefixes of keys, by id."""
     if by not in _NAMES:
         return {}
     key, name = _NAMES[by]
@@ -53,10 +53,10 @@ def token_of(group: str) -> str:
 
 
 def group_of_token(token: str) -> str:
-    """Return the last group of the page before.
+    """Parse a page token; return the last group of the previous page.
 
     Raises:
-        GatewayError: invalid, the token is none.
+        GatewayError: invalid, when the token is not valid.
     """
     text = page_tokens.read_text(token)
     if not text.startswith("after:"):

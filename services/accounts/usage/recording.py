@@ -1,9 +1,9 @@
-"""Adds batches of usage records, and what they sum up to, in one transaction.
+"""Adds batches of usage records and their sums in one transaction.
 
-To bind the values of some hundred rows by SQLAlchemy would keep the event loop of a worker from its
-requests. PostgreSQL takes a batch as one array for each column, and adds it up itself. SQLite's
-driver takes the values in its own thread, piece by piece: those of some rows in one statement, so
-that what many of them share is bound once, and the interpreter's lock is taken once for them all.
+Binding the values of several hundred rows by SQLAlchemy would block the event loop of a worker. For
+PostgreSQL a batch is passed as one array per column, and the server computes the sums. SQLite's
+driver binds the values in its own thread, several rows per statement, so that values shared by many
+rows are bound once, and the GIL is acquired once for all of them.
 """
 
 import sqlite3
@@ -23,16 +23,16 @@ from services.common.database import writing
 from services.common.database_errors import translated
 from services.common.usage_batch import OWN, SHARED, UsageBatch
 
-# Rows of one statement: what they bind holds the interpreter's lock for 50 microseconds.
+# Rows of one statement; binding their values holds the GIL for 50 microseconds.
 _ROWS = 25
 
 
 class _KnownError(Exception):
-    """Error raised when some records of a batch are there already."""
+    """Error raised when some records of a batch have already been added."""
 
 
 async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
-    """Add records that are not there yet, and count them in the sums; return how many were new.
+    """Add new records and update the sums; return the number of new records.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -44,7 +44,7 @@ async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
         async with writing(engine) as connection:
             await _add_to_sqlite(connection, batch)
     except _KnownError:
-        # The batch was sent before, and its answer was lost; nothing is added so far.
+        # The batch was sent before, and its response was lost. This transaction was rolled back.
         async with writing(engine) as connection:
             batch = batch.without(await _known_to_sqlite(connection, batch))
             await _add_to_sqlite(connection, batch)
@@ -52,8 +52,8 @@ async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
 
 
 async def _add_to_postgresql(connection: AsyncConnection, batch: UsageBatch) -> int:
-    """Add rows that are not there, also while another transaction adds them; return how many."""
-    # In one order everywhere, so that two transactions never wait for each other.
+    """Add new rows, even while another transaction adds them; return the number of new rows."""
+    # All transactions insert in this order, which prevents deadlocks.
     rows = sorted({own[0]: (*own, *shared) for shared, own in _rows(batch)}.values())
     columns = tuple(map(_storable, zip(*rows, strict=True)))
     added = await connection.exec_driver_sql(_ADD_TO_POSTGRESQL, columns)
@@ -65,9 +65,9 @@ def _rows(batch: UsageBatch) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 def _storable(column: Sequence[Any]) -> Sequence[Any]:
-    """Return values without the one character that PostgreSQL's texts cannot have.
+    """Return values with NUL replaced, which PostgreSQL's texts cannot contain.
 
-    A name in a request may have it.
+    Names in requests may contain NUL.
     """
     if isinstance(column[0], str) and "\0" in "".join(column):
         return [value.replace("\0", "\ufffd") for value in column]
@@ -75,16 +75,16 @@ def _storable(column: Sequence[Any]) -> Sequence[Any]:
 
 
 async def _known_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> set[str]:
-    """Return the ids of a batch that are there."""
+    """Return the ids of a batch that are already in the database."""
     ids = orjson.dumps([own[0] for _, own in _rows(batch)]).decode()
     return set((await connection.execute(_KNOWN_TO_SQLITE, {"ids": ids})).scalars())
 
 
 async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None:
-    """Add rows, and count them. Nobody else writes meanwhile.
+    """Add rows and update the sums. The transaction holds the write lock.
 
     Raises:
-        _KnownError: some of them are there.
+        _KnownError: some rows are already in the database.
     """
     driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, aiosqlite.Connection)
@@ -100,7 +100,7 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
 
 
 def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
-    """Yield what is bound for each statement that adds so many rows: 1, or `_ROWS`."""
+    """Yield the parameters of each statement that adds `rows` rows: 1 or `_ROWS`."""
     for shared, of_group in batch.groups.items():
         whole = len(of_group) - len(of_group) % _ROWS
         start, end = (0, whole) if rows == _ROWS else (whole, len(of_group))
@@ -109,7 +109,7 @@ def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
 
 
 def _adding_to_sqlite(rows: int) -> str:
-    """Return the statement that adds so many rows, whose shared values come first."""
+    """Return the statement that adds a number of rows; the shared values are bound first."""
     shared = ", ".join(f"?{number + 1}" for number in range(len(SHARED)))
     own = ", ".join(f"column{number + 1}" for number in range(len(OWN)))
     values = ", ".join([f"({', '.join('?' * len(OWN))})"] * rows)
@@ -120,9 +120,9 @@ def _adding_to_sqlite(rows: int) -> str:
 
 
 def _adding_to_postgresql() -> str:
-    """Return the statement that adds rows, counts the new ones in sums, and returns their number.
+    """Return the statement that adds rows, adds the new ones to the sums, and returns their number.
 
-    It takes an array for each column, those of `OWN` and then of `SHARED`.
+    Its parameters are one array per column: those of `OWN`, then those of `SHARED`.
     """
     names = (*OWN, *SHARED)
     arrays = ", ".join(

@@ -1,4 +1,4 @@
-"""Sums of usage by day, user, team, key, model or provider, a page at a time."""
+"""Paginated sums of usage by day, user, team, key, model or provider."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _GROUPS: Mapping[int, Column[Any]] = {
     usage_pb2.USAGE_GROUPING_PROVIDER: days.c.provider,
 }
 _COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced")
-# Costs are summed up in two parts, each of which fits the 64 bits of SQLite's numbers.
+# Costs are summed in two parts, each of which fits into SQLite's 64-bit integers.
 _PART = 10**9
 
 

@@ -1,4 +1,4 @@
-"""Usage over gRPC."""
+"""The gRPC servicer of UsageService."""
 
 from typing import Any
 
@@ -46,18 +46,18 @@ class UsageServicer(UsageServiceServicer):
     async def ReportUsage(
         self, request: ReportUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> ReportUsageResponse:
-        """Sum up usage."""
+        """Return a page of sums of usage."""
         return await report(self._engine, request)
 
     async def ReportActivity(
         self, request: ReportActivityRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> ReportActivityResponse:
-        """Sum up records, with latencies."""
+        """Return a page of sums of usage records, with latencies."""
         return await activity.report_activity(self._engine, request, self._clock)
 
 
 def _checked(request: RecordUsageRequest) -> UsageBatch:
-    """Return the records of another process.
+    """Validate the records of another process, and return them as a batch.
 
     Raises:
         GatewayError: invalid, naming the field.

@@ -1,4 +1,4 @@
-"""What the records of a batch sum up to, by day. Pure."""
+"""Sums of the records of a batch, by day. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.tables import DAY_MS, TOKENS, days
 from services.common.usage_batch import BIGGEST, OWN, SHARED, Own, UsageBatch
 
-# By what sums are kept, and what is summed up: the columns of the table.
+# The grouping columns, and the summed columns, of the table.
 GROUP = tuple(column.name for column in days.primary_key.columns)
 SUMS = tuple(column.name for column in days.columns if column.name not in GROUP)
 
@@ -43,7 +43,7 @@ def sums_of(batch: UsageBatch) -> Sequence[tuple[int | str, ...]]:
 
 
 def _by_day(rows: Sequence[Own]) -> Iterator[tuple[int, Sequence[Own]]]:
-    """Yield days, and the rows of each."""
+    """Yield days with their rows."""
     times = [row[_TIME] for row in rows]
     if min(times) // DAY_MS == max(times) // DAY_MS:
         yield times[0] // DAY_MS, rows

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class UsageSweeper(Sweeper):
-    """Deletes records, and sums of days, that are older than the settings keep them."""
+    """Deletes records, and sums of days, after the retention times of the settings."""
 
     def __init__(
         self, engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, clock: Clock
@@ -30,7 +30,7 @@ class UsageSweeper(Sweeper):
         self._clock = clock
 
     async def clear(self) -> None:
-        """Delete what is too old, some thousand rows at a time."""
+        """Delete old sums, and old records in batches of `_AT_ONCE` rows."""
         now_ms = self._clock.now_ms()
         oldest_day = (now_ms - int(self._settings.keep_days_s * 1000)) // DAY_MS
         async with writing(self._engine) as connection:

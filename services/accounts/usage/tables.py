@@ -1,6 +1,6 @@
-"""Tables of usage: a record for each model of a request, and sums by day (UTC).
+"""Tables of usage: a record per model of a request, and sums by day (UTC).
 
-Amounts are picodollars (10^-12 US dollars). The sums of a day are of one user, team, key, model
+Amounts are picodollars (10^-12 US dollars). A row of sums is for one day, user, team, key, model
 and provider.
 """
 

@@ -1,7 +1,8 @@
 """Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
 
 `Renderer` and `render_document` are the API. `escape` escapes text, `inline` renders leaves,
-`lines` the lines of a paragraph, `tables` tables, as HTML where GFM cannot, `blocks` each type.
+`lines` the lines of a paragraph, `tables` tables (as HTML if GFM cannot express them), `blocks`
+each block type.
 """
 
 from collections.abc import Mapping
@@ -18,9 +19,9 @@ class Rendered(NamedTuple):
     """A rendered top-level block.
 
     Attributes:
-        id: of the block.
-        type: of the block.
-        text: its Markdown; empty where there is nothing to show.
+        id: id of the block.
+        type: type of the block.
+        text: its Markdown; "" if there is nothing to show.
     """
 
     id: str
@@ -29,7 +30,7 @@ class Rendered(NamedTuple):
 
 
 class Renderer:
-    """Renders elements of one document, whose citations are numbered once for all of them."""
+    """Renderer for elements of one document; citations are numbered once for all of them."""
 
     def __init__(self, document: Document) -> None:
         numbers: Mapping[str, int] = document.numbers()
@@ -41,7 +42,7 @@ class Renderer:
 
 
 def render_document(document: Document) -> tuple[list[Rendered], str]:
-    """Return each top-level block rendered, and the Markdown of the whole document."""
+    """Return the rendered top-level blocks, and the Markdown of the whole document."""
     renderer = Renderer(document)
     rendered = [Rendered(block.id, block.type, renderer.block(block)) for block in document.blocks]
     return rendered, "\n\n".join(block.text for block in rendered if block.text)

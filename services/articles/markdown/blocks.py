@@ -17,7 +17,7 @@ from services.articles.markdown.tables import cell_markdown, row_markdown, table
 from services.articles.tree.nodes import Element, Leaf
 from services.articles.tree.style import Style, computed_style
 
-# Where a file of the caller's is read from: the contract's download endpoint.
+# Address of a file of the caller's: the download endpoint of the HTTP API.
 _FILE_ADDRESS = "/beta/v1/files/{}/content"
 _HEADINGS = {"title": "#", "h1": "#", "h2": "##", "h3": "###"}
 _ABSTRACT_NAMES = {"en": "Abstract:", "zh": "摘要\uff1a"}
@@ -27,7 +27,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Context(NamedTuple):
-    """The style and the citation numbers of the document that blocks are rendered in."""
+    """The style and the citation numbers of the rendered document."""
 
     style: Style
     numbers: Numbers
@@ -146,7 +146,7 @@ def _list_item(element: Element, context: Context) -> str:
     nested = [block_markdown(child, context) for child in element.elements if child.children]
     if not nested:
         return text
-    # An empty first item cannot stand right below text: its marker would belong to the text.
+    # An empty first item right below text would be read as a part of the text.
     first = element.elements[0].elements[0]
     gap = "\n\n" if text and not _paragraph(first, context) else "\n"
     return text + gap + nested[0]

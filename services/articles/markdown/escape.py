@@ -4,7 +4,7 @@ import re
 from html import escape as html_escape
 from urllib.parse import quote
 
-# Whatever may begin something in the middle of a line. `!` matters before `[` alone.
+# Characters that may begin Markdown syntax within a line. `!` does so only before `[`.
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|$~&"})
 _SCHEMES = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _INFO = re.compile(r"[\\&]")
@@ -17,7 +17,7 @@ _LONE_DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")
 
 
 def newlines(text: str) -> str:
-    """Return text with each line end as one newline."""
+    """Return text with all line ends as newlines."""
     return _NEWLINES.sub("\n", text) if "\r" in text else text
 
 
@@ -42,7 +42,7 @@ def address(url: str) -> str:
 
 
 def destination(url: str) -> str:
-    """Return a URL that neither ends a link early nor a table's cell."""
+    """Return a URL escaped so that it ends neither a link nor a table cell early."""
     return _ENTITY.sub("&amp;", address(url))
 
 
@@ -58,16 +58,16 @@ def is_safe_link(url: str) -> bool:
 
 
 def formula(latex: str) -> str:
-    """Return LaTeX in which a parser without mathematics sees no HTML, link or fence.
+    """Return LaTeX in which a parser without math support finds no HTML, link or fence.
 
-    A space behind `<`, inside `](` or between two backticks changes nothing in a formula.
+    A space after `<`, inside `](` or between two backticks does not change a formula.
     """
     return _TAG_START.sub("< ", _BROKEN.sub(r"\1 ", newlines(latex)))
 
 
 def inline_formula(latex: str) -> str:
-    """Return LaTeX on one line, for between two dollar signs."""
-    # Not by a pattern: one that begins with white space looks at a long run of it over and over.
+    """Return LaTeX on one line, to be put between two dollar signs."""
+    # No regular expression: one that begins with white space takes quadratic time on long runs.
     inner = " ".join(filter(None, map(str.strip, formula(latex).split("\n"))))
     inner = _LONE_DOLLAR.sub(r"\1\\$", inner)
     backslashes = len(inner) - len(inner.rstrip("\\"))

@@ -1,12 +1,12 @@
 """Leaves as inline Markdown.
 
-The source made here still has bare newlines where the text has them: `lines` turns these
-into hard breaks, headings into spaces, tables into `<br>`.
+The result still has the newlines of the text: `lines` converts them to hard breaks, headings to
+spaces, tables to `<br>`.
 
-Bold, italic and strike are written with `**`, `*` and `~~` where CommonMark's rules of left-
-and right-flanking delimiters let them work, and with HTML tags elsewhere: between letters
-when the marked text begins or ends with punctuation (frequent in Chinese, where no spaces
-separate words), and next to another delimiter.
+Bold, italic and strikethrough are written with `**`, `*` and `~~` where CommonMark's rules of left-
+and right-flanking delimiters allow it, and with HTML tags elsewhere: between letters if the marked
+text begins or ends with punctuation (frequent in Chinese, where no spaces separate words), and next
+to another delimiter.
 """
 
 import re
@@ -39,7 +39,7 @@ _TAGS = {
 
 
 def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Leaf, int | None]]:
-    """Yield each leaf, with the number to show behind it: once at the end of a run of citations."""
+    """Yield each leaf with the citation number after it: at the end of a run of one citation."""
     for place, leaf in enumerate(leaves):
         following = leaves[place + 1].cite if place + 1 < len(leaves) else None
         shown = leaf.cite is not None and leaf.cite != following
@@ -50,13 +50,13 @@ def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
     """Return leaves as inline Markdown.
 
     Args:
-        leaves: in normal form.
-        numbers: of every reference that they cite.
-        pipe: how `|` is written in code and formulas, where nothing can be escaped.
+        leaves: leaves in normal form.
+        numbers: numbers of the references that they cite.
+        pipe: replacement of `|` in code and formulas, which have no other escapes.
     """
     if len(leaves) == 1 and _is_plain(leaves[0]):
         return escaped(newlines(leaves[0].text))
-    # Joined at the end: adding to one long text takes a square of its length.
+    # Joined at the end: appending to one long string takes quadratic time.
     made = [""]
     marked = list(with_markers(leaves, numbers))
     for place, (leaf, number) in enumerate(marked):
@@ -86,18 +86,18 @@ def _is_linked(leaf: Leaf) -> bool:
 
 
 def _joined(before: str, source: str) -> tuple[str, str]:
-    """Return two adjacent pieces, escaped where they would form other syntax together."""
+    """Return two adjacent pieces, escaped if they would form other syntax together."""
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image.
         return f"{before[:-1]}\\!", source
     if source[:1] in ("(", ":") and before.endswith("]"):
-        # Behind `[1]` these would make a link, or define one.
+        # After `[1]` these would form a link or a link reference definition.
         return before, f"\\{source}"
     return before, source
 
 
 def _first_character(leaf: Leaf) -> str:
-    # Only what the flanking rules ask: a space, a letter or punctuation.
+    # The flanking rules only distinguish spaces, letters and punctuation.
     text = newlines(leaf.text)
     if text[:1].isspace():
         return text[0]
@@ -170,7 +170,7 @@ def _core(leaf: Leaf, text: str, before: str, pipe: str) -> str:
 def _code_span(text: str, before: str, pipe: str) -> str:
     text = text.replace("\n", " ")
     if before == "`":
-        # Two spans side by side would read as one fence.
+        # The backticks of two adjacent spans would join into a longer fence.
         return f"<code>{escaped(text)}</code>"
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * (1 if longest == 0 else longest + 1)
@@ -181,7 +181,7 @@ def _code_span(text: str, before: str, pipe: str) -> str:
 
 
 def _can_flank(source: str, before: str, following: str) -> bool:
-    """Return whether a delimiter around the source opens and closes, between these neighbours."""
+    """Return whether delimiters around the source can open and close between these neighbours."""
     if before and before in _DELIMITERS:
         return False
     opens = _is_word(source[0]) or _is_boundary(before)
@@ -190,7 +190,7 @@ def _can_flank(source: str, before: str, following: str) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    # Symbols count as punctuation since CommonMark 0.31 and did not before: as neither here.
+    # Symbols count as punctuation since CommonMark 0.31, but not before: here as neither.
     return not character.isspace() and unicodedata.category(character)[0] not in "PSZC"
 
 

@@ -1,26 +1,26 @@
 """Lines of a block from inline Markdown.
 
-White space at the edge of a line would be lost and the beginning of a line might read as a
-heading or a list: the one is written as character references, the other is escaped.
+White space at the edges of a line would be lost, and is written as character references. The
+beginning of a line might be parsed as a heading or a list, and is escaped.
 """
 
 import re
 
-# Headings, lists, the lines under a heading or a table's header, rules.
+# Beginnings of headings, lists, lines under a heading or a table's header, and rules.
 _BLOCK_START = re.compile(
     r"#(?=#{0,5}(?:\s|$))|[+-](?=\s|$)|[:-](?=-*:?$)|=(?==*$)|\d{1,9}[.)](?=\s|$)"
 )
 _CLOSING_HASHES = re.compile(r"(?<![^\s])#+$")
-# Control characters have no reference that all parsers read back.
+# Control characters without a reference that all parsers decode.
 _UNREFERABLE = frozenset("\x0b\x1c\x1d\x1e\x1f\x85")
 
 
 def paragraph(source: str) -> str:
-    """Return the lines of a paragraph: a newline is a hard break."""
+    """Return the lines of a paragraph; newlines become hard breaks."""
     if "\n" not in source:
         return _line(source)
     text = source.rstrip("\n")
-    # A backslash breaks a line only before another one.
+    # A backslash is a hard break only if another line follows.
     breaks = "<br>" * (len(source) - len(text))
     return "\\\n".join([_line(line) for line in text.split("\n")]) + breaks
 
@@ -41,8 +41,8 @@ def kept_edges(line: str) -> str:
     """Return a line with white space at its edges as character references."""
     if not line[:1].isspace() and not line[-1:].isspace():
         return line
-    # Not by a pattern: one that ends with the line looks at long runs of white space inside
-    # of it over and over.
+    # No regular expression: one for the end of the line takes quadratic time on long runs of white
+    # space inside of it.
     start = len(line) - len(line.lstrip())
     end = max(start, len(line.rstrip()))
     return _references(line[:start]) + line[start:end] + _references(line[end:])

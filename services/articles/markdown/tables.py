@@ -4,7 +4,7 @@ from services.articles.markdown.inline import Numbers, inline, inline_html
 from services.articles.markdown.lines import cell
 from services.articles.tree.nodes import Element
 
-# A cell is cut off at a bare pipe before anything in it is read, code and formulas too.
+# A bare pipe ends a cell before its content is parsed, even in code and formulas.
 _PIPE = "\\|"
 
 

@@ -1,7 +1,7 @@
-"""The grammar of CSS colours (CSS Color 4), as far as one value can say it.
+"""The grammar of literal CSS colours (CSS Color 4).
 
-Hex notation, the named colours, and the functions with plain numbers. `calc()`, `var()`,
-`color-mix()` and system colours are not taken: they mean nothing outside a style sheet.
+Valid are hex notation, the named colours, and the functions with plain numbers. `calc()`, `var()`,
+`color-mix()` and system colours are not: they have no meaning outside of a style sheet.
 """
 
 import re

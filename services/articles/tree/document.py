@@ -29,15 +29,15 @@ class Document:
     """Blocks, the style of the article, and its references.
 
     A path lists child positions from the top: `(2,)` is the third block, `(2, 0)` its first
-    child. Methods that return a document share with this one whatever is unchanged. They check
+    child. Methods that return a document share all unchanged parts with this one. They check
     nothing: operations do.
 
     Attributes:
         blocks: the top-level blocks.
         style: the ArticleStyle.
-        references: ArticleReferences by id, in the order of their adding.
-        version: of the format.
-        parents: which element holds which.
+        references: ArticleReferences by id, in the order in which they were added.
+        version: version of the format.
+        parents: index of the parent of each element.
     """
 
     blocks: BlockSequence = field(default_factory=BlockSequence)
@@ -88,7 +88,7 @@ class Document:
         return citation_numbers(self.blocks.cites())
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
-        """Return the document with `elements` for its top blocks from start to before stop."""
+        """Return the document with its top-level blocks `start:stop` replaced by `elements`."""
         gone = [self.blocks[place] for place in range(start, stop)]
         return replace(
             self,
@@ -97,7 +97,7 @@ class Document:
         )
 
     def replaced(self, path: Path, element: Element) -> "Document":
-        """Return the document with another element of the same id at a path."""
+        """Return the document with the element at a path replaced by one with the same id."""
         old = self.node_at(path)
         assert isinstance(old, Element) and old.id == element.id
         top = element
@@ -113,7 +113,7 @@ class Document:
         )
 
     def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> ParentIndex:
-        # Children that both sides share, the very same objects, need no look at what is below.
+        # Children that are the same objects on both sides are skipped with all that is below them.
         kept = {id(element) for element in old} & {id(element) for element in new}
         gone = [e for element in old if id(element) not in kept for e in walk(element)]
         came = [element for element in new if id(element) not in kept]
@@ -123,7 +123,7 @@ class Document:
         return self.parents.changed((element.id for element in gone), pairs)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the document as JSON, to be stored."""
+        """Return the document as JSON for storage."""
         return {
             "version": self.version,
             "style": self.style,
@@ -133,7 +133,7 @@ class Document:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Document":
-        """Parse what `to_json` wrote; nothing is checked."""
+        """Parse the output of `to_json`; nothing is checked."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         references = {reference["id"]: reference for reference in stored["reference"]}
         pairs = [pair for block in blocks for pair in parent_pairs(block, "")]
@@ -142,7 +142,7 @@ class Document:
 
 
 def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:
-    """Return each id in an element with the id of its holder."""
+    """Return the ids of an element and of all elements below it, each with its parent's id."""
     made = [(element.id, holder)]
     for child in element.elements:
         made.extend(parent_pairs(child, element.id))

@@ -1,8 +1,7 @@
 """Decoding of `Edit` messages into operations.
 
-The message `gateway.articles.v1.Edit` is what a caller sends, an `Operation` what is applied and
-logged. Every rule that needs no document is checked here; pointers of errors name fields as the
-HTTP API does.
+A caller sends a `gateway.articles.v1.Edit`; an `Operation` is applied and logged. All rules that do
+not depend on the document are checked here. Pointers of errors name fields as in the HTTP API.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,11 +48,11 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
     """Return the operation that an edit describes.
 
     Args:
-        edit: what the caller sent.
+        edit: the caller's edit.
         new_id: returns an id that no element or reference ever had.
 
     Raises:
-        EditError: the edit is wrong whatever the document.
+        EditError: the edit is invalid for every document.
     """
     kind = edit.WhichOneof("kind")
     if kind is None:
@@ -93,7 +92,7 @@ def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
 def _children(value: object, new_id: NewId, sent_ids: dict[str, str]) -> tuple[Node, ...]:
     if isinstance(value, str):
         return (Leaf(string(value, "/children", limits.LEAF_TEXT)),)
-    # The block's depth is not known yet: the depth of the whole is checked when it is applied.
+    # The block's depth is not known yet: the total depth is checked when the edit is applied.
     return parse_children(value, "/children", 2, new_id, sent_ids)
 
 
@@ -128,7 +127,7 @@ def _delete_reference(edit: pb.DeleteReference, new_id: NewId) -> DeleteReferenc
 
 
 def _set_block_style(edit: pb.SetBlockStyle, new_id: NewId) -> SetBlockStyle:
-    # Whether the properties fit is known when the type of the block is.
+    # The properties are checked when the edit is applied and the type of the block is known.
     return SetBlockStyle(edit.block_id, _object(edit.properties))
 
 

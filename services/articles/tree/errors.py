@@ -1,10 +1,10 @@
-"""Errors of edits, and the JSON pointers that say where an edit is wrong."""
+"""Errors of edits, with JSON pointers to the invalid part of an edit."""
 
 from enum import IntEnum
 
 
 class Code(IntEnum):
-    """Numbers that callers see as `code`: the HTTP status times 100, and a running number."""
+    """Numbers that callers get as `code`: the HTTP status times 100, plus a running number."""
 
     BODY = 40001
     PATH = 40002
@@ -22,8 +22,8 @@ class EditError(Exception):
     Attributes:
         code: see `Code`.
         pointer: JSON pointer (RFC 6901) into the edit, such as `/blocks/0/children/2/text`; ""
-            for the whole of it.
-        problem: what is wrong at the pointer, for people.
+            for the whole edit.
+        problem: human-readable description of the error at the pointer.
         message: pointer and problem.
     """
 

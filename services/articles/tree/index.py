@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 # A change copies one bucket and the tuple of buckets: with 50,000 elements, 200 and 256 entries.
 _BUCKETS = 256
-# Shared by all that hold nothing there: a bucket is copied before it changes.
+# Shared by all maps: a bucket is copied before it is changed.
 _EMPTY: tuple[dict[str, str], ...] = ({},) * _BUCKETS
 
 
@@ -21,14 +21,14 @@ class ParentIndex:
         return self._length
 
     def get(self, element_id: str) -> str | None:
-        """Return the holder's id, or None for an id that is not in the document."""
+        """Return the parent's id, or None for an id that is not in the document."""
         return self._buckets[hash(element_id) % _BUCKETS].get(element_id)
 
     def changed(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> "ParentIndex":
         """Return the map without the ids `gone` and with the pairs `new`.
 
         Raises:
-            ValueError: an id that is new is there already.
+            ValueError: an id in `new` exists already.
         """
         buckets = list(self._buckets)
         copied: set[int] = set()

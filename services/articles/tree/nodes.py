@@ -1,7 +1,7 @@
-"""Leaves and elements: what a document is made of, and their JSON form.
+"""Leaves and elements, the nodes of a document, and their JSON form.
 
-An element holds leaves or elements, never knows its parent and never changes; two versions
-of a document share all that an edit did not touch.
+An element has leaves or elements as children, and no reference to its parent. Nodes are
+immutable; two versions of a document share all nodes that an edit did not change.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +11,17 @@ from typing import Any, TypeAlias
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 
-# The types that may stand at the top of a document.
+# Types of top-level blocks.
 VOID_TYPES = ("equation", "code", "image", "author")
 PROSE_TYPES = ("title", "paragraph", "abstract", "h1", "h2", "h3")
 BLOCK_TYPES = (*PROSE_TYPES, "label", "list", "table", *VOID_TYPES)
-# Those that stand inside one of them.
+# Types of elements inside a block.
 PART_TYPES = ("label-item", "list-item", "table-row", "table-cell")
 ELEMENT_TYPES = (*BLOCK_TYPES, *PART_TYPES)
-# Those whose children are leaves alone.
+# Types whose children are leaves only.
 LEAVES_ONLY_TYPES = frozenset({*PROSE_TYPES, "label-item", "table-cell"})
 
-# Of an element type, the one type of elements that it holds.
+# The type of the child elements of an element type.
 HOLDS = {
     "label": "label-item",
     "list": "list-item",
@@ -30,7 +30,7 @@ HOLDS = {
     "table-row": "table-cell",
 }
 
-# What an element of a type holds beside children and style.
+# The fields of an element type besides children and style.
 CONTENT_KEYS: dict[str, tuple[str, ...]] = {
     "equation": ("equation",),
     "code": ("code", "language"),
@@ -51,7 +51,7 @@ class Leaf:
         type: default, latex, inlinecode or url.
         decoration: underline or line-through, or None.
         color: a CSS colour, or None.
-        url: where a leaf of type `url` leads; None for the others.
+        url: target of a leaf of type `url`; None for other types.
         cite: the id of a reference, or None.
     """
 
@@ -66,11 +66,11 @@ class Leaf:
 
     @property
     def cites(self) -> tuple[str, ...]:
-        """The citation as an element gives its own."""
+        """The citation in the form of `Element.cites`."""
         return () if self.cite is None else (self.cite,)
 
     def same_marks(self, other: "Leaf") -> bool:
-        """Return whether the two differ in nothing but text."""
+        """Return whether two leaves are equal except for their text."""
         return (
             self.type == other.type
             and self.bold == other.bold
@@ -82,7 +82,7 @@ class Leaf:
         )
 
 
-# What stands where a text block has no text.
+# The only leaf of a new text block without text.
 EMPTY_LEAF = Leaf("")
 
 
@@ -91,9 +91,9 @@ class Element:
     """A block or a part of one.
 
     Attributes:
-        id: given by the server, never used twice.
+        id: assigned by the server, never reused.
         type: one of `ELEMENT_TYPES`.
-        children: leaves or elements, as the type has it.
+        children: leaves or elements, depending on the type.
         style: an ElementStyle, see `services.articles.tree.style`.
         content: the fields of the type (`CONTENT_KEYS`), as JSON.
         cites: ids of the references cited below, each once, in order of appearance.
@@ -107,7 +107,7 @@ class Element:
     cites: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Gather what is cited below."""
+        """Collect the citations of the children."""
         object.__setattr__(self, "cites", joined_cites(self.children))
 
     @property
@@ -121,7 +121,7 @@ class Element:
         return tuple(child for child in self.children if isinstance(child, Element))
 
     def with_children(self, children: Sequence["Node"]) -> "Element":
-        """Return the same element around other children."""
+        """Return the element with other children."""
         return replace(self, children=tuple(children))
 
 
@@ -151,12 +151,12 @@ def all_leaves(element: Element) -> Iterator[Leaf]:
 
 
 def height(element: Element) -> int:
-    """Return how many elements lie on the longest way down, this one counted."""
+    """Return the number of elements on the longest path down, including this one."""
     return 1 + max((height(child) for child in element.elements), default=0)
 
 
 def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
-    """Return a TextLeaf; what is not set is left out."""
+    """Return a leaf as a TextLeaf, without fields that are not set."""
     made: dict[str, Json] = {"type": leaf.type, "text": leaf.text}
     if leaf.bold:
         made["bold"] = True
@@ -174,7 +174,7 @@ def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
 
 
 def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
-    """Parse what `leaf_to_json` wrote; nothing is checked."""
+    """Parse the output of `leaf_to_json`; nothing is checked."""
     return Leaf(
         stored["text"],
         stored["type"],
@@ -188,7 +188,7 @@ def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
 
 
 def element_to_json(element: Element) -> dict[str, Json]:
-    """Return an ElementBlock: what callers read and what is stored."""
+    """Return an element as an ElementBlock, the form that is stored and that callers read."""
     made: dict[str, Json] = {"id": element.id, "type": element.type}
     made.update(element.content)
     made["children"] = [node_to_json(child) for child in element.children]
@@ -198,7 +198,7 @@ def element_to_json(element: Element) -> dict[str, Json]:
 
 
 def element_from_json(stored: Mapping[str, Any]) -> Element:
-    """Parse what `element_to_json` wrote; nothing is checked."""
+    """Parse the output of `element_to_json`; nothing is checked."""
     kind: str = stored["type"]
     keys = CONTENT_KEYS.get(kind, ())
     return Element(
@@ -211,10 +211,10 @@ def element_from_json(stored: Mapping[str, Any]) -> Element:
 
 
 def node_to_json(node: Node) -> dict[str, Json]:
-    """Return a TextLeaf or an ElementBlock."""
+    """Return a node as a TextLeaf or an ElementBlock."""
     return leaf_to_json(node) if isinstance(node, Leaf) else element_to_json(node)
 
 
 def node_from_json(stored: Mapping[str, Any]) -> Node:
-    """Parse what `node_to_json` wrote; nothing is checked."""
+    """Parse the output of `node_to_json`; nothing is checked."""
     return element_from_json(stored) if "id" in stored else leaf_from_json(stored)

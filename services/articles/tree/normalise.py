@@ -9,9 +9,9 @@ from services.common.articles import limits
 
 
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
-    """Return leaves with equal neighbours joined and empty ones dropped.
+    """Return leaves with neighbours of equal marks joined, and empty ones dropped.
 
-    Never empty: where there is no text the first leaf stays, or a plain one is made.
+    Never empty: without any text the first leaf stays, or an empty one is made.
     """
     given = list(leaves)
     runs: list[list[Leaf]] = []
@@ -22,7 +22,7 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
             runs[-1].append(leaf)
         else:
             runs.append([leaf])
-    # A run is joined at once: joining each leaf to the one before takes a square of its length.
+    # A run is joined at once: joining each leaf to the one before takes quadratic time.
     made = tuple(
         replace(run[0], text="".join(leaf.text for leaf in run)) if len(run) > 1 else run[0]
         for run in runs
@@ -31,7 +31,7 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
 
 
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
-    """Return the normal form of children that fit the type (see `parsing.fitting`)."""
+    """Return the normal form of children that fit the type."""
     leaves = [child for child in children if isinstance(child, Leaf)]
     if kind in LEAVES_ONLY_TYPES:
         return normal_leaves(leaves)
@@ -43,7 +43,7 @@ def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
-    """Return the lengths of a table, with its cells laid out.
+    """Lay out the cells of a table, and return its count of rows and columns.
 
     Every slot is taken by exactly one cell: its own, or one that spans over it.
 
@@ -60,7 +60,7 @@ def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
         raise schema_error(pointer, "the first row of a table needs a cell")
     if width > limits.TABLE_COLUMNS:
         raise schema_error(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
-    # Of each column, the first row that no cell above reaches into.
+    # For each column, the first row that no cell from above spans into.
     free_from = [0] * width
     for y, row in enumerate(rows):
         _lay_row(row, y, len(rows), free_from, pointer)

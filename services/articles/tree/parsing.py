@@ -1,4 +1,4 @@
-"""Parsing of callers' JSON into nodes, with every check that needs no document."""
+"""Parsing of callers' JSON into nodes, with all checks that do not depend on the document."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from services.common.articles.blocks import ELEMENTS, Marks, TextLeaf, VoidConte
 
 NewId = Callable[[], str]
 
-# Content of void blocks where it is left out.
+# Default content of void blocks.
 _EMPTY: Mapping[str, Json] = {
     "equation": "",
     "code": "",
@@ -61,7 +61,7 @@ def parse_leaf(value: Any, pointer: str) -> Leaf:
 
 
 def parse_marks(value: Mapping[str, Any]) -> Mapping[str, bool | str | None]:
-    """Return marks, checked; null takes one away."""
+    """Return marks, checked; null removes a mark."""
     schema.check(Marks, value, "")
     _check_colour(value.get("color"), "")
     return value
@@ -76,14 +76,14 @@ def _check_colour(color: str | None, pointer: str) -> None:
 def parse_children(
     value: object, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> tuple[Node, ...]:
-    """Parse an array of TextLeaf and ElementBlock, told apart by `type`.
+    """Parse an array of TextLeaf and ElementBlock, distinguished by `type`.
 
     Args:
-        value: what the caller sent.
-        pointer: where.
-        depth: of the elements among the children; 1 is the top of the document.
-        new_id: gives the id of each element.
-        sent_ids: filled with the new id of each element that was sent with an id, and that id.
+        value: the caller's JSON value.
+        pointer: JSON pointer to the value.
+        depth: depth of the elements among the children; 1 is the top of the document.
+        new_id: returns the id of each element.
+        sent_ids: filled with the ids that elements were sent with, by their new ids.
     """
     return tuple(
         [
@@ -102,14 +102,14 @@ def _is_element(value: object) -> bool:
 def parse_element(
     value: Any, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> Element:
-    """Parse an ElementBlock into its normal form, under a new id; see `parse_children`."""
+    """Parse an ElementBlock into its normal form, with a new id; see `parse_children`."""
     if depth > limits.DEPTH:
         raise schema_error(pointer, f"is nested deeper than {limits.DEPTH} elements")
     kind = mapping(value, pointer).get("type")
     if not isinstance(kind, str) or kind not in ELEMENT_TYPES:
         problem = f"must be one of {', '.join(ELEMENT_TYPES)}"
         raise schema_error(join_pointer(pointer, "type"), problem)
-    # A style is checked by itself, and null means that there is no id.
+    # The style is checked separately, and an id of null counts as absent.
     fields = {
         key: field
         for key, field in value.items()
@@ -130,10 +130,10 @@ def parse_element(
 
 
 def with_checked_children(element: Element, children: Sequence[Node], pointer: str) -> Element:
-    """Return the element around other children, in normal form.
+    """Return the element with other children, in normal form.
 
     Raises:
-        EditError: the children don't fit the type, or don't make a table.
+        EditError: the children do not fit the type, or do not form a valid table.
     """
     _fit(element.type, children, pointer)
     content = element.content
@@ -163,7 +163,7 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
 
 
 def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
-    """Return the fields that belong to a type alone, with those left out filled in."""
+    """Return the fields that are specific to a type, with defaults for absent ones."""
     match kind:
         case "label-item":
             return {"name": fields.get("name", "")}
@@ -179,13 +179,13 @@ def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Js
 
 
 def parse_void_content(fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
-    """Return fields of void blocks, checked and filled in."""
+    """Return fields of void blocks, checked and in normal form."""
     schema.check(VoidContent, fields, pointer)
     return {key: _field(key, value, pointer) for key, value in fields.items()}
 
 
 def _field(key: str, value: Any, pointer: str) -> Json:
-    """Return a content field of a void block, whose shape is checked, in its normal form."""
+    """Return the normal form of a void block's content field, whose schema has been checked."""
     pointer = join_pointer(pointer, key)
     if key == "image":
         return [_image(item, join_pointer(pointer, place)) for place, item in enumerate(value)]
@@ -198,7 +198,7 @@ def _field(key: str, value: Any, pointer: str) -> Json:
 
 
 def _image(item: Mapping[str, Json], pointer: str) -> Json:
-    """Return an image with exactly one of url and fileId, and what describes it."""
+    """Return an image, checked to have exactly one of url and fileId, without null fields."""
     url = item.get("url")
     if (url is None) == (item.get("fileId") is None):
         raise EditError(Code.FIELDS, pointer, "takes exactly one of url and fileId")

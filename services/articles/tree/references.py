@@ -18,7 +18,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> Reference:
-    """Parse an ArticleReference to be added; without an id it gets a new one.
+    """Parse a new ArticleReference; without an id it gets a new id.
 
     Raises:
         EditError: a key or a value is wrong.
@@ -47,7 +47,7 @@ def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
     """Return the number of each cited reference, 1 for the first that appears.
 
     Args:
-        cites: ids of references in order of first appearance, such as `BlockSequence.cites` gives.
+        cites: ids of references in order of first appearance, as `BlockSequence.cites` returns.
     """
     return {reference_id: number for number, reference_id in enumerate(cites, 1)}
 

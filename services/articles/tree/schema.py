@@ -1,4 +1,4 @@
-"""Checks of JSON against the types of documents, with edit errors that name the place."""
+"""Checks of JSON against the types of documents, with errors that point to the invalid field."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing_extensions import is_typeddict
 from services.articles.tree.errors import EditError, join_pointer
 from services.articles.tree.values import schema_error
 
-# More than an object of any type has.
+# More fields than an object of any type has.
 _MAX_FIELDS = 100
 _QUOTED = re.compile(r"'([^']*)'")
 _MESSAGES = {
@@ -36,14 +36,14 @@ _MESSAGES = {
 
 
 def check(kind: Any, value: object, pointer: str) -> None:
-    """Check a value that came from JSON against one of the types of documents.
+    """Check a value parsed from JSON against one of the types of documents.
 
     Raises:
         EditError: 40003 at the first field that is unknown, or else at the first wrong value.
     """
     if _errors(kind, value) is None:
         return
-    # Each field too many is an error in memory, so all but a few are left out.
+    # Each unknown field becomes an error object in memory, so all but a few are left out.
     value = _trimmed(value)
     error = _errors(kind, value)
     assert error is not None
@@ -77,7 +77,7 @@ def fields_of(kind: type) -> frozenset[str]:
 
 @cache
 def object_type(kind: type, field: str) -> type:
-    """Return the type of the objects that a field holds, null and arrays set aside."""
+    """Return the object type of a field, which may be optional or an array of such objects."""
     found = _object_type(get_type_hints(kind)[field])
     assert found is not None
     return found
@@ -116,7 +116,7 @@ def _edit_error(kind: type, detail: ErrorDetails, value: object, pointer: str) -
 
 
 def _steps(detail: ErrorDetails, value: object) -> Sequence[int | str]:
-    """Return where in a value an error is, without the members of unions that pydantic names."""
+    """Return the path of an error in a value, without the union members that pydantic inserts."""
     steps: list[int | str] = []
     for step in detail["loc"]:
         if isinstance(value, dict) and step in value:

@@ -1,8 +1,8 @@
 """The top-level blocks of a document: an immutable sequence that shares unchanged parts.
 
-A tuple of 10,000 blocks would be copied whole by every edit. Here it is cut into runs of at
-most 128; an edit copies the run it touches and the short tuple of runs. Each run knows where
-its ids stand and what its blocks cite, so neither is ever gathered from all blocks.
+Every edit would copy a tuple of 10,000 blocks as a whole. This sequence is divided into runs of at
+most 128; an edit copies the run that it changes and the short tuple of runs. Each run has an index
+of its ids and of the citations of its blocks, so neither is ever collected from all blocks.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ class BlockSequence:
 
     def _set(self, runs: tuple[_Run, ...]) -> None:
         self._runs = runs
-        # Where each run begins, and behind the last the length of all.
+        # The start position of each run, followed by the total length.
         self._starts = tuple(accumulate((len(run.elements) for run in runs), initial=0))
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class BlockSequence:
         return self._runs[at].elements[place - self._starts[at]]
 
     def place_of(self, element_id: str) -> int:
-        """Return where the element with an id stands, which must be here."""
+        """Return the position of the element with an id; raise KeyError if there is none."""
         for run, start in zip(self._runs, self._starts, strict=False):
             place = run.places.get(element_id)
             if place is not None:
@@ -65,7 +65,7 @@ class BlockSequence:
         raise KeyError(element_id)
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "BlockSequence":
-        """Return the sequence with `elements` in place of those from `start` to before `stop`."""
+        """Return the sequence with the elements `start:stop` replaced by `elements`."""
         if not self._runs:
             return BlockSequence(elements)
         last = len(self._runs) - 1
@@ -79,13 +79,13 @@ class BlockSequence:
         return made
 
     def updated(self, changed: Mapping[str, Element]) -> "BlockSequence":
-        """Return the sequence with other states of some elements, by id; each run is made once."""
+        """Return the sequence with new states of elements, by id; each run is built once."""
         made = object.__new__(BlockSequence)
         made._set(tuple([_updated(run, changed) for run in self._runs]))
         return made
 
     def cites(self) -> tuple[str, ...]:
-        """Return the ids of all references cited, each once, in order of appearance."""
+        """Return the ids of all cited references, each once, in order of appearance."""
         return tuple(dict.fromkeys(cite for run in self._runs for cite in run.cites))
 
     def citing(self, reference_id: str) -> list[Element]:

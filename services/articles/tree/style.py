@@ -1,7 +1,7 @@
 """Styles: checks by block type, merge patches, and the computed style of a block.
 
 An ElementStyle is `{style: CssStyle, …the type's own properties}`. A style that a caller
-sends is a patch in the sense of RFC 7396: null takes a property away.
+sends is a merge patch (RFC 7396): null removes a property.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from services.common.articles.styles import ArticleStyle, InheritableCss
 
 Style = Mapping[str, Json]
 
-# What the global part of an article's style hands down to every block.
+# CSS properties that every block inherits from the global part of an article's style.
 _INHERITED = tuple(InheritableCss.__annotations__)
 
-# What a block has when neither it nor the article says otherwise.
+# Default styles of blocks, by type.
 _DEFAULTS: dict[str, Style] = {"list": {"orderType": "disc"}, "abstract": {"language": "none"}}
 
 
 def check_element_style(kind: str, patch: object, pointer: str) -> None:
-    """Check a style against the type of its block; null fits everywhere.
+    """Check a style against the type of its block; null is valid everywhere.
 
     Raises:
         EditError: a property is unknown or belongs to another type, or a value is wrong.
@@ -42,7 +42,7 @@ def _is_property(key: str) -> bool:
 
 
 def check_article_style(patch: object, pointer: str) -> None:
-    """Check a patch of an ArticleStyle; null fits everywhere.
+    """Check a patch of an ArticleStyle; null is valid everywhere.
 
     Raises:
         EditError: a part or a property is unknown, or a value is wrong.
@@ -71,7 +71,7 @@ def apply_style_patch(target: Style, patch: Style) -> Style:
 
 
 def inverse_patch(target: Style, patch: Style) -> Style:
-    """Return the patch that takes `apply_style_patch(target, patch)` back to `target`."""
+    """Return the patch that changes `apply_style_patch(target, patch)` back to `target`."""
     made: dict[str, Json] = {}
     for key, value in patch.items():
         before = target.get(key)

@@ -6,12 +6,12 @@ from services.articles.tree.errors import Code, EditError, join_pointer
 
 
 def schema_error(pointer: str, problem: str) -> EditError:
-    """Return the error of a value that breaks its schema."""
+    """Return the error for a value that does not match its schema."""
     return EditError(Code.SCHEMA, pointer, problem)
 
 
 def string(value: object, pointer: str, limit: int, *, empty: bool = True) -> str:
-    """Return a string that has at most `limit` characters and no NUL."""
+    """Return a value, checked to be a string of at most `limit` characters without NUL."""
     if not isinstance(value, str):
         raise schema_error(pointer, "must be a string")
     if not empty and not value:
@@ -24,7 +24,7 @@ def string(value: object, pointer: str, limit: int, *, empty: bool = True) -> st
 
 
 def array(value: object, pointer: str) -> list[object]:
-    """Return an array."""
+    """Return a value, checked to be an array."""
     if not isinstance(value, list | tuple):
         raise schema_error(pointer, "must be an array")
     return list(value)
@@ -33,7 +33,7 @@ def array(value: object, pointer: str) -> list[object]:
 def mapping(
     value: object, pointer: str, allowed: Collection[str] | None = None
 ) -> Mapping[str, object]:
-    """Return an object whose keys are all `allowed`."""
+    """Return a value, checked to be an object whose keys are all `allowed`."""
     if not isinstance(value, Mapping):
         raise schema_error(pointer, "must be an object")
     if allowed is not None:

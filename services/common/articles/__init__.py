@@ -1,5 +1,5 @@
-"""JSON of documents: the types of blocks, references and styles, and how large they may be.
+"""JSON of documents: the types of blocks, references and styles, and their size limits.
 
-Both sides of the article service use these types: it checks what callers send by them, and the
-facade describes its requests with them in the OpenAPI document.
+The article service validates requests with these types, and the facade describes its requests with
+them in the OpenAPI document.
 """

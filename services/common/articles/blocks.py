@@ -1,8 +1,8 @@
-"""Types of what a document is made of: leaves, blocks, references.
+"""Types of the parts of a document: leaves, blocks and references.
 
-The article service checks each block, leaf and style by its type; `children` it checks one by
-one, since what may stand there depends on depth and siblings, and references by their names.
-`SkipJsonSchema[None]` takes a null that means the same as a field left out.
+The article service validates each block, leaf and style by its type. It validates `children` one by
+one, since the allowed types depend on depth and siblings, and references by the names of their
+fields. `SkipJsonSchema[None]` accepts a null that means the same as a missing field.
 """
 
 from typing import Annotated, Any, Literal, NotRequired
@@ -42,7 +42,7 @@ Count = Annotated[int, from_zero, up_to(MAX_INTEGER)]
 
 @with_config(CLOSED)
 class Marks(TypedDict, total=False):
-    """Marks of text; null takes one away."""
+    """Marks of text; null removes a mark."""
 
     bold: bool | None
     italic: bool | None
@@ -121,7 +121,7 @@ class Heading(TypedDict):
 
 @with_config(CLOSED)
 class LabelItem(TypedDict):
-    """A name and what belongs to it."""
+    """A name and its text."""
 
     id: NotRequired[BlockId]
     type: Literal["label-item"]
@@ -132,7 +132,7 @@ class LabelItem(TypedDict):
 
 @with_config(CLOSED)
 class Label(TypedDict):
-    """Text, or items under names; not both."""
+    """Either text, or items with names."""
 
     id: NotRequired[BlockId]
     type: Literal["label"]
@@ -217,7 +217,7 @@ class AuthorItem(TypedDict):
 
 @with_config(CLOSED)
 class Institution(TypedDict):
-    """Where authors work."""
+    """An institution of authors."""
 
     id: NotRequired[Annotated[NumberId, Field(description="Its place from 1 if left out.")]]
     name: Name
@@ -229,7 +229,7 @@ Institutions = Annotated[list[Institution], Field(fail_fast=True)]
 
 @with_config(CLOSED)
 class Author(TypedDict):
-    """The authors, and where they work."""
+    """The authors and their institutions."""
 
     id: NotRequired[BlockId]
     type: Literal["author"]
@@ -241,7 +241,7 @@ class Author(TypedDict):
 
 @with_config(CLOSED)
 class ListItem(TypedDict):
-    """An item: its text, and one more list under it."""
+    """A list item: its text, and optionally a nested list."""
 
     id: NotRequired[BlockId]
     type: Literal["list-item"]
@@ -261,7 +261,7 @@ class List(TypedDict):
 
 @with_config(CLOSED)
 class TableCell(TypedDict):
-    """A cell over one or more slots."""
+    """A cell that covers one or more slots."""
 
     id: NotRequired[BlockId]
     type: Literal["table-cell"]
@@ -350,7 +350,7 @@ Block = Annotated[
     | LabelItem,
     Field(discriminator="type"),
 ]
-# What a block may hold.
+# The possible children of a block.
 Children = list[TextLeaf] | list[ListItem] | list[TableRow] | list[TableCell] | list[LabelItem]
 
 

@@ -1,6 +1,6 @@
-"""Types of styles: what they are made of, and which properties each block type has.
+"""Types of styles: their values, and the properties of each block type.
 
-Where a style is a change (block/style, style/article), null takes a value away.
+In a change of style (block/style, style/article), null removes a value.
 """
 
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from services.common.articles.texts import at_most, css_value
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
-# Of CSS: a length, a colour, a weight, as text or as a number.
+# A CSS value such as a length, a colour or a weight, as text or as a number.
 Value = Annotated[str | int | float | None, css_value]
 Flag = bool | None
 Ratio = Annotated[int | float, Field(gt=0)]
@@ -56,7 +56,7 @@ IsTemplate = Annotated[Flag, Field(description="Whether the block belongs to a t
 
 @with_config(CLOSED)
 class InheritableCss(TypedDict, total=False):
-    """What blocks take from the whole document."""
+    """CSS that blocks inherit from the document."""
 
     fontFamily: Value
     fontSize: Value
@@ -107,7 +107,7 @@ class AuthorCss(InheritableCss, total=False):
 
 @with_config(CLOSED)
 class ElementStyle(TypedDict, total=False):
-    """Style of a block without properties of its own, and what most others begin with."""
+    """Style of a block without specific properties; base of most other styles."""
 
     style: Annotated[CssStyle | None, Field(description="CSS of the block.")]
     isTemplate: IsTemplate
@@ -223,13 +223,13 @@ class GlobalStyle(InheritableCss, total=False):
     margin: Margin | None
 
 
-# `global` is a word of Python's, so this one cannot be written as a class.
+# `global` is a keyword of Python, so this type cannot be written as a class.
 _Global = TypedDict("_Global", {"global": GlobalStyle | None}, total=False)
 
 
 @with_config(CLOSED)
 class ArticleStyle(_Global, total=False):
-    """Style of a document: of its whole, and of each type of block."""
+    """Style of a document: of the whole document, and of each block type."""
 
     title: ElementStyle | None
     paragraph: ParagraphStyle | None

@@ -1,4 +1,4 @@
-"""Checks of single values that the OpenAPI document does not show."""
+"""Validators of single values that are not part of the OpenAPI document."""
 
 from functools import partial
 
@@ -9,12 +9,12 @@ from services.common.articles import limits
 
 
 def at_most(limit: int) -> AfterValidator:
-    """Return a check that a string has at most `limit` characters and no NUL."""
+    """Return a validator: a string has at most `limit` characters and no NUL."""
     return AfterValidator(partial(_check_text, limit=limit))
 
 
 def up_to(most: int) -> AfterValidator:
-    """Return a check that an integer is at most `most`."""
+    """Return a validator: an integer is at most `most`."""
 
     def check(number: int) -> int:
         if number > most:
@@ -60,7 +60,7 @@ def _check_text(text: str, limit: int) -> str:
 
 from_zero = AfterValidator(_is_not_negative)
 not_empty = AfterValidator(_is_not_empty)
-# A length, a colour or a weight; null where it may be taken away.
+# A length, a colour or a weight; null removes it.
 css_value = WrapValidator(_is_css_value)
 # A number that is not negative, or text.
 css_length = WrapValidator(_is_css_length)

@@ -114,7 +114,7 @@ class Call:
 
 
 class _OneResponse(Call):
-    """A call with one response, which is returned when it is awaited."""
+    """A call with one response, which awaiting the call returns."""
 
     def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
         self._exchange = exchange
@@ -199,7 +199,7 @@ class _ManyResponses(Call):
             self._raise_for_status()
 
     async def next(self) -> Any:
-        """Read the next message, for both ways of reading."""
+        """Read the next message, for iteration and for `read`."""
         responses = self._responses
         while not (responses.messages or responses.is_ended):
             try:

@@ -93,11 +93,11 @@ class InProcessChannel(grpc.aio.Channel):
         return StreamStreamMethod(self, method, response_deserializer)
 
     def direct(self, method: str) -> DirectMethod:
-        """Return a function that calls a unary method in the current task; see `direct`."""
+        """Return a function that calls a unary method in the current task; see `direct_method`."""
         return direct_method(self._server, method)
 
     def direct_stream(self, method: str) -> DirectStreamMethod:
-        """Return what `direct` does, for a method with a stream of responses."""
+        """Like `direct`, for a method with a response stream."""
         return direct_stream_method(self._server, method)
 
     def begin(
@@ -110,7 +110,7 @@ class InProcessChannel(grpc.aio.Channel):
         streams_requests: bool = False,
         streams_responses: bool = False,
     ) -> Exchange:
-        """Begin a call, with `request` unless it `streams_requests`.
+        """Start a call; `request` is None if it `streams_requests`.
 
         Raises:
             grpc.aio.UsageError: the channel is closed, or credentials or compression are requested.
@@ -177,7 +177,7 @@ class InProcessChannel(grpc.aio.Channel):
 
 
 class _Method:
-    """A method of a service, ready to be called."""
+    """A method of a service; base class of the callables."""
 
     def __init__(
         self, channel: InProcessChannel, method: str, deserialize: Deserialize | None

@@ -29,7 +29,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     Attributes:
         handler: the call's handler, once found.
-        aborted: the status of an abort.
+        aborted: the error that `abort` raised, or None.
     """
 
     handler: Handler = None
@@ -59,7 +59,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return self._deserialized(requests.take())
 
     def take_request(self) -> Any:
-        """Return the request of a call that has one, `grpc.aio.EOF` if it was taken before."""
+        """Return the request of a call with one request, `grpc.aio.EOF` on later calls."""
         exchange = self._exchange
         message, exchange.request = exchange.request, None
         return grpc.aio.EOF if message is None else self._deserialized(message)
@@ -87,10 +87,10 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return is_full
 
     async def write_all(self, responses: AsyncGenerator[Any, Callable[[Any], bool]]) -> None:
-        """Send what a servicer yields.
+        """Send the responses that a servicer yields.
 
-        `send` is sent into the generator: it may call that with the messages that follow, where
-        they come, and yield None where the servicer should wait.
+        Each `yield` of the generator returns `send`. The generator may call `send` with further
+        responses, and yields None to wait when the pipe is full.
         """
         try:
             response = await anext(responses)
@@ -102,7 +102,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
             return
 
     async def drained(self) -> None:
-        """Wait until a stream of responses may go on."""
+        """Wait until the servicer may send further responses."""
         responses = self._exchange.responses
         if responses is not None:
             await responses.drained()
@@ -189,7 +189,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return self._exchange.time_remaining()
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Register a callback that is called with the context when the call has been served."""
+        """Register a callback that is called with the context when the servicer has finished."""
         self._callbacks = [*(self._callbacks or ()), callback]
 
     def cancelled(self) -> bool:
@@ -201,7 +201,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         """Return whether the call has ended."""
         return self._exchange.is_over
 
-    # The request stream as an iterator, which is passed to servicers.
+    # Servicers read the request stream by iterating over the context.
 
     def __aiter__(self) -> Self:
         return self

@@ -20,15 +20,15 @@ class ReadableCall(Protocol):
 
 
 def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
-    """Pass every message of a call to a receiver, until the end of the call, when awaited.
+    """Pass every message of a call to a receiver until the call ends; to be awaited.
 
-    An in-process call passes each one on as the servicer sends it, in the servicer's task. That
-    saves a switch of tasks and a turn of the event loop for each message.
+    An in-process call passes each message on as the servicer sends it, in the servicer's task. That
+    saves a task switch and an event loop iteration per message.
 
     Raises:
         grpc.aio.AioRpcError: the call failed.
         asyncio.CancelledError: the call was cancelled by this side.
-        Exception: as the receiver.
+        Exception: raised by the receiver.
     """
     if isinstance(call, UnaryStreamCall):
         return call.deliver(receiver)

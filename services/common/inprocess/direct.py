@@ -1,7 +1,7 @@
-"""Calls of methods with one request, served where they are made.
+"""Calls of methods with one request, served in the caller's task.
 
-Most calls of a facade are these, and nobody but the task that makes them looks at them: they have
-no deadline and need no call object.
+Most calls of a facade are of this kind. Only the calling task observes them, so they have no
+deadline and no call object.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -17,14 +17,14 @@ from services.common.inprocess.server import NOT_SERVING, InProcessServer
 
 _OK = grpc.StatusCode.OK
 
-# Takes a request and the metadata that goes with it; returns the response.
+# Called with a request and its metadata; returns the response.
 DirectMethod = Callable[[Any, Metadata], Awaitable[Any]]
-# Takes a receiver of the responses too.
+# Called with a request, its metadata and a receiver of the responses.
 DirectStreamMethod = Callable[[Any, Metadata, Receiver], Awaitable[None]]
 
 
 class _Details:
-    """What interceptors see of a call, as `grpc.HandlerCallDetails`."""
+    """The `grpc.HandlerCallDetails` of a direct call, for interceptors."""
 
     __slots__ = ("invocation_metadata", "method")
 
@@ -54,11 +54,11 @@ class DirectContext(CallContext):
         return None
 
     def cancelled(self) -> bool:
-        """Return False: to cancel the call is to cancel the task."""
+        """Return False: the call is cancelled by cancelling its task."""
         return False
 
     def done(self) -> bool:
-        """Return False: the call has not ended while it is served."""
+        """Return False: the call does not end before its servicer returns."""
         return False
 
     async def read(self) -> Any:
@@ -66,10 +66,10 @@ class DirectContext(CallContext):
         return grpc.aio.EOF
 
     def check_status(self) -> None:
-        """Check that the servicer has set no status other than OK.
+        """Raise the status that the servicer has set, unless it is OK.
 
         Raises:
-            grpc.aio.AioRpcError: it has.
+            grpc.aio.AioRpcError: the status is not OK.
         """
         code = self._code
         if code is not None and code is not _OK:
@@ -77,10 +77,10 @@ class DirectContext(CallContext):
 
 
 class _StreamContext(DirectContext):
-    """The servicer's context of a direct call with a stream of responses.
+    """The servicer's context of a direct call with a response stream.
 
     Attributes:
-        failure: an exception of the receiver, which ended the call.
+        failure: exception of the receiver, which ended the call.
     """
 
     failure: Exception | None = None
@@ -95,12 +95,12 @@ class _StreamContext(DirectContext):
             try:
                 return self._receiver.receive(message)
             except Exception as error:
-                # The servicer has nothing to do with it.
+                # The caller raises it; the servicer must not see it.
                 self.failure = error
         self.raise_over()
 
     async def drained(self) -> None:
-        """Wait until the stream of responses may go on."""
+        """Wait until the servicer may send further responses."""
         try:
             await self._receiver.drain()
         except Exception as error:
@@ -108,16 +108,16 @@ class _StreamContext(DirectContext):
             self.raise_over()
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:
-        """Do nothing: nobody looks at it."""
+        """Do nothing: a direct call has no way to read it."""
 
 
 def direct_method(server: InProcessServer, method: str) -> DirectMethod:
     """Return a function that calls a unary method of a server in the current task.
 
-    The servicer runs in the context of the task, and sets variables in it: the task is to serve
-    one request. Whoever stops the server has to wait for its callers first.
+    The servicer runs in the task's context and sets context variables there, so a task should serve
+    one request only. Running calls must end before the server is stopped.
 
-    The function raises `grpc.aio.AioRpcError` where the call has another status than OK.
+    The function raises `grpc.aio.AioRpcError` if the status of the call is not OK.
     """
 
     async def call(request: Any, metadata: Metadata) -> Any:
@@ -125,7 +125,7 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
         if handler is None:
             raise _error(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         context = DirectContext(metadata)
-        if handler.unary_unary is None:  # of an interceptor that refuses the call
+        if handler.unary_unary is None:  # an interceptor refuses the call
             response = await handler.stream_unary(context, context)
         else:
             response = await handler.unary_unary(request, context)
@@ -136,9 +136,10 @@ def direct_method(server: InProcessServer, method: str) -> DirectMethod:
 
 
 def direct_stream_method(server: InProcessServer, method: str) -> DirectStreamMethod:
-    """Return what `direct_method` does, for a method with a stream of responses.
+    """Like `direct_method`, for a method with a response stream.
 
-    The function passes each response to a receiver, as it is sent, and raises what that raises.
+    The function passes each response to a receiver as it is sent, and raises exceptions of the
+    receiver.
     """
 
     async def call(request: Any, metadata: Metadata, receiver: Receiver) -> None:
@@ -147,7 +148,7 @@ def direct_stream_method(server: InProcessServer, method: str) -> DirectStreamMe
             raise _error(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         context = _StreamContext(metadata, receiver)
         try:
-            if handler.unary_stream is None:  # of an interceptor that refuses the call
+            if handler.unary_stream is None:  # an interceptor refuses the call
                 responses = handler.stream_stream(context, context)
             else:
                 responses = handler.unary_stream(request, context)
@@ -167,7 +168,11 @@ def direct_stream_method(server: InProcessServer, method: str) -> DirectStreamMe
 
 
 def _find(server: InProcessServer, method: str, metadata: Metadata) -> Awaitable[Handler | None]:
-    """Return the handler of a call, or None, by way of the interceptors."""
+    """Return the handler of a call through the interceptors, or None.
+
+    Raises:
+        grpc.aio.AioRpcError: UNAVAILABLE, when the server is not running.
+    """
     if not server.is_serving:
         raise _error(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
     return server.find(_Details(method, metadata))

@@ -1,4 +1,4 @@
-"""One call: what its caller and its servicer share, from the request to the status."""
+"""The state of one call, shared by its caller and its servicer."""
 
 import asyncio
 import logging
@@ -17,31 +17,31 @@ _OK = grpc.StatusCode.OK
 
 
 class Exchange(Changing):
-    """A call on its way.
+    """A running call.
 
-    It ends with a status: the servicer's, once the caller has taken the messages before it,
-    or one of the caller's side, when it is cancelled or out of time. To interceptors it is the
-    `grpc.HandlerCallDetails`, with `method` and `invocation_metadata`.
+    The call ends with a status: that of the servicer, after the caller has read all responses, or
+    one of the caller's side, when the call is cancelled or its deadline has passed. It also serves
+    as the `grpc.HandlerCallDetails` of interceptors, with `method` and `invocation_metadata`.
 
     Attributes:
         method: `/package.Service/Method`.
-        invocation_metadata: what came with the call.
-        max_message_bytes: bytes of a message, either way.
-        deadline: when it ends at the latest, by the loop's clock, or None.
-        request: the one request of a call that has one, until it is read.
-        requests: what the caller sends, where that is a stream.
-        response: the one response of a call that has one, once it is there.
-        responses: what the servicer sends, where that is a stream.
-        initial: the initial metadata, or None while it may still come.
-        status: what the servicer ended a stream with of which messages are left.
-        code: how the call ended, or None while it has not.
-        details: the text of the status.
-        trailing: the metadata of the status.
-        is_cancelled_here: whether its caller cancelled it.
-        is_answered: whether the servicer has ended it.
-        is_over: whether the servicer has ended it, or the caller has left.
-        on_leave: called when it ends by its caller's side.
-        serve_here: serves it in the task that awaits it, until it is being served.
+        invocation_metadata: metadata that the caller sent.
+        max_message_bytes: maximum size of a message in bytes, in both directions.
+        deadline: time at which the call expires, on the loop's clock, or None.
+        request: the request of a call with one request, until it is read.
+        requests: the request stream, or None.
+        response: the response of a call with one response, once it has been sent.
+        responses: the response stream, or None.
+        initial: the initial metadata, or None until it is known.
+        status: the servicer's status while responses before it are unread, or None.
+        code: the final status code, or None while the call is running.
+        details: the message of the final status.
+        trailing: the trailing metadata.
+        is_cancelled_here: whether the caller cancelled the call.
+        is_answered: whether the servicer has ended the call.
+        is_over: whether the servicer or the caller has ended the call.
+        on_leave: called when the caller's side ends the call.
+        serve_here: serves the call in the awaiting task; None once serving has begun.
     """
 
     deadline: float | None = None
@@ -70,18 +70,18 @@ class Exchange(Changing):
         streams_requests: bool,
         streams_responses: bool,
     ) -> None:
-        """Make a call; arguments go by position, which is faster.
+        """Create a call. Arguments are positional, which is faster.
 
         Args:
-            loop: the running event loop; to ask for it takes a system call in CPython 3.11.
+            loop: the running event loop; CPython 3.11 needs a system call to get it.
             method: `/package.Service/Method`.
-            metadata: what goes with it.
-            request: what the caller sends, unless it `streams_requests`.
-            registry: holds the call until it has ended.
-            max_message_bytes: bytes of a message, either way.
-            timeout: seconds it may take from now, or None.
-            streams_requests: whether the caller sends any number of messages.
-            streams_responses: whether any number of messages may come.
+            metadata: the invocation metadata.
+            request: the request, or None if the call `streams_requests`.
+            registry: set that contains the call until it ends.
+            max_message_bytes: maximum size of a message in bytes, in both directions.
+            timeout: seconds until the deadline, or None.
+            streams_requests: whether the caller sends a stream of messages.
+            streams_responses: whether the servicer sends a stream of messages.
         """
         self.loop = loop
         self._registry = registry
@@ -109,15 +109,15 @@ class Exchange(Changing):
         """Return the seconds until the deadline, or None."""
         if self.deadline is None:
             return None
-        # A sum and a difference of times may be a rounding more than the timeout.
+        # Rounding may make the difference slightly larger than the timeout.
         return max(min(self.deadline - self.loop.time(), self._timeout), 0.0)
 
     # The caller's side.
 
     def send_request(self, message: Any) -> bool:
-        """Send a message of a stream; a message that is too large ends the call.
+        """Send a message of a request stream; a message that is too large ends the call.
 
-        Return whether the sender should wait until the servicer has read some.
+        Return whether the sender should wait until the servicer has read messages.
         """
         requests = self.requests
         assert requests is not None, "it has one request"
@@ -128,11 +128,11 @@ class Exchange(Changing):
         return requests.put(message, size)
 
     def refuse(self, size: int) -> None:
-        """End the call, as a request has `size` bytes."""
+        """End the call because a request is too large, with `size` bytes."""
         self.leave(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size))
 
     def conclude(self) -> None:
-        """End the call with the servicer's status, after its last message was read."""
+        """End the call with the servicer's status, after the last response has been read."""
         assert self.status is not None, "the servicer has not ended it"
         self._finish(*self.status)
 
@@ -145,7 +145,7 @@ class Exchange(Changing):
         return True
 
     def leave(self, code: grpc.StatusCode, details: str) -> None:
-        """End the call from the caller's side, unless it has ended."""
+        """End the call from the caller's side, unless it has already ended."""
         if self.code is None:
             self.is_over = True
             self.request = self.response = None
@@ -183,14 +183,14 @@ class Exchange(Changing):
         self.wake()
 
     def send_response(self, message: Any) -> bool:
-        """Send a message; a message that is too large to be held ends the call.
+        """Send a response; one that is queued and too large ends the call.
 
-        If the call has one response, the first one counts. Return whether the servicer should wait
-        until the caller has read some.
+        If the call has a single response, the first one counts. Return whether the servicer should
+        wait until the caller has read responses.
         """
         responses = self.responses
         if responses is not None and responses.receiver is not None:
-            size = 0  # nothing is held of what is taken at once
+            size = 0  # the receiver gets it at once: it is not queued
         else:
             size = len(message) if isinstance(message, bytes) else message.ByteSize()
         if size > self.max_message_bytes:

@@ -38,10 +38,10 @@ class Changing:
 
 
 class Receiver(Protocol):
-    """Takes messages as they are written."""
+    """Receives messages as they are written."""
 
     def receive(self, message: Any) -> bool:
-        """Take a message; return whether the writer should wait (`drain`)."""
+        """Receive a message; return whether the writer should wait (`drain`)."""
         ...
 
     async def drain(self) -> None:
@@ -54,8 +54,8 @@ class Pipe(Changing):
     Attributes:
         messages: unread messages; read-only.
         is_ended: whether the stream is closed.
-        receiver: takes messages at once, so that none is unread.
-        failure: an exception of the receiver, which closed the stream.
+        receiver: receives messages at once, in place of the queue; None if there is none.
+        failure: exception of the receiver, which closed the stream.
     """
 
     receiver: Receiver | None = None
@@ -79,7 +79,7 @@ class Pipe(Changing):
             try:
                 return self.receiver.receive(message)
             except Exception as error:
-                # Raised by the reader of the stream; the writer has nothing to do with it.
+                # The reader of the stream raises it; the writer must not see it.
                 self._fail(error)
                 return False
         size += MESSAGE_COST

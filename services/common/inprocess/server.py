@@ -18,7 +18,7 @@ _OK = grpc.StatusCode.OK
 NOT_SERVING = "the server is not running"
 
 
-# Returns the handler of a call, or None, by way of the interceptors.
+# Returns the handler of a call through the interceptors, or None.
 Find = Callable[["grpc.HandlerCallDetails"], Awaitable[Handler | None]]
 
 
@@ -28,8 +28,8 @@ class InProcessServer:
     Handlers are coroutines and asynchronous generators; others are not supported.
 
     Attributes:
-        max_message_bytes: bytes of a message, either way.
-        find: returns the handler of a call, by way of the interceptors.
+        max_message_bytes: maximum size of a message in bytes, in both directions.
+        find: returns the handler of a call through the interceptors, or None.
         is_serving: whether it accepts calls.
     """
 
@@ -40,7 +40,7 @@ class InProcessServer:
 
         Args:
             interceptors: interceptors of every call, outermost first.
-            max_message_bytes: bytes of a message, either way.
+            max_message_bytes: maximum size of a message in bytes, in both directions.
         """
         self.max_message_bytes = max_message_bytes
         self._methods: dict[str, Handler] = {}
@@ -71,7 +71,7 @@ class InProcessServer:
         self.is_serving = True
 
     def begin(self, exchange: Exchange) -> None:
-        """Serve a call."""
+        """Start serving a call."""
         if not self.is_serving:
             exchange.leave(grpc.StatusCode.UNAVAILABLE, NOT_SERVING)
         elif exchange.code is None:
@@ -108,10 +108,10 @@ class InProcessServer:
 class ServedCall(CallContext):
     """The server side of a call.
 
-    It is served in a task of its own, or, where it has one request, in the task that awaits
-    its response, or has its responses delivered, before anything else happens: that saves a
-    task and two turns of the event loop. Either way it has an empty context: the caller's
-    context variables must not reach the servicer.
+    The servicer runs in a task of its own. If a call with one request is awaited, or its responses
+    are delivered, before the event loop runs anything else, the servicer runs in the caller's task:
+    that saves a task and two event loop iterations. In both cases it runs in an empty context: the
+    caller's context variables must not reach the servicer.
     """
 
     _task: asyncio.Task[Any] | None = None
@@ -119,7 +119,7 @@ class ServedCall(CallContext):
     _is_left = _is_cancelled = False
 
     def __init__(self, exchange: Exchange, server: InProcessServer) -> None:
-        """Start serving a call, at the next turn of the loop where it has one request."""
+        """Start serving a call, in the next loop iteration if it has one request."""
         self._exchange = exchange
         self._server = server
         exchange.on_leave = self._leave
@@ -144,10 +144,10 @@ class ServedCall(CallContext):
         task.add_done_callback(self._ended)
 
     def _serve_here(self) -> Generator[Any, None, None]:
-        """Serve the call in the current task; to be iterated by an `__await__`.
+        """Serve the call in the current task; `__await__` iterates over it.
 
         Raises:
-            asyncio.CancelledError: the task was cancelled meanwhile.
+            asyncio.CancelledError: the task was cancelled in the meantime.
         """
         exchange = self._exchange
         assert self._starting is not None, "it has not been started"
@@ -177,13 +177,13 @@ class ServedCall(CallContext):
             # The traceback refers to this frame, and the task to the exception.
             del task
             raise asyncio.CancelledError
-        # Of a call that was left; and a task group of Python 3.11 whose task fails while the
-        # group waits for it does not take back that it has cancelled its parent.
+        # Undo cancellations by `_leave`, and by a task group: when a task fails while the group
+        # waits for it, the task group of Python 3.11 cancels its parent and does not undo that.
         while task.cancelling() > cancelling:
             task.uncancel()
 
     def _leave(self) -> None:
-        """Stop serving the call, which has ended."""
+        """Stop serving a call that has ended."""
         if self._starting is not None:
             self._starting.cancel()
             self._ended()
@@ -256,7 +256,7 @@ class ServedCall(CallContext):
         exchange.on_leave = exchange.serve_here = None
         self._task = None
         if self.aborted is not None:
-            # The traceback of the one that was raised refers to this call.
+            # Keep a copy: the traceback of the raised error would keep a reference to this call.
             self.aborted = grpc.aio.AbortError(*self.aborted.args)
         if not exchange.is_over:  # cancelled before it started
             exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())

@@ -1,4 +1,4 @@
-"""Alembic environment: migrations run on the connection, and in the transaction, they are given."""
+"""Alembic environment: migrations run on the given connection, in its transaction."""
 
 from alembic import context
 

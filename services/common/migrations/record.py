@@ -1,8 +1,7 @@
-"""The record of the step that a database is at, and of the programs that may use it.
+"""The record of a database's migration step, and of the versions that are compatible with it.
 
-It is the row of Alembic's own table. Beside the step it has the oldest step whose programs still
-work with the tables, so that a program can tell whether it may use tables that are newer than it
-knows.
+The record is the row of Alembic's own table. Beside the step, it has the oldest step whose programs
+are compatible with the tables, so that a program can check whether it may use newer tables.
 """
 
 from typing import NamedTuple
@@ -16,11 +15,11 @@ _OLDEST_STEP = "oldest_step"
 
 
 class Record(NamedTuple):
-    """The steps of a database.
+    """The migration steps of a database.
 
     Attributes:
-        step: the newest one that was taken; None where there are no tables.
-        oldest: the oldest step whose programs work with the tables; None where it is not known.
+        step: the newest applied step; None if there are no tables.
+        oldest: the oldest step whose programs are compatible with the tables; None if unknown.
     """
 
     step: str | None = None
@@ -28,18 +27,18 @@ class Record(NamedTuple):
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer version has taken steps that this one does not know."""
+        """Whether a newer version has applied steps that this version does not know."""
         return self.step is not None and self.step > HEAD
 
     @property
     def is_usable(self) -> bool:
-        """Whether this version works with the tables as they are."""
+        """Whether this version is compatible with the current tables."""
         if self.is_newer:
             return self.oldest is not None and self.oldest <= HEAD
         return self.step == HEAD
 
     def advice(self) -> str:
-        """Return what is to be done where the tables are too new for this version."""
+        """Return advice for an operator whose tables are too new for this version."""
         if self.oldest is None:
             return "run the version of the gateway that took that step, or a newer one"
         return (
@@ -49,19 +48,19 @@ class Record(NamedTuple):
 
 
 def read_record(connection: Connection) -> Record:
-    """Return the steps that the tables of a database are at."""
+    """Read the record of a database."""
     found = inspect(connection)
     if not found.has_table(TABLE):
         return Record()
     row = connection.execute(text(f"SELECT * FROM {TABLE}")).mappings().first()
     if row is None:
         return Record()
-    # The column came later; and another program's table may be there, without it.
+    # The column was added later, and the table of another program may lack it.
     return Record(row["version_num"], row.get(_OLDEST_STEP))
 
 
 def insert_record(connection: Connection) -> None:
-    """Write the record of tables that were made as all steps together make them."""
+    """Write the record of tables that were created from the snapshot."""
     connection.execute(
         text(f"INSERT INTO {TABLE} (version_num, {_OLDEST_STEP}) VALUES (:step, :oldest)"),
         {"step": HEAD, "oldest": OLDEST},
@@ -69,5 +68,5 @@ def insert_record(connection: Connection) -> None:
 
 
 def write_oldest(connection: Connection) -> None:
-    """Write the oldest step of programs, after all steps were taken."""
+    """Write the oldest compatible step, after all migrations have been applied."""
     connection.execute(text(f"UPDATE {TABLE} SET {_OLDEST_STEP} = :oldest"), {"oldest": OLDEST})

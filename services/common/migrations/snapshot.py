@@ -1,7 +1,8 @@
-"""The tables as all steps together make them, for a new SQLite file.
+"""Snapshot of the tables that result from all migrations, for new SQLite files.
 
-`python -m services.common.migrations.snapshot` writes `sqlite.sql` anew after a step was
-added. A start on an empty folder takes it in place of the steps, and loads no Alembic.
+`python -m services.common.migrations.snapshot` regenerates `sqlite.sql`, which is necessary after a
+step was added. A start with an empty folder uses the file in place of the migrations, and does not
+load Alembic.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from services.common.database import open_engine, upgrade, writing_alone
 from services.common.settings import Storage
 
 FILE = Path(migrations.__file__).parent / "sqlite.sql"
-# Tables come as they were made, since one refers to another; indexes in an order of their own.
+# Tables in the order of their creation, since they refer to each other; then indexes by name.
 _ALL = (
     "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL "
     "ORDER BY type = 'index', CASE type WHEN 'index' THEN name END, rowid"
@@ -25,7 +26,7 @@ _ALL = (
 
 
 async def taken() -> str:
-    """Return what the file is to hold: the statements, each on lines of its own."""
+    """Return the content of the file: the statements, each on lines of its own."""
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(Storage(data_dir=Path(folder)))
         try:
@@ -43,7 +44,7 @@ async def _from_steps(engine: AsyncEngine) -> str:
 
 def _statements(connection: Connection) -> Sequence[str]:
     found: Sequence[str] = connection.exec_driver_sql(_ALL).scalars().all()
-    # Only what has no trailing blanks passes the checks of a repository.
+    # Trailing blanks would fail the checks of the repository.
     return ["\n".join(line.rstrip() for line in statement.splitlines()) for statement in found]
 
 

@@ -1,6 +1,6 @@
-"""Settings of the gateway: a TOML file, and a few environment variables over it.
+"""Settings of the gateway: a TOML file, and a few environment variables that override it.
 
-`load` reads both; an unknown key or a wrong value raises `SettingsError`, which names it.
+`load` reads both; an unknown key or an invalid value raises `SettingsError`, which names the key.
 `services.common.settings_example` documents every key.
 """
 

@@ -1,4 +1,4 @@
-"""The base class of all sections of the settings, and what they share."""
+"""The base class and shared types of the sections of the settings."""
 
 from typing import Annotated, Any
 
@@ -8,20 +8,20 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class SettingsError(Exception):
-    """Error raised when the settings are wrong; the text names the key and what it takes."""
+    """Error raised for invalid settings; the message names the key and its valid values."""
 
 
 class Section(BaseModel):
-    """A table of the settings: unknown keys are errors, and values do not change."""
+    """A table of the settings: unknown keys are errors, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def without_variables(value: Any) -> Any:
-    """Return a value, or a table, of which no text holds a shell variable.
+    """Return a value or a table unchanged, after checking it for shell variables.
 
     Raises:
-        ValueError: a text does.
+        ValueError: a text contains a variable, `${…}`.
     """
     for text in value.values() if isinstance(value, dict) else (value,):
         if isinstance(text, str) and "${" in text:

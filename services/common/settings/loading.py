@@ -1,4 +1,4 @@
-"""All settings of a gateway, and how they are read from a file and the environment."""
+"""All settings of a gateway, and their loading from a file and the environment."""
 
 import os
 import tomllib
@@ -32,7 +32,7 @@ from services.common.settings.tools import Tools
 
 DEFAULT_FILE = Path("gateway.toml")
 
-# Environment variables over the file, with the key each one sets.
+# Environment variables that override the file, with the key that each one sets.
 ENVIRONMENT = {
     "GATEWAY_HOST": ("server", "host"),
     "GATEWAY_PORT": ("server", "port"),
@@ -100,14 +100,14 @@ class Settings(Section):
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Read the settings of this process.
+    """Load the settings of this process.
 
-    The file is the one GATEWAY_CONFIG names, else `./gateway.toml` if it is there. Files that
-    hold secrets are read too.
+    The file is the one that GATEWAY_CONFIG names, or else `./gateway.toml` if it exists. Files with
+    secrets are read too.
 
     Raises:
-        SettingsError: the file is missing, no TOML, or holds a key or value that is wrong; a file
-            with a secret cannot be read.
+        SettingsError: the file is missing, not TOML, or has an unknown key or an invalid value; or
+            a file with a secret cannot be used.
     """
     named = environ.get(CONFIG_VARIABLE)
     path = Path(named) if named else DEFAULT_FILE
@@ -126,10 +126,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def parse(content: Mapping[str, Any], source: str) -> Settings:
-    """Check settings that were read from `source`.
+    """Validate settings that were read from `source`.
 
     Raises:
-        SettingsError: a key is unknown or a value wrong.
+        SettingsError: a key is unknown or a value is invalid.
     """
     try:
         return Settings.model_validate(content)
@@ -137,7 +137,7 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
         raise SettingsError(
             "\n".join(
                 ": ".join(
-                    # A rule of several keys names them itself.
+                    # Errors of validators for several keys name the keys themselves.
                     filter(None, (source, ".".join(map(str, item["loc"])), words(item, Settings)))
                 )
                 for item in error.errors(include_input=False, include_url=False)

@@ -1,4 +1,4 @@
-"""Messages about wrong settings, with the key that was probably meant."""
+"""Messages about invalid settings, with the key that was probably meant."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
@@ -13,7 +13,7 @@ def words(item: ErrorDetails, model: type[BaseModel]) -> str:
         return str(item["ctx"]["error"])
     if item["type"] != "extra_forbidden":
         return item["msg"]
-    # Imported on demand: most settings have no mistakes.
+    # Imported on demand: most settings are valid.
     from difflib import get_close_matches
 
     *path, name = item["loc"]
@@ -22,12 +22,12 @@ def words(item: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> Iterable[str]:
-    """Return the keys that the section at `path` takes."""
+    """Return the valid keys of the section at `path`."""
     section: Any = model
     for step in path:
         if isinstance(section, type) and issubclass(section, BaseModel):
             section = section.model_fields[str(step)].annotation
         else:
-            section = get_args(section)[-1]  # of a list's items or a table's values
+            section = get_args(section)[-1]  # the type of a list's items or a table's values
     fields: Mapping[str, Any] = section.model_fields
     return fields

@@ -1,4 +1,4 @@
-"""Sections of the settings on providers and their models."""
+"""Sections of the settings for providers and their models."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,24 +12,25 @@ from services.common.settings.base import Name, Section, without_variables
 
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 
-# At the end of a model's name: every name that begins so.
+# At the end of a model's name: matches every name with that prefix.
 WILDCARD = "*"
 
 Input = Literal["text", "image", "pdf", "audio", "video"]
-# How a deployment of a model is chosen.
+# Load balancing method for the deployments of a model.
 Balance = Literal["weighted", "least_busy", "fastest"]
 MAX_DEPLOYMENTS = 64
 
 
-# A price in dollars; with six decimals, that of a token is a whole number of picodollars.
+# A price in dollars. With six decimals, the price of a token is a whole number of picodollars.
 Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
 class Price(Section):
     """The price of a model in US dollars, as a number or as text.
 
-    For a million tokens; `web_search` and `request` for a thousand, `audio_hour` for one. What has
-    no price costs what it is a kind of: `cached_input` what `input` costs, and so on.
+    Prices are per million tokens; `web_search` and `request` are per thousand, `audio_hour` is per
+    hour. A missing price defaults to that of the more general kind: `cached_input` to `input`, and
+    so on.
     """
 
     input: Dollars | None = None
@@ -79,13 +80,13 @@ class Provider(Section):
         return self
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the provider's key, or "" where it takes none."""
+        """Return the provider's key, or "" if it has none."""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
     def missing_key(self, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the variable that the key was to be in and is not, or "" where none is missing.
+        """Return the configured variable of a missing key, or "" if no key is missing.
 
-        Headers of the operator's may hold the credentials instead.
+        No key is needed if configured headers contain credentials.
         """
         if self.key(environ) or _CREDENTIAL_HEADERS & {name.lower() for name in self.headers}:
             return ""
@@ -93,7 +94,7 @@ class Provider(Section):
 
 
 class Deployment(Section):
-    """One place where a model is served."""
+    """A deployment: a provider, and its name for the model."""
 
     provider: Name
     upstream: str = ""
@@ -144,9 +145,9 @@ class Model(Section):
 
     @property
     def served_by(self) -> Sequence[Deployment]:
-        """The deployments; the provider's model where it has no others.
+        """The deployments; without configured ones, a single one of the model's provider.
 
-        Their `upstream` is that of the model where they have none of their own.
+        A deployment without an `upstream` of its own has that of the model.
         """
         if self.provider is not None:
             return (Deployment(provider=self.provider, upstream=self.upstream),)
@@ -157,17 +158,17 @@ class Model(Section):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for every name that begins like its own."""
+        """Whether it matches every name with its prefix."""
         return self.name.endswith(WILDCARD)
 
 
 def with_preset(name: str, section: Any) -> Any:
-    """Return the section of a provider with the defaults of the preset of that name."""
+    """Return a provider's section, completed with the preset of that name."""
     preset = PRESETS.get(name)
     if preset is None or not isinstance(section, dict) or "base_url" in section:
         return section
     if section.get("kind", preset.kind) != preset.kind:
-        return section  # the address is not one of that kind
+        return section  # the preset's address has another kind
     known: dict[str, Any] = {"kind": preset.kind}
     if url := preset.address({}):
         known["base_url"] = url

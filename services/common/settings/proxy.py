@@ -1,4 +1,4 @@
-"""The section of the settings on the Envoy proxy in front of the gateway."""
+"""The section of the settings for the Envoy proxy in front of the gateway."""
 
 import re
 from typing import Annotated, Self
@@ -11,7 +11,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 
 
 class Envoy(Section):
-    """What `gateway envoy config` generates a configuration from, beside the other sections."""
+    """Settings from which `gateway envoy config` generates a configuration, with other sections."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 10000

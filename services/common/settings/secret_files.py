@@ -1,6 +1,6 @@
-"""Secrets that files hold: those of `…_file` settings and of `…_FILE` environment variables.
+"""Secrets in files, which `…_file` settings and `…_FILE` environment variables name.
 
-Docker and Kubernetes mount secrets as files. They are read whenever the settings are, so that
+Docker and Kubernetes mount secrets as files. The files are read whenever the settings are, so that
 SIGHUP applies a new key.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from services.common.presets import PRESETS
 from services.common.settings.base import SettingsError
 
-# At the end of a setting's name, or of a variable's: what it names is a file with the secret.
+# Suffix of the names of settings and of variables whose value is the path of a file with a secret.
 _SUFFIX = "_file"
 _VARIABLE_SUFFIX = "_FILE"
 _MAX_BYTES = 64 << 10
@@ -21,17 +21,18 @@ _MAX_BYTES = 64 << 10
 def with_secrets(
     content: Mapping[str, Any], environ: Mapping[str, str], source: str
 ) -> dict[str, Any]:
-    """Return settings in which the secrets of files stand beside the names of the files.
+    """Return settings with the secrets of files added beside the names of the files.
 
-    `NAME_FILE` in the environment stands for a variable NAME that would hold a provider's key.
+    `NAME_FILE` in the environment replaces a variable NAME with a provider's key.
 
     Args:
-        content: tables as a settings file has them, which are not checked yet.
+        content: tables of a settings file, not validated yet.
         environ: the environment.
-        source: where the settings come from, for errors.
+        source: origin of the settings, for error messages.
 
     Raises:
-        SettingsError: a file cannot be read or is empty, or a secret is given twice.
+        SettingsError: a file cannot be read, is empty, too long or not text, or a secret is given
+            twice.
     """
     found = copy.deepcopy(dict(content))
     providers = found.setdefault("providers", {})
@@ -57,7 +58,7 @@ def _is_discovering(content: Mapping[str, Any]) -> bool:
 
 
 def _add_file_of_variable(name: str, section: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """Add the file that the environment names in place of the section's variable."""
+    """Add the file that `…_FILE` names, in place of the section's key variable."""
     if "api_key" in section or "api_key" + _SUFFIX in section:
         return
     preset = PRESETS.get(name)
@@ -67,7 +68,7 @@ def _add_file_of_variable(name: str, section: dict[str, Any], environ: Mapping[s
 
 
 def _discovered(taken: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return sections of the providers whose key is in a file that the environment names."""
+    """Return sections of preset providers whose key is in a file that the environment names."""
     found = {}
     for name, preset in PRESETS.items():
         if name not in taken and (file := _file_of(preset.key_variable, environ)):
@@ -85,7 +86,7 @@ def _file_of(variable: str, environ: Mapping[str, str]) -> str:
 
 
 def _read(section: dict[str, Any], name: str, place: str) -> None:
-    """Put the secret of a file into a section, if it names one."""
+    """Read a secret into a section, if the section names a file for it."""
     key = f"{place}{name}{_SUFFIX}"
     file = section.get(name + _SUFFIX)
     if not file or not isinstance(file, str):

@@ -14,12 +14,12 @@ MAX_FILE_LIFETIME_S = 31_536_000
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
-# As browsers serialize one, in lower case and without a path; apps have schemes of their own.
+# An origin as browsers serialize it: in lower case and without a path; apps have other schemes.
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 
 class Server(Section):
-    """Addresses that the gateway listens on, and who may call it from browsers."""
+    """Addresses that the gateway listens on, and origins that may call it from browsers."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
@@ -67,17 +67,17 @@ class Server(Section):
         return value
 
     def is_at(self, url: str) -> bool:
-        """Return whether the text of a URL names the facade's own address."""
+        """Return whether a URL is the facade's own address."""
         hosts = {self.host, "127.0.0.1", "localhost", "::1", "0.0.0.0"}
         try:
             address = urlsplit(url)
             return address.hostname in hosts and address.port == self.port
-        except ValueError:  # no port, or no address at all
+        except ValueError:  # an invalid port, or no URL at all
             return False
 
 
 class Storage(Section):
-    """Places of the data."""
+    """Storage locations of the data."""
 
     data_dir: Path = Path("var")
     database_url: str = ""
@@ -88,7 +88,7 @@ class Storage(Section):
 
 
 class Roles(Section):
-    """The models for side tasks; empty: the embedded way, or none."""
+    """Models for tasks of the gateway; "" selects the built-in method, if there is one."""
 
     describe_image: str = ""
     transcribe_audio: str = ""
@@ -98,12 +98,12 @@ class Roles(Section):
 
     @property
     def extracts(self) -> str:
-        """Return the model that extracts facts: its own, or else that for summaries."""
+        """The model that extracts facts; by default the model for summaries."""
         return self.extract or self.summarise
 
 
 class Discovery(Section):
-    """Whether providers are used that the settings do not name."""
+    """Whether providers that the settings do not name are discovered."""
 
     enabled: bool = True
 
@@ -118,7 +118,7 @@ class PlanLimits(Section):
 
 
 class StorageLimits(PlanLimits):
-    """Bytes that the files of one owner may have together, by plan."""
+    """Maximum total bytes of one owner's files, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 1 << 30
     personal_pro: Annotated[int, Field(ge=0)] = 5 << 30
@@ -180,7 +180,7 @@ class Limits(Section):
 
 
 class Grpc(Section):
-    """gRPC on a TCP port: its certificates, and bounds that a Unix socket does not have."""
+    """gRPC on a TCP port: its certificates, and limits that a Unix socket does not have."""
 
     certificate: str = ""
     private_key: str = ""
@@ -220,7 +220,7 @@ class Telemetry(Section):
 
 
 class Admin(Section):
-    """Who may administer the gateway over the network, and how long changes are remembered."""
+    """Admin key for administration over the network, and the retention of the audit log."""
 
     key_env: str = ""
     key_file: str = ""
@@ -236,7 +236,7 @@ class Admin(Section):
 
 
 class ArticleQuota(PlanLimits):
-    """Bytes that the documents of one user may have together, by plan."""
+    """Maximum total bytes of one user's documents, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 256 << 20
     personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
@@ -245,7 +245,7 @@ class ArticleQuota(PlanLimits):
 
 
 class ArticleDocuments(PlanLimits):
-    """Documents that one user may have, by plan."""
+    """Maximum number of documents per user, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 1000
     personal_pro: Annotated[int, Field(ge=0)] = 5000
@@ -267,7 +267,7 @@ class Articles(Section):
 
 
 class MemoryQuota(PlanLimits):
-    """Memories that one user may have, by plan."""
+    """Maximum number of memories per user, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 10
     personal_pro: Annotated[int, Field(ge=0)] = 50
@@ -276,7 +276,7 @@ class MemoryQuota(PlanLimits):
 
 
 class MemoryStorage(PlanLimits):
-    """Bytes that the memories and responses of one user may have together, by plan."""
+    """Maximum total bytes of one user's memories and responses, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 256 << 20
     personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
@@ -317,7 +317,7 @@ class ResponseCache(Section):
 
 
 class Adaptation(Section):
-    """The store of converted media, which later turns read again."""
+    """The store of converted media, which later turns reuse."""
 
     kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
     kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
@@ -325,7 +325,7 @@ class Adaptation(Section):
 
 
 class Usage(Section):
-    """Records of what requests used and cost."""
+    """Usage records of requests."""
 
     enabled: bool = True
     write_every_s: Annotated[float, Field(gt=0)] = 2

@@ -9,12 +9,12 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from services.common.settings.base import Section, without_variables
 
-# Where the backends' own clients look for a key.
+# Variables in which the backends' own clients look for a key.
 _SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 
 
 class WebSearch(Section):
-    """The backend of web searches; without one there are none."""
+    """The backend for web searches; without a backend they are not available."""
 
     backend: Literal["", "searxng", "brave", "tavily"] = ""
     url: str = ""
@@ -46,11 +46,11 @@ class WebSearch(Section):
 
     @property
     def key_variable(self) -> str:
-        """The environment variable that the key is in, or "" for a backend that needs none."""
+        """The environment variable with the key, or "" for a backend without keys."""
         return self.api_key_env or _SEARCH_KEY_VARIABLES.get(self.backend, "")
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the backend's key, or "" where it has none."""
+        """Return the backend's key, or "" if it has none."""
         return self.api_key.get_secret_value() or environ.get(self.key_variable, "")
 
 

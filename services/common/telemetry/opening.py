@@ -1,4 +1,4 @@
-"""Opening of telemetry, as the settings say."""
+"""Start of telemetry, as configured by the settings."""
 
 import os
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ from services.common.telemetry.spans import Telemetry
 if TYPE_CHECKING:
     from services.common.telemetry.otlp import OtlpTelemetry
 
-# The variable that OpenTelemetry's own tools read, under the settings.
+# OpenTelemetry's standard variable; the settings have precedence.
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def open_telemetry(
     settings: TelemetrySettings, instance: str, environ: Mapping[str, str] = os.environ
 ) -> Telemetry | None:
-    """Return what records for the collector of the settings, None where they name none.
+    """Return the telemetry for the configured collector, or None without a collector.
 
     Args:
-        settings: of the gateway.
-        instance: identifies this process.
+        settings: telemetry settings of the gateway.
+        instance: id of this process.
         environ: environment variables.
 
     Raises:
-        SettingsError: a collector is named, but the extra `telemetry` is not installed.
+        SettingsError: a collector is configured, but the extra `telemetry` is not installed.
     """
     endpoint = settings.otlp_endpoint or environ.get(ENDPOINT_VARIABLE, "")
     if not endpoint:
@@ -35,7 +35,7 @@ def open_telemetry(
 
 
 def load_otlp() -> "type[OtlpTelemetry]":
-    """Return the class that sends to a collector, which most gateways do not load.
+    """Import and return the class that exports to a collector; most gateways do not load it.
 
     Raises:
         SettingsError: the extra `telemetry` is not installed.

@@ -1,7 +1,7 @@
 """Export of spans and measurements over OTLP, by OpenTelemetry's SDK.
 
-Spans are sent in batches by a thread of the SDK's, so that a collector that is slow or gone
-costs requests nothing; what does not fit its queue is dropped, and the SDK logs that.
+A thread of the SDK sends spans in batches, so that a slow or unreachable collector does not delay
+requests. Spans that do not fit into its queue are dropped, which the SDK logs.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from services.common.telemetry.spans import Attributes, Kind, Measure
 from services.common.telemetry.trace_context import TraceContext
 
 _NAME = "llm-gateway"
-_TIMEOUT_S = 5  # of one export, and of the last one
+_TIMEOUT_S = 5  # of each export, including the last one
 _KINDS: Mapping[Kind, SpanKind] = {
     "server": SpanKind.SERVER,
     "client": SpanKind.CLIENT,
@@ -41,7 +41,7 @@ _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 2
 _FIRST = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 _EACH = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
-# Unit, description and bucket boundaries, which the semantic conventions advise.
+# Unit, description and bucket boundaries, as recommended by the semantic conventions.
 _MEASURES: Mapping[Measure, tuple[str, str, tuple[float, ...]]] = {
     "http.server.request.duration": ("s", "Duration of HTTP requests.", _SECONDS),
     "gen_ai.client.operation.duration": ("s", "Duration of attempts at providers.", _SECONDS),
@@ -55,12 +55,12 @@ class OtlpTelemetry:
     """Records spans and measurements, and sends them to a collector."""
 
     def __init__(self, settings: Telemetry, endpoint: str, instance: str) -> None:
-        """Start sending.
+        """Start the export.
 
         Args:
-            settings: what is sent.
+            settings: telemetry settings.
             endpoint: URL of the collector's OTLP receiver for HTTP, without `/v1/…`.
-            instance: identifies this process among those of the service.
+            instance: id of this process within the service.
         """
         resource = Resource.create(
             {"service.name": settings.service_name, "service.instance.id": instance}
@@ -98,8 +98,8 @@ class OtlpTelemetry:
     def begin(
         self, name: str, kind: Kind, parent: TraceContext | None, attributes: Attributes
     ) -> "OtlpSpan":
-        """Begin a span; without a `parent` it begins a trace."""
-        # Not the context of the current task, which the SDK would take otherwise.
+        """Start a span; without a `parent` it starts a trace."""
+        # Explicit, since the SDK would use the context of the current task.
         context = trace.set_span_in_context(
             trace.INVALID_SPAN if parent is None else NonRecordingSpan(_remote(parent))
         )
@@ -111,7 +111,7 @@ class OtlpTelemetry:
         self._histograms[measure].record(value, attributes)
 
     async def stop(self) -> None:
-        """Send what has been recorded, within some seconds."""
+        """Export the remaining spans and measurements, within some seconds."""
         await asyncio.gather(
             asyncio.to_thread(self._spans.shutdown),
             asyncio.to_thread(self._meters.shutdown, 1000 * _TIMEOUT_S),
@@ -122,7 +122,7 @@ class OtlpSpan:
     """A span of OpenTelemetry's SDK.
 
     Attributes:
-        context: what others are sent who continue the trace.
+        context: trace context to propagate to other services.
     """
 
     __slots__ = ("_span", "context")
@@ -138,7 +138,7 @@ class OtlpSpan:
         )
 
     def end(self, attributes: Attributes, error: str = "") -> None:
-        """End the span; with an `error`, its type, as a failed one."""
+        """End the span; `error` is the type of a failure, or ""."""
         span = self._span
         if span.is_recording():
             span.set_attributes(attributes)

@@ -1,7 +1,7 @@
-"""What the gateway records of its requests: spans and measurements, whoever exports them.
+"""Spans and measurements of requests, independent of their export.
 
-Names and attributes are those of OpenTelemetry's semantic conventions for HTTP and generative AI:
-https://opentelemetry.io/docs/specs/semconv/gen-ai/. No text of a conversation is among them.
+Names and attributes follow OpenTelemetry's semantic conventions for HTTP and generative AI:
+https://opentelemetry.io/docs/specs/semconv/gen-ai/. Texts of conversations are never recorded.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ Measure = Literal[
 
 
 class Span(Protocol):
-    """A span that has begun."""
+    """A started span."""
 
     @property
     def context(self) -> TraceContext:
-        """What others are sent who continue the trace."""
+        """The trace context to propagate to other services."""
         ...
 
     def end(self, attributes: Attributes, error: str = "") -> None:
-        """End the span; with an `error`, its type, as a failed one."""
+        """End the span; `error` is the type of a failure, or ""."""
         ...
 
 
@@ -40,7 +40,7 @@ class Telemetry(Protocol):
     def begin(
         self, name: str, kind: Kind, parent: TraceContext | None, attributes: Attributes
     ) -> Span:
-        """Begin a span; without a `parent` it begins a trace."""
+        """Start a span; without a `parent` it starts a trace."""
         ...
 
     def record(self, measure: Measure, value: float, attributes: Attributes) -> None:
@@ -48,5 +48,5 @@ class Telemetry(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Send what has been recorded, within some seconds."""
+        """Export the remaining spans and measurements, within some seconds."""
         ...

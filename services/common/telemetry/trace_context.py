@@ -1,4 +1,4 @@
-"""W3C trace context: which trace a request belongs to, and the span it is part of.
+"""W3C trace context: the trace and the parent span of a request.
 
 Source: https://www.w3.org/TR/trace-context/, level 1.
 """
@@ -7,11 +7,11 @@ import re
 from contextvars import ContextVar
 from typing import NamedTuple
 
-# Of a request, of a call's metadata, and of a request to a provider.
+# Headers of requests and of requests to providers; also keys of call metadata.
 TRACEPARENT_KEY = "traceparent"
 TRACESTATE_KEY = "tracestate"
 
-# Characters of `tracestate` that a party has to carry; a longer one is left out.
+# Characters of `tracestate` that the standard requires to propagate; longer values are dropped.
 _MAX_STATE = 512
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
@@ -26,7 +26,7 @@ class TraceContext(NamedTuple):
     Attributes:
         trace_id: 32 hexadecimal digits.
         span_id: 16 hexadecimal digits.
-        is_sampled: whether the trace is recorded by whoever began it.
+        is_sampled: whether the caller that started the trace may have recorded it.
         state: value of `tracestate`, or "".
     """
 
@@ -36,7 +36,7 @@ class TraceContext(NamedTuple):
     state: str = ""
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the header fields, or the entries of a call's metadata, that carry the context."""
+        """Return the context as header fields or as entries of call metadata."""
         parent = f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.is_sampled else 0:02x}"
         if self.state:
             return (TRACEPARENT_KEY, parent), (TRACESTATE_KEY, self.state)
@@ -44,7 +44,7 @@ class TraceContext(NamedTuple):
 
 
 def parse_trace_context(traceparent: str, tracestate: str = "") -> TraceContext | None:
-    """Return the context that both headers hold, or None for an invalid `traceparent`."""
+    """Parse both headers; return None for an invalid `traceparent`."""
     found = _TRACEPARENT.fullmatch(traceparent.strip(" \t"))
     if found is None or (found[1] == "00" and found[5]):
         return None
@@ -53,7 +53,7 @@ def parse_trace_context(traceparent: str, tracestate: str = "") -> TraceContext 
     return TraceContext(found[2], found[3], is_sampled, state if _STATE.fullmatch(state) else "")
 
 
-# Of the request that the current task serves; None where it is part of no trace.
+# Trace context of the request that the current task serves, or None.
 current_trace: ContextVar[TraceContext | None] = ContextVar("current_trace", default=None)
-# Of the attempt that the current task makes, where attempts are recorded.
+# Trace context of the current task's attempt, if attempts are recorded.
 attempt_trace: ContextVar[TraceContext | None] = ContextVar("attempt_trace", default=None)

@@ -31,9 +31,9 @@ MAX_TOKENS = 2000
 # end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
-# The bonus of the newest turn over the first where the question asks for the newest.
+# The bonus of the newest turn over the first if the question asks for the newest.
 _RECENCY = 3.0
-# Of quantized vectors that a process keeps: those of 600,000 turns by a model of 384 dimensions.
+# Size of the cache of quantized vectors: those of 600,000 turns by a model of 384 dimensions.
 _CACHED_BYTES = 32 << 20
 
 
@@ -85,7 +85,7 @@ class Archive:
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return the first archived turns after one that have no vector of a model yet."""
+        """Return the first archived turns after `after_turn` without a vector of a model."""
         ids = {"owner_id": owner_id, "entity_id": entity_id}
         chosen = {"model": model, "after_turn": after_turn, "limit": limit}
         async with reading(self._engine) as connection:
@@ -108,11 +108,11 @@ class Archive:
         Args:
             owner_id: the user; nothing is found in the memory of another user.
             entity_id: the memory.
-            question: any text. Dates in it ("last week") count from now.
+            question: any text. Dates in it ("last week") are relative to now.
             before_turn: that turn and later ones are left out.
-            limit: how many turns to return at most.
-            max_tokens: for all texts together; long ones are truncated.
-            vector: the question's vector, where an embedding model is configured.
+            limit: maximum number of turns.
+            max_tokens: maximum size of all texts together; long texts are truncated.
+            vector: the question's vector, if an embedding model is configured.
         """
         ids = {"owner_id": owner_id, "entity_id": entity_id}
         question = excerpt(question)

@@ -1,7 +1,7 @@
 """Packed vectors, and nearest neighbours by binary quantization. Pure.
 
-Ten thousand vectors take ten megabytes: too much to read for a question, or to hold in a process.
-So the sign bits of each vector are stored beside it, packed in blocks, at a thirty-second of its
+Ten thousand vectors take ten megabytes: too much to read for a question, or to cache in a process.
+So the sign bits of each vector are stored besides, packed in blocks, at a thirty-second of its
 size. A search first ranks all turns by the Hamming distance of their sign bits, and then the
 nearest few hundred by the cosine similarity of their whole vectors.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TURN = struct.Struct("<q")
 # Bytes of a number in a packed vector.
 VALUE_BYTES = 4
-# Turns whose signs are compared at once: what that takes fits into a core's cache.
+# Turns whose sign bits are compared at once: their data fit into a core's cache.
 _AT_ONCE = 8192
 
 
@@ -43,7 +43,7 @@ def record_size(dimensions: int) -> int:
 
 
 def transpose(blocks: Sequence[bytes], dimensions: int) -> list[bytes]:
-    """Return the turns of blocks in order, and each 64 of their sign bits, as columns."""
+    """Return the records of blocks, ordered by turn, as columns: turns, then 64 sign bits each."""
     import numpy as np
 
     records = np.frombuffer(b"".join(blocks), np.uint64).reshape(-1, record_size(dimensions) // 8)
@@ -57,16 +57,16 @@ def nearest_by_hamming(
     """Return the turns with the least Hamming distance to a vector; of equals, the later.
 
     Args:
-        columns: the quantized vectors, of as many dimensions, as `transpose` returns them.
+        columns: the quantized vectors, of the same dimensions, as `transpose` returns them.
         values: the vector.
         before_turn: that turn and later ones are left out.
-        most: how many turns to return at most.
+        most: maximum number of turns.
     """
     import numpy as np
 
     turns, *words = (np.frombuffer(column, np.uint64) for column in columns)
     turns = turns[: bisect_left(turns, before_turn)]
-    # Counts of bits that are the same.
+    # The number of equal bits for each turn.
     similarity = np.zeros(len(turns), np.uint16)
     _, *asked = np.frombuffer(quantize(0, pack(values)), np.uint64)
     inverted = list(zip(words, np.invert(asked), strict=True))
@@ -80,7 +80,7 @@ def nearest_by_hamming(
 
 
 def cosine_similarities(packed: bytes, values: Sequence[float]) -> list[float]:
-    """Return the cosine similarities of packed vectors to one of as many dimensions."""
+    """Return the cosine similarities of packed vectors to a vector of the same dimensions."""
     import numpy as np
 
     similarities = np.frombuffer(packed, np.float32).reshape(-1, len(values)) @ _unit(values)

@@ -1,8 +1,8 @@
-"""The scores of turns by BM25F over their neighbours. Pure.
+"""The scores of turns by BM25F, with their neighbours as fields. Pure.
 
 BM25F (Robertson, Zaragoza and Taylor 2004) whose fields are the turn, the one before it and the one
 after: an answer need not repeat the words of its question. The frequencies of a term are added up
-over the fields, and the document frequency counts every turn that has the term in one of them.
+over the fields, and the document frequency counts every turn that has the term in some field.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from services.memory.archive import postings
 from services.memory.archive.top_k import top_k
 
-# The free parameters of BM25: the saturation of term frequency, and the weight of length.
+# The free parameters of BM25: the saturation of term frequency, and the normalization of length.
 K1 = 1.2
 B = 0.4
 # The weights of the turns before and after a turn, whose own is 1.
@@ -34,14 +34,14 @@ def score_turns(
     recency: float,
     most: int,
 ) -> dict[int, float]:
-    """Return the turns with the highest scores; of equals, the later.
+    """Return the highest scores by turn; of turns with equal scores, the later.
 
     Args:
         found: the postings of each term of the question, as `postings.pack` packs them.
         collection: the counts of the archive.
         before_turn: that turn and later ones are left out.
         recency: the bonus of the newest turn over the first, as a share of its score.
-        most: how many turns to return at most.
+        most: maximum number of turns.
     """
     import numpy as np
 
@@ -53,19 +53,19 @@ def score_turns(
     read = np.frombuffer(b"".join(found), posting)
     turns = read["turn"].astype(np.int64)
     size = int(turns.max())
-    # All terms at once, each with numbers of its own for the turns.
+    # All terms at once: each term has a range of numbers of its own for the turns.
     numbers = turns + np.repeat(np.arange(len(found)) * (size + 3), sizes)
     gaps = np.diff(numbers)
     mean_length = max(1, collection.terms) / collection.turns
-    # Frequencies: of the turns with a term, of those before, and of those after them.
+    # Weighted frequencies for the turns with a term, the turns before and the turns after them.
     own = read["count"] / (1 - B + B * read["length"] / mean_length)
     if gaps.min(initial=1) < 1:  # not stored in order
         order = np.argsort(numbers, kind="stable")
         turns, own, gaps = turns[order], own[order], np.diff(numbers[order])
-    # Else a turn would gain from a newer one, which the question asks for.
+    # With recency, a turn must not gain from a newer turn, which the question asks for.
     before = np.zeros_like(own) if recency else NEXT * own
     after = PREVIOUS * own
-    # Turns that several reach count once, with the sum of what reaches them.
+    # A turn that several turns contribute to counts once, with the sum of the contributions.
     is_adjacent = gaps == 1
     own[1:] += after[:-1] * is_adjacent
     own[:-1] += before[1:] * is_adjacent
@@ -73,7 +73,7 @@ def score_turns(
     after[:-1] *= ~is_adjacent
     before[1:] *= gaps > 2
     reached = np.minimum(np.concatenate(([3], gaps)), 3)
-    # Neighbours of turns at the ends of the archive may not be in it.
+    # Neighbours of turns at the ends of the archive may not exist.
     having = np.minimum(np.add.reduceat(reached, np.cumsum([0, *sizes[:-1]])), collection.turns)
     rarity = np.repeat(np.log1p((collection.turns - having + 0.5) / (having + 0.5)), sizes)
     # An element for each turn from 0, and one more at each end for the neighbours.

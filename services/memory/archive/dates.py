@@ -1,8 +1,8 @@
 """Dates as search terms: those of turns, and those that a question names. Pure.
 
-A turn is indexed by its day, its month and its month of any year beside its words. A question about
-"last week" asks for seven days, one about "in March" for that month of any year. Questions are read
-in English or with ISO 8601 dates. Days are those of UTC, as the user's time zone is not known.
+A turn is indexed by its words, its day, its month and its month of any year. "Last week" in a
+question means seven days, "in March" that month of any year. Dates in questions are recognized in
+English and in ISO 8601. Days are in UTC, since the user's time zone is unknown.
 """
 
 import re
@@ -26,7 +26,7 @@ _LATEST = re.compile(r"\b(?:most recent(?:ly)?|latest|lately|last time|(?:right 
 def date_terms(at_ms: int) -> list[str]:
     """Return the date terms of a time in Unix milliseconds.
 
-    No word of a text is a date term. A time outside of the years 1 to 9999 has none.
+    No word of a text equals a date term. A time outside of the years 1 to 9999 has none.
     """
     try:
         day = datetime.fromtimestamp(at_ms / 1000, UTC).date()
@@ -51,7 +51,7 @@ def dates_in_question(question: str, now_ms: int) -> list[str]:
                 found.update(dict.fromkeys(dated(match, today)))
             except (ValueError, OverflowError):
                 continue  # an impossible date, such as February 30th
-        # What one pattern has matched is hidden from the next: a day is not also its month.
+        # The match of one pattern is hidden from the next: a day is not also its month.
         text = pattern.sub(" ", text)
     return list(found)
 
@@ -82,7 +82,7 @@ def _iso(match: re.Match[str], _today: date) -> list[str]:
 
 
 def _named(day: int, month: str, year: str | None, today: date) -> list[str]:
-    """Return a day of a year, or without one, of the twelve months up to today."""
+    """Return a day of a year; without a year, of the twelve months up to today."""
     number = MONTHS.index(month) + 1
     if year:
         return [_day(date(int(year), number, day))]
@@ -118,7 +118,7 @@ def _period(match: re.Match[str], today: date) -> list[str]:
 
 
 def _ago(match: re.Match[str], today: date) -> list[str]:
-    """Return the day so long ago, or the days around it for counts of weeks and months."""
+    """Return the day so many days ago, the seven days around it for weeks, the month for months."""
     count = _NUMBERS.get(match[1]) or int(match[1])
     match match[2]:
         case "day":

@@ -22,7 +22,7 @@ class ArchivedTurn(NamedTuple):
 
     Attributes:
         number: number of the turn, below 2³².
-        text: what user and assistant said.
+        text: the text of user and assistant.
         created_at_ms: Unix milliseconds.
     """
 
@@ -34,10 +34,10 @@ class ArchivedTurn(NamedTuple):
 async def add(
     connection: AsyncConnection, owner_id: str, entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> None:
-    """Index turns; those that are indexed already stay as they are.
+    """Index turns; turns that are indexed already are skipped.
 
-    The text of a turn is truncated to `MAX_TEXT`; a NUL in it becomes U+FFFD, as PostgreSQL
-    accepts none.
+    The text of a turn is truncated to `MAX_TEXT`; NUL becomes U+FFFD, since PostgreSQL refuses
+    NUL.
 
     Raises:
         ValueError: the memory is another user's.
@@ -74,7 +74,7 @@ async def add(
 def _index_rows(
     entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of turns, which are in order, and of their postings."""
+    """Return the rows of turns, given in ascending order, and of their postings."""
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
     for turn in turns:
@@ -109,7 +109,7 @@ async def add_vectors(
 ) -> None:
     """Store the vectors of an embedding model for archived turns, by their numbers.
 
-    Turns that are not archived, or have a vector of that model, are skipped.
+    Turns that are not archived, or already have a vector of that model, are skipped.
     """
     await _lock_archive(connection, entity_id)
     archived, kept = tables.archived_turns.c.turn, tables.vectors.c
@@ -130,7 +130,7 @@ async def add_vectors(
 def _vector_rows(
     entity_id: str, model: str, vectors: Mapping[int, Sequence[float]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of vectors, and of the blocks of what they are quantized to."""
+    """Return the rows of vectors, and of the blocks of quantized vectors."""
     ids = {"entity_id": entity_id, "model": model}
     rows: list[dict[str, Any]] = []
     signed = defaultdict[tuple[int, int], bytes](bytes)
@@ -212,7 +212,7 @@ async def _truncate_blocks(
     packed: Any,
     size: Callable[[Row[Any]], int],
 ) -> None:
-    """Delete the records of a turn and of later ones; `size` returns that of a row's records."""
+    """Delete the records of a turn and later ones; `size` returns the size of a row's records."""
     table, block = packed.table, first_turn // postings.BLOCK
     last = _select(table, entity_id, table).where(table.c.block == block)
     rows = (await connection.execute(last)).all()

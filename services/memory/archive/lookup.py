@@ -19,16 +19,16 @@ from services.memory.storage import tables
 
 # Bytes of the postings that are read for a question: those of the rarest terms.
 _MAX_POSTINGS = 30_000 * postings.SIZE
-# Turns that each search contributes. With 256 vectors find more (.835 for .823 of what the embedded
-# model is asked for), but one question of 36 across languages less, for a tenth more of CPU time.
+# Turns that each search contributes. With 256 the vectors of the embedded model have a recall of
+# .835 instead of .823, but miss one more of 36 questions across languages, at 10 % more CPU time.
 _CANDIDATES = 128
 
-# An embedding model, and a vector by it.
+# An embedding model, and a vector made by it.
 _Vector = tuple[str, Sequence[float]]
 
 
 class _IsAmong(FunctionElement[bool]):
-    """Whether a number is in a JSON array: a parameter for each takes longer than to read."""
+    """Whether a number is in a JSON array: binding each number would take longer than the read."""
 
     inherit_cache = True
 
@@ -42,7 +42,7 @@ def _compile_is_among(element: _IsAmong, compiler: SQLCompiler, **options: Any) 
 
 
 class _Joined(FunctionElement[bytes]):
-    """The bytes of all rows of a group: SQLAlchemy takes longer for a row than a database."""
+    """The concatenated bytes of a group's rows: a row costs SQLAlchemy more than the database."""
 
     inherit_cache = True
 
@@ -61,7 +61,7 @@ def _json_array(numbers: Any) -> Any:
 
 
 def _select(table: Table, *columns: Any) -> Select[Any]:
-    """Return a SELECT of rows of a memory, if that is the user's."""
+    """Return a SELECT of rows of a memory; it finds none if the memory is another user's."""
     archives = tables.archives
     return select(*columns).where(
         archives.c.entity_id == bindparam("entity_id"),
@@ -70,7 +70,7 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
     )
 
 
-# The queries are made once: to make one takes as long as to execute it.
+# The queries are built once: building one takes as long as executing it.
 _archives, _turns, _postings = tables.archives.c, tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
@@ -84,15 +84,15 @@ _sizes = (
 # The size of a term and of all rarer ones.
 _total = over(func.sum(_sizes.c.size), order_by=(_sizes.c.size, _sizes.c.term)).label("total")
 _totals = select(_sizes, _total).subquery().c
-# The terms that are read, as a JSON array; the rarest however many postings it has.
+# The terms that are read, as a JSON array; the rarest is read however many postings it has.
 _RAREST = (
     select(_json_array(_totals.term))
     .where((_totals.total <= bindparam("max_bytes")) | (_totals.total == _totals.size))
     .scalar_subquery()
 )
 _IS_READ = (_postings.entity_id == _archives.entity_id) & _IsAmong(_postings.term, _RAREST)
-# A row for each term that is read, and one at least where the memory is the user's. They are in
-# this order so that both engines add up the same sums.
+# A row for each term that is read, and at least one if the memory is the user's. The order makes
+# the sums of scores the same with both engines.
 _MATCHES = (
     _select(tables.archives, _archives.turns, _archives.terms, _epoch, _Joined(_block))
     .outerjoin_from(tables.archives, tables.memories, tables.memories.c.id == _archives.entity_id)
@@ -133,8 +133,8 @@ WITHOUT_VECTORS = (
 class Lookup:
     """Queries on one memory; each of them checks that the memory is the user's.
 
-    `ids` has its `entity_id` and the `owner_id`. `compute` calls everything with numpy, whose
-    import takes a tenth of a second.
+    `ids` contains its `entity_id` and the `owner_id`. `compute` calls the functions that use numpy,
+    whose import takes a tenth of a second.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ class Lookup:
     ) -> dict[int, float]:
         """Return the scores of the turns that match a question best.
 
-        `terms` are the keys of its terms, of which the rarest are read, and `vector` its vector,
-        where there is an embedding model. For the others see `bm25f.score_turns`.
+        `terms` are the keys of its terms, of which the rarest are read, and `vector` is its vector,
+        if there is an embedding model. For the other arguments see `bm25f.score_turns`.
         """
         rows = self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
         if not rows or not rows[0].turns:
@@ -172,7 +172,7 @@ class Lookup:
     def _cosines(
         self, vector: _Vector, version: Version, among: Iterable[int], before_turn: int
     ) -> dict[int, float]:
-        """Return the cosine similarities of the nearest turns to a vector, and of those `among`."""
+        """Return the cosine similarities to a vector of the nearest turns and of those `among`."""
         model, values = vector
         near = self._compute(
             binary_quantization.nearest_by_hamming,
@@ -200,15 +200,15 @@ class Lookup:
             rows = self._rows(_SIGNATURES, model=model, dimensions=dimensions)
             blocks = [row.signatures for row in rows]
             columns = self._compute(binary_quantization.transpose, blocks, dimensions)
-            # Else vectors may still be added to the same turns.
+            # Otherwise vectors are missing, and may be added in the same version.
             if len(columns[0]) // 8 == version.turns:
                 self._cache.put(key, version, columns)
         return columns
 
     def archived(self, turns: Sequence[int], limit: int) -> list[ArchivedTurn]:
-        """Return the first of some turns that are archived, in their order.
+        """Return the first of some turns that are archived, in the given order.
 
-        A turn without text is not, though its neighbours may reach it.
+        A turn without text is not archived, but may have a score from its neighbours.
         """
         found: list[ArchivedTurn] = []
         for first in range(0, len(turns), limit):

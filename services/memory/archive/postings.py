@@ -8,7 +8,7 @@ search reads only the blocks of its terms.
 import struct
 
 SIZE = 8
-# Turns a block, here and of quantized vectors.
+# Turns in a block of postings or of quantized vectors.
 BLOCK = 4096
 
 _POSTING = struct.Struct("<IHH")
@@ -21,6 +21,6 @@ def pack(turn: int, count: int, length: int) -> bytes:
 
 
 def keep_before(packed: bytes, first_turn: int, size: int = SIZE) -> bytes:
-    """Return the records before a turn; each has as many bytes, and begins with its turn."""
+    """Return the records before a turn; each has `size` bytes, and begins with its turn."""
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(one for one in records if int.from_bytes(one[:4], "little") < first_turn)

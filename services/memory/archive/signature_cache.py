@@ -10,7 +10,7 @@ Key = tuple[str, str, int]
 
 
 class Version(NamedTuple):
-    """The state of an archive: how often its memory was rewound, and how many turns it has.
+    """The state of an archive: the number of rewinds of its memory, and the number of its turns.
 
     Within an epoch turns are only added, and the vector of a turn stays the same.
     """
@@ -22,7 +22,7 @@ class Version(NamedTuple):
 class SignatureCache:
     """LRU cache of blocks of quantized vectors, up to a total size.
 
-    Other processes change memories too, so the caller says which version the database has.
+    Other processes change memories too, so the caller passes the version that the database has.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -33,7 +33,7 @@ class SignatureCache:
         self._lock = Lock()
 
     def get(self, key: Key, version: Version) -> Sequence[bytes] | None:
-        """Return the blocks of a version; None where they are not cached."""
+        """Return the blocks of a version; None if they are not cached."""
         with self._lock:
             cached = self._held.get(key)
             if cached is None or cached[0] != version:

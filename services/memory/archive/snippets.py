@@ -11,15 +11,15 @@ CUT = "…"
 
 
 def cut_to_budget(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
-    """Return the texts, long ones cut to the part that matches a question best.
+    """Return the texts; long ones are cut to the part that matches a question best.
 
-    Short texts stay whole, long ones share the rest of the budget evenly. A text for which no
-    word is left becomes empty.
+    Short texts stay whole, long ones share the rest of the budget evenly. A text whose share has
+    room for no word becomes empty.
 
     Args:
         texts: the texts.
         asked: terms of the question.
-        max_tokens: for all of them.
+        max_tokens: maximum size of all texts together.
     """
     sizes = [estimate_tokens(text) for text in texts]
     share = _share(sizes, max_tokens)
@@ -50,10 +50,7 @@ def _cut_around_terms(text: str, tokens: int, asked: frozenset[str], max_tokens:
 
 
 def _densest(hits: Sequence[tuple[int, str]], size: int) -> int:
-    """Return the middle of the terms in the window of `size` characters with most of them.
-
-    Repetitions of a term do not count.
-    """
+    """Return the middle of the window of `size` characters with the most distinct terms."""
     held: Counter[str] = Counter()
     distinct = most = middle = oldest = 0
     for place, term in hits:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from services.common.texts import normalized
 
-# The marks of scripts whose vowels or tones are written as such; `\w` leaves them out.
+# Combining marks of scripts that write vowels or tones with them; `\w` does not match them.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
     "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a51"
@@ -27,7 +27,8 @@ _MARKS = (
     "\u0dca-\u0ddf\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e"
     "\u17b4-\u17d3\u3099\u309a"
 )
-# Runs of each kind at once, and first one without marks: other forms take half as long again.
+# Matches runs of each kind, first one without marks: other forms of the pattern take 1.5 times as
+# long.
 _WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*|(?:[{_MARKS}]+[^\W_]*)+")
 # Thai, Lao, Burmese and Khmer; Chinese and Japanese; Chinese beyond the first plane.
 _UNSPACED = re.compile(
@@ -71,7 +72,7 @@ class _Stemmer(Protocol):
 
 
 def located_terms(text: str, among: frozenset[str] | None = None) -> Iterator[tuple[int, str]]:
-    """Yield the terms of a text in NFKC in order, or `among` these, each with its word's place."""
+    """Yield the terms of an NFKC text in order, or those `among` these, with their positions."""
     for match in _WORD.finditer(text):
         run = match[0]
         if run.isascii() or not _UNSPACED.search(run):
@@ -97,7 +98,7 @@ def term_key(term: str) -> int:
 
 def _located_in_run(run: str, start: int) -> Iterator[tuple[int, str]]:
     """Yield the terms of a run that has characters of scripts without spaces."""
-    # Every other piece is of such a script.
+    # Pieces with odd numbers are of such scripts.
     for number, piece in enumerate(_UNSPACED.split(run)):
         if number % 2:
             for at in range(len(piece)):
@@ -110,7 +111,7 @@ def _located_in_run(run: str, start: int) -> Iterator[tuple[int, str]]:
 
 
 def _bigrams(run: str, at: int) -> tuple[str, ...]:
-    """Return the bigram that begins at a character, and an ideograph by itself."""
+    """Return the bigram that begins at a character, and the character itself if an ideograph."""
     if len(run) == 1:
         return (run,)
     pair = (run[at : at + 2],) if at + 1 < len(run) else ()
@@ -138,6 +139,6 @@ def _stemmer(algorithm: str) -> _Stemmer:
     # Imported on demand: it takes 3 MB, and a process may never search.
     import Stemmer
 
-    # Without a cache of its own, beside the one here.
+    # 0 turns off the stemmer's own cache, since `_terms` is cached.
     stemmer: _Stemmer = Stemmer.Stemmer(algorithm, 0)
     return stemmer

@@ -1,1 +1,1 @@
-"""Background jobs: summaries, facts and vectors made of committed turns."""
+"""Background jobs: summaries, facts and vectors made from committed turns."""

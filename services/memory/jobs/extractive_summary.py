@@ -64,7 +64,7 @@ def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = M
     Args:
         before: the earlier summary, or "".
         messages: the messages since, oldest first.
-        max_tokens: the size of the summary.
+        max_tokens: maximum size of the summary.
 
     Returns:
         The lines, oldest first; empty only when there is no text at all.
@@ -120,7 +120,7 @@ def _weight(line: str) -> float:
     # A line without a speaker comes from a model's summary, and was worth keeping.
     weight = {_USER: 1.0, _ASSISTANT: 0.0}.get(speaker, 2.0)
     if speaker == _USER:
-        # What would go into a profile stays relevant.
+        # A statement that yields a fact for the profile stays relevant.
         weight += 4.0 if rules.extract(text) else 1.5 if _OWN.search(text) else 0.0
     weight += min(len(_NUMBER.findall(text)), 1)
     weight += min(len(_NAME.findall(text)) * 0.5, 1.5)

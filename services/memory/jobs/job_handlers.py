@@ -1,8 +1,8 @@
 """Handlers for each kind of job.
 
-A handler works first, with a model or without, and then writes all results in one transaction in
-which it also finishes the job: they count once, or not at all. The memory's row is locked first
-there, then the job.
+A handler first computes its results, with a model or without. It then writes them and finishes the
+job in one transaction, so that they are stored exactly once or not at all; only vectors are written
+in a transaction for each batch. A transaction locks the memory's row before the job.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MAX_EMBED_CHARACTERS = 4_000
 
 
 class MemoryChangedError(Exception):
-    """Error raised when a memory changed during a job, which has to run again."""
+    """Error raised when a memory changed during a job; the job has to run again."""
 
 
 class JobHandlers:
@@ -104,7 +104,7 @@ class JobHandlers:
     async def _put_following(
         self, connection: AsyncConnection, job: Job, summary: Summary, epoch: int
     ) -> None:
-        """Put the jobs that follow from a summary in the queue."""
+        """Enqueue the jobs that follow from a summary."""
         turns = summary.first_turn, summary.last_turn
         about = (job.owner_id, job.entity_id, turns)
         if summary.degraded:
@@ -126,7 +126,10 @@ class JobHandlers:
         return summary_prompt.fit_summary(await self._tasks.summarise(job.owner_id, prompt))
 
     async def _redo(self, job: Job) -> None:
-        """Make a degraded summary again with the model, unless it no longer counts."""
+        """Make a degraded summary again with the model.
+
+        Its text stays if it was withdrawn, or if a later summary is not degraded.
+        """
         summary, before, is_last_good = await self._summaries.up_to(job.entity_id, job.last_turn)
         text = summary.text
         turns: list[StoredTurn] = []
@@ -161,7 +164,7 @@ class JobHandlers:
 
     async def _embed(self, job: Job) -> None:
         """Make the missing vectors of archived turns, each batch in a transaction of its own."""
-        # The name of the model, and so the turns without its vectors, is known from its answer.
+        # The model's name, and so the turns without its vectors, is only known from its answer.
         model, after_turn = "", job.first_turn - 1
         while self._tasks.can_embed:
             epoch = await self._epoch(job)
@@ -210,7 +213,7 @@ class JobHandlers:
 
 
 def _to_archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
-    """Return turns as they are archived; those without text are left out."""
+    """Return the archive entries of turns; turns without text are left out."""
     archived = [
         ArchivedTurn(turn.number, conversation_text(turn.messages), turn.created_at_ms)
         for turn in turns

@@ -1,13 +1,13 @@
 """The queue of background jobs in the database: durable, and shared by all processes.
 
 A job is put in the queue in the transaction of the change that makes it necessary. Any process may
-claim a job that is due: it leases the job for a while, and renews the lease while it works; a job
-of a process that died is free once the lease has expired, or at once where the process ran on this
-machine. The clocks of two machines differ, so two processes may work on one job at once:
-the first to commit wins, since `finish` deletes the row in the transaction of the job's results
-and fails where the row is gone or leased to another process.
+claim a job that is due: it leases the job, and renews the lease while it works. A job of a process
+that died is free once its lease has expired, or at once if the process ran on the same machine. The
+clocks of machines differ, so two processes may work on one job at once. The first to commit wins:
+`finish` deletes the row in the transaction of the job's results, and fails if the row is gone or
+leased to another process.
 
-Where a transaction also changes a memory, the memory's row is locked before its jobs.
+If a transaction also changes a memory, it locks the memory's row before its jobs.
 """
 
 from collections.abc import Collection
@@ -49,8 +49,8 @@ class JobKind(StrEnum):
     EMBED = "embed"
 
 
-# Whether a job is no summary, or the earliest summary of its memory. Made once: an alias has copies
-# of all columns, in reference cycles that only the garbage collector frees.
+# Condition that a job is no summary, or the earliest summary of its memory. Built once: an alias
+# copies all columns, in reference cycles that only the garbage collector frees.
 _earlier = jobs.alias("earlier")
 _HAS_EARLIER = (
     select(_earlier.c.id)
@@ -70,14 +70,14 @@ class Job:
 
     Attributes:
         id: id of the job.
-        kind: what to do.
-        owner_id: the user whom it is for.
+        kind: the kind of the job.
+        owner_id: id of the user.
         entity_id: id of the memory, or "" for text outside of any.
         first_turn: number of the first turn that it is about, or 0.
         last_turn: number of the last one.
-        text: the user's words, for FACTS.
+        text: the user's text, for FACTS.
         created_at_ms: Unix milliseconds.
-        attempts: how often the job has failed.
+        attempts: number of times that the job has failed.
         holder: id of the claim, without which the job cannot be finished.
     """
 
@@ -99,7 +99,7 @@ class Backlog:
 
     Attributes:
         jobs: their count, claimed ones included.
-        oldest_s: seconds since the oldest was put in the queue; 0 where there is none.
+        oldest_s: seconds since the oldest was put in the queue; 0 if there is none.
     """
 
     jobs: int
@@ -111,7 +111,7 @@ class JobLostError(Exception):
 
 
 class JobQueue:
-    """The queue as one process sees it.
+    """Client of the job queue for one process.
 
     Methods that take a connection work in the caller's transaction; every other raises
     `unavailable` when the database does not answer.
@@ -120,11 +120,11 @@ class JobQueue:
         engine: the database.
         clock: the clock.
         lease_s: seconds for which a claim lasts.
-        instances: the processes of this machine, where their deaths can be detected.
+        instances: the processes of this machine, if their deaths can be detected.
         new_id: makes the ids of jobs and of their holders.
 
     Attributes:
-        lease_s: the same.
+        lease_s: seconds for which a claim lasts.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class JobQueue:
         text: str = "",
         after_s: float = 0,
     ) -> None:
-        """Put a job in the queue, due in `after_s` seconds, unless it is there already.
+        """Put a job in the queue, due in `after_s` seconds, unless it is queued already.
 
         `turns` are the first and the last turn that it is about (see `Job`), and `variant`
         distinguishes jobs of one kind about the same turns.
@@ -185,7 +185,7 @@ class JobQueue:
         """Claim jobs that are due, promoted ones first.
 
         Args:
-            limit: how many to claim at most.
+            limit: maximum number of jobs.
             entity_id: claim only summaries of this memory.
         """
         is_free = self._rows.has_expired()
@@ -204,12 +204,12 @@ class JobQueue:
         return await self._take(and_(jobs.c.id.in_(due), is_free), skip_locked=True)
 
     async def promote(self, entity_id: str) -> bool:
-        """Make the summaries of a memory due now; return whether there are any to make."""
+        """Make the queued summaries of a memory due now; return whether there are any."""
         due_at_ms = self._clock.now_ms()
         return await self._update(_is_summary(entity_id), promoted=True, due_at_ms=due_at_ms) > 0
 
     async def steal(self, entity_id: str) -> Job | None:
-        """Claim the next summary of a memory even if it is claimed; None without one."""
+        """Claim the next summary of a memory even if it is claimed; None if none is queued."""
         stolen = await self._take(and_(_is_summary(entity_id), _IS_NEXT), skip_locked=False)
         return stolen[0] if stolen else None
 
@@ -230,7 +230,7 @@ class JobQueue:
         """Delete a job in the transaction of its results.
 
         Raises:
-            JobLostError: it is gone or another's: the transaction has to be rolled back.
+            JobLostError: it is gone or another claim's; the transaction has to be rolled back.
         """
         if not await delete_in_order(connection, jobs, _is_claimed(job)):
             raise JobLostError
@@ -278,7 +278,7 @@ class JobQueue:
         return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
 
     async def _update(self, which: ColumnElement[bool], **values: Any) -> int:
-        """Change jobs in a transaction of its own; return how many."""
+        """Update jobs in a transaction of its own; return the number of rows."""
         async with writing(self._engine) as connection:
             return (await connection.execute(update(jobs).where(which).values(values))).rowcount
 

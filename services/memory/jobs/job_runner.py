@@ -1,8 +1,8 @@
-"""Background jobs of one process: putting jobs in the queue, running them, waiting for them.
+"""Background jobs of one process: enqueueing jobs, running them, waiting for them.
 
-Every process runs jobs: its own at once, and those of others when it polls the queue, some at a
-time. A job that fails is tried again, later each time. A summary or fact that a model fails to
-make in some attempts is made without it (see `job_handlers`), so that no memory waits for ever.
+Every process runs a few jobs at a time: its own at once, and those of other processes when it polls
+the queue. A failed job is retried with growing delays. After `MODEL_ATTEMPTS` failures a summary or
+fact is made without a model (see `job_handlers`), so that no memory waits for ever.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from services.memory.jobs.windows import Windows
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
 
-# Seconds until a job is run again whose memory changed meanwhile.
+# Seconds until a job whose memory changed meanwhile is run again.
 _CHANGED_RETRY_S = 0.2
-# Seconds between two looks of a caller that waits for the job of another process.
+# Seconds between two polls of a caller that waits for the job of another process.
 _WAIT_POLL_S = 0.2
 
 log = logging.getLogger(__name__)
 
 
 class JobObserver(Protocol):
-    """Receives what happens to jobs, for metrics."""
+    """Observer of the job queue and of ended jobs, for metrics."""
 
     def backlog(self, backlog: Backlog) -> None:
         """Record the jobs that are due."""
 
     def ended(self, kind: JobKind, outcome: str) -> None:
-        """Record a job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
+        """Record an ended job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
 
 
 class JobRunner:
@@ -53,10 +53,10 @@ class JobRunner:
     Args:
         engine: the database.
         queue: the queue of that database.
-        open_handlers: returns what runs jobs; called once there is a job.
-        observer: receives what happens to jobs.
+        open_handlers: returns the handlers of jobs; called for the first job.
+        observer: the metrics of jobs.
         poll_s: seconds between two polls for jobs of other processes, on average.
-        at_once: jobs that run at a time.
+        at_once: maximum number of jobs that run at a time.
         uniform: random source for jitter.
         instances: the processes of this machine; jobs of dead ones are released.
     """
@@ -93,7 +93,7 @@ class JobRunner:
     async def put_summary(
         self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
     ) -> None:
-        """Put the summaries that are due of a memory in the queue, one for each batch of turns.
+        """Enqueue the due summaries of a memory, one job for each batch of turns.
 
         After the commit, `wake` runs them at once.
         """
@@ -111,10 +111,10 @@ class JobRunner:
         entity_id: str | None = None,
         turn: int = 0,
     ) -> None:
-        """Put the extraction of facts from a user's words in the queue, unless these are blank.
+        """Enqueue the extraction of facts from a user's text, unless the text is blank.
 
-        `turn` of the memory is where they were said, if in any. After the commit, `wake` runs
-        it at once.
+        `turn` is the number of the text's turn in the memory, if any. After the commit, `wake` runs
+        the job at once.
         """
         # PostgreSQL refuses NULs.
         if text := elide_middle(text, MAX_TEXT).replace("\0", "\ufffd").strip():
@@ -124,13 +124,13 @@ class JobRunner:
                 owner_id,
                 entity_id,
                 (turn, turn),
-                # A turn can grow.
+                # A turn can grow: its new text is another job.
                 variant=crc32(text.encode()),
                 text=text,
             )
 
     async def put_facts_alone(self, owner_id: str, text: str) -> None:
-        """Do as `put_facts`, outside of any memory and in a transaction of its own."""
+        """Like `put_facts`, for text outside of any memory, in a transaction of its own."""
         if text.strip():
             async with writing(self._engine) as connection:
                 await self.put_facts(connection, owner_id, text)
@@ -140,9 +140,9 @@ class JobRunner:
         self._woken.set()
 
     async def summarise_now(self, record: MemoryRecord, windows: Windows, timeout_s: float) -> None:
-        """Make the summaries that are due of a memory, and wait for them.
+        """Make the due summaries of a memory, and wait for them.
 
-        Those that take longer than `timeout_s` are made without a model.
+        Those that are not made within `timeout_s` are made without a model.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -152,7 +152,7 @@ class JobRunner:
         await self.run_due(record.id, timeout_s)
 
     async def run_due(self, entity_id: str, timeout_s: float) -> None:
-        """Run the summaries of a memory that are in the queue, and wait as `summarise_now`.
+        """Run the queued summaries of a memory, and wait for them as `summarise_now` does.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -171,7 +171,7 @@ class JobRunner:
             await self._take_over(stolen)
 
     async def run(self) -> None:
-        """Run jobs for ever; what fails is tried again later."""
+        """Run jobs until cancelled; failed jobs and polls are retried later."""
         while True:
             self._woken.clear()
             try:
@@ -219,7 +219,7 @@ class JobRunner:
         try:
             await self._handlers.summarise(job, by_model=False)
         except (JobLostError, job_handlers.MemoryChangedError):
-            return  # the caller looks again
+            return  # the caller checks the queue again
         self._observer.ended(job.kind, "taken_over")
 
     async def _run_job(self, job: Job) -> None:
@@ -239,7 +239,7 @@ class JobRunner:
             await self._settle(self._queue.release(job, 0, failed=False))
             raise
         except GatewayError as error:
-            # Its text may hold the provider's words, and in them the user's.
+            # The message is not logged: it may quote the provider, and the provider the user.
             log.warning("a job failed", extra={"kind": job.kind.value, "code": error.code})
             return await self._fail(job)
         except Exception:

@@ -1,15 +1,15 @@
-"""The delays after which failed jobs are tried again. Pure."""
+"""The delays after which failed jobs are retried. Pure."""
 
 from collections.abc import Callable, Mapping
 
 from services.memory.jobs.job_queue import JobKind
 
-# After so many failures of a model the job is done by rules.
+# Number of failures of a model after which a job is done by rules.
 MODEL_ATTEMPTS = 3
 # Seconds until a summary that was made without its model is made again.
 REDO_AFTER_S = 600.0
 
-# Seconds that a job waits after its first failure, doubled with each further one, and at most.
+# Seconds that a job waits after its first failure, doubled with each further one; their maximum.
 _BACKOFFS: Mapping[JobKind, tuple[float, float]] = {
     JobKind.SUMMARY: (2, 60),
     JobKind.FACTS: (2, 60),
@@ -23,11 +23,11 @@ _EMBED_ATTEMPTS = 10
 def retry_after_s(
     kind: JobKind, failures: int, uniform: Callable[[float, float], float]
 ) -> float | None:
-    """Return the seconds until a job is tried again, or None when it is given up.
+    """Return the seconds until a job is retried, or None when it is given up.
 
     Args:
         kind: the kind of the job.
-        failures: how often it failed, at least once.
+        failures: number of failures of the job, at least 1.
         uniform: random source for jitter.
     """
     if kind is JobKind.EMBED and failures >= _EMBED_ATTEMPTS:

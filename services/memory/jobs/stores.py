@@ -1,4 +1,4 @@
-"""All stores of memories in one database, and the deletions that go through several of them."""
+"""All stores of memories in one database, and the deletions that affect several of them."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -35,7 +35,7 @@ class Stores:
 
     @classmethod
     def open(cls, database: AsyncEngine, clock: Clock, queue: JobQueue) -> Self:
-        """Return the stores of a migrated database, with this queue of its jobs."""
+        """Return the stores of a migrated database; `queue` is the job queue of that database."""
         return cls(
             MemoryRepository(database, clock),
             SummaryStore(database, clock),
@@ -50,9 +50,9 @@ class Stores:
         """Remove all but the first messages from a memory, with all that was derived from them.
 
         Args:
-            connection: that of `MemoryLocks.committing`.
-            record: that of `MemoryLocks.committing`; it is updated.
-            keep_messages: how many messages stay.
+            connection: the connection of `MemoryLocks.committing`.
+            record: the record of `MemoryLocks.committing`; it is updated.
+            keep_messages: number of messages that stay.
         """
         changed = await self.repository.rewind(connection, record, keep_messages)
         record.summarised = await self.summaries.withdraw_from(connection, record.id, changed)

@@ -1,8 +1,8 @@
 """The summaries of memories in the database.
 
-The summaries of one memory form a chain, in which each covers everything that the one before does.
-A rewind withdraws the summaries that cover the removed turns, so that the one before counts again.
-A withdrawn summary stays as a row, superseded.
+The summaries of one memory form a chain, in which each covers all turns that the one before covers.
+A rewind withdraws the summaries that cover removed turns; the last one before them is the current
+summary again. A withdrawn summary stays as a row, superseded.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -24,10 +24,10 @@ class Summary:
     """A summary of a memory up to a turn.
 
     Attributes:
-        text: the text; "" where nothing has been summarised.
+        text: the text; "" if nothing has been summarised.
         last_turn: number of the last turn that it covers, or 0.
         degraded: whether it was made without the configured model.
-        first_turn: number of the first turn that it was made of; earlier turns come from the
+        first_turn: number of the first turn that it was made from; earlier turns come from the
             summary before.
         id: id of the row, or "".
     """
@@ -62,22 +62,22 @@ class SummaryStore:
             return await self.current_in(connection, entity_id)
 
     async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
-        """Return the current summary as a transaction sees it."""
+        """Return the current summary of a memory, read in the caller's transaction."""
         row = (await connection.execute(_live(entity_id))).one_or_none()
         return _to_summary(row)
 
     async def before(self, entity_id: str, turn: int) -> Summary:
-        """Return the summary that counts once a turn and all later ones are withdrawn."""
+        """Return the last summary that covers neither a turn nor later ones."""
         async with reading(self._engine) as connection:
             earlier = _live(entity_id).where(summaries.c.last_turn < turn)
             return _to_summary((await connection.execute(earlier)).one_or_none())
 
     async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
-        """Return what is needed to make a summary again.
+        """Return the data for making the summary up to a turn again.
 
         Returns:
-            The summary that ends at a turn, the one before it, and whether all later ones are
-            degraded too; the first is `NO_SUMMARY` where there is none.
+            The summary that ends at `last_turn`, the one before it, and whether all later ones are
+            degraded too; the first is `NO_SUMMARY` if there is none.
         """
         async with reading(self._engine) as connection:
             upto = _live(entity_id).where(summaries.c.last_turn <= last_turn).limit(2)
@@ -98,7 +98,7 @@ class SummaryStore:
     async def add(
         self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
     ) -> None:
-        """Store a summary, which is the current one from now on; its `id` is ignored."""
+        """Store a summary as the current one; its `id` is ignored."""
         await connection.execute(
             insert(summaries).values(
                 **asdict(replace(summary, id=self._new_id(PREFIX))),

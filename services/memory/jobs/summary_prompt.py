@@ -9,8 +9,8 @@ from services.memory.jobs.extractive_summary import MAX_TOKENS
 
 # Tokens of the answer: a model that thinks writes more than its summary.
 _MAX_ANSWER_TOKENS = 4_000
-# Characters of the conversation in the prompt, about 10,000 tokens together with the answer. Of
-# longer turns the beginning and the end are shown.
+# Characters of the conversation in the prompt, about 10,000 tokens together with the answer. Longer
+# turns are shown without their middle.
 _MAX_SHOWN = 24_000
 
 _INSTRUCTIONS = f"""\

@@ -1,4 +1,4 @@
-"""Sweeper that removes what calls of dead processes have left."""
+"""Sweeper that removes claims and unused memories which calls of dead processes have left."""
 
 from services.common.leases import Lease
 from services.common.sweeping import Sweeper

@@ -22,7 +22,7 @@ class Embedding(NamedTuple):
     """Vectors of texts.
 
     Attributes:
-        model: the model, as `provider/model`; vectors of two models do not compare.
+        model: the model, as `provider/model`; vectors of different models are not comparable.
         vectors: one for each text, in order, all of one length.
     """
 
@@ -33,16 +33,16 @@ class Embedding(NamedTuple):
 class TaskClient:
     """A client of `InferenceService.RunTask`.
 
-    Every method raises GatewayError when the model failed, gave nothing, or took too long.
+    Every method raises GatewayError when the model fails, answers nothing, or takes too long.
 
     Args:
-        channel: reaches inference.
-        credential: the gateway's own.
+        channel: a channel to the inference service.
+        credential: the gateway's own credential.
         roles: the models that the settings name for each task.
         timeout_s: seconds for a call.
 
     Attributes:
-        roles: the same; replaced when the settings are reloaded.
+        roles: the models for each task; replaced when the settings are reloaded.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class TaskClient:
         return bool(self.roles.embed)
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
-        """Return a summary, without thoughts and not empty."""
+        """Return a model's summary, without its thinking; never empty."""
         return await self._write(user_id, inference_pb2.TASK_SUMMARISE, prompt)
 
     async def extract(self, user_id: str, prompt: Prompt) -> str:
-        """Return facts in the form that the prompt asks for, without thoughts."""
+        """Return a model's facts in the format of the prompt, without its thinking."""
         return await self._write(user_id, inference_pb2.TASK_EXTRACT, prompt)
 
     async def embed(
@@ -81,7 +81,7 @@ class TaskClient:
     ) -> Embedding:
         """Return the vectors of 1 to 256 texts, none of them empty.
 
-        `is_query` says that they are to search with, and not to be found.
+        With `is_query` they are embedded as queries, and not as documents.
         """
         request = RunTaskRequest(task=inference_pb2.TASK_EMBED, texts=texts, is_query=is_query)
         response = await self._run(user_id, request)

@@ -17,8 +17,8 @@ class TurnRanges:
     """Ranges of turn numbers; each turn of the transcript is in exactly one of the first three.
 
     Attributes:
-        summarised: turns that only the summary covers; when there are none it is not shown. The
-            summary may also cover the oldest raw turns, where the window was enlarged since.
+        summarised: turns that only the summary covers; without any, the summary is not shown. The
+            summary may also cover the oldest raw turns, if the window was enlarged since.
         pending: turns outside of the window that no summary covers yet; shown raw.
         window: the newest turns, shown raw.
         due: the batch of pending turns to summarise next; None while they are too few.
@@ -40,8 +40,8 @@ class Windows:
     """The sizes of the windows.
 
     Attributes:
-        history: how many of the newest turns are shown raw, at least `SMALLEST_WINDOW`.
-        summary: how many turns are summarised at a time, at least `SMALLEST_WINDOW`.
+        history: number of the newest turns that are shown raw, at least `SMALLEST_WINDOW`.
+        summary: number of turns that are summarised at a time, at least `SMALLEST_WINDOW`.
     """
 
     history: int = DEFAULT_HISTORY_WINDOW

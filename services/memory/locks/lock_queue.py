@@ -7,12 +7,12 @@ an earlier one: once it is among the first it stays there until it is removed, a
 written to pass a lock on.
 
 Claims are leased: they expire unless renewed, and a call that waits behind an expired claim removes
-it; those of a process on the same machine are removed as soon as it has died (see `Instances`).
+it. Claims of a process on the same machine are removed as soon as it has died (see `Instances`).
 Expiry depends on the clocks of several machines and so can be wrong. `assert_claimed` makes
-commits safe: within a transaction it checks that a claim is there, and keeps it there.
+commits safe: within a transaction it checks that a claim exists, and prevents its removal.
 
-Claims need not survive a power cut, after which nobody holds anything; a process removes
-what came back of its own.
+Claims need not survive a power cut, which ends the calls that hold them. A process removes claims
+of its own that have reappeared.
 """
 
 from collections.abc import Collection
@@ -32,7 +32,7 @@ from services.memory.storage.tables import claims, memories, queues
 WRITE = "write"
 READ = "read"
 
-# What the ids of claims begin with, before the name of their process.
+# Prefix of the ids of claims; the name of their process follows.
 CLAIM = "claim"
 
 
@@ -62,7 +62,7 @@ class LockQueue:
         self._rows = LeasedRows(claims, clock, length_s)
 
     async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> tuple[int, int]:
-        """Add a claim at the end of a queue; return its ticket and how many claims are ahead.
+        """Add a claim at the end of a queue; return its ticket and the number of claims ahead.
 
         Raises:
             GatewayError: conflict, when the owner has no such memory.
@@ -83,7 +83,7 @@ class LockQueue:
             raise taken_over() from error
 
     async def count_ahead(self, queue: QueueKey, ticket: int) -> int | None:
-        """Return how many claims are ahead of a ticket; None when its own claim is gone.
+        """Return the number of claims ahead of a ticket; None when the ticket's claim is gone.
 
         Expired claims ahead of it are removed.
         """
@@ -99,18 +99,18 @@ class LockQueue:
             return position.ahead - await delete_in_order(connection, claims, expired)
 
     async def leave(self, claim_id: str) -> None:
-        """Remove a claim, if it is there."""
+        """Remove a claim, if it exists."""
         async with writing(self._engine, is_lasting=False) as connection:
             await connection.execute(delete(claims).where(claims.c.id == claim_id))
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
-        """Renew claims for their whole length; return those that are there."""
+        """Renew claims for the whole length of a lease; return the ids of those that exist."""
         async with writing(self._engine, is_lasting=False) as connection:
             renewed = await self._rows.hold(connection, claims.c.id.in_(claim_ids))
         return {row.id for row in renewed}
 
     async def being_written(self, entity_ids: Collection[str]) -> set[str]:
-        """Return those of the memories for which a write lock is held or waited for."""
+        """Return the ids of the memories whose write lock is held or waited for."""
         query = select(claims.c.entity_id).where(
             claims.c.entity_id.in_(entity_ids),
             claims.c.mode == WRITE,
@@ -120,7 +120,7 @@ class LockQueue:
             return set(await connection.scalars(query))
 
     async def remove_expired(self) -> int:
-        """Remove every claim that has expired; return how many."""
+        """Remove every claim that has expired; return their number."""
         async with writing(self._engine, is_lasting=False) as connection:
             return await delete_in_order(connection, claims, self._rows.has_expired())
 
@@ -133,13 +133,13 @@ class LockQueue:
     async def remove_orphans(
         self, queue: QueueKey, ticket: int, instance: str, open_claims: Collection[str]
     ) -> None:
-        """Remove the claims of a process that it no longer has itself.
+        """Remove the claims of a process that it does not use any more.
 
         Args:
             queue: the queue.
             ticket: only claims ahead of it are removed.
             instance: the process.
-            open_claims: ids of the claims that the process still has.
+            open_claims: ids of the claims that the process still uses.
         """
         orphans = and_(
             _is_ahead(queue, ticket),
@@ -153,12 +153,12 @@ class LockQueue:
 async def assert_claimed(
     connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int
 ) -> None:
-    """Check that a claim is there, and keep it there until the transaction ends.
+    """Check that a claim exists, and prevent its removal until the transaction ends.
 
     Raises:
         GatewayError: conflict, when it is gone.
     """
-    # The weakest lock that keeps a row: it can still be renewed.
+    # The weakest row lock that prevents removal: the claim can still be renewed.
     claim = (
         select(claims.c.id)
         .where(claims.c.id == claim_id, claims.c.entity_id == entity_id, claims.c.ticket == ticket)
@@ -169,7 +169,7 @@ async def assert_claimed(
 
 
 def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:
-    # The memory is locked before its queue, as whoever deletes a memory does.
+    # The memory is locked before its queue, in the same order as when a memory is deleted.
     first = (
         select(memories.c.id, literal(queue.mode), literal(1))
         .where(memories.c.id == queue.entity_id, memories.c.owner_id == owner_id)
@@ -193,7 +193,7 @@ def _is_in(queue: QueueKey) -> Any:
 
 
 async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -> _QueuePosition:
-    """Return the position of a ticket in its queue, as of one moment."""
+    """Return the position of a ticket in its queue, read in one statement."""
     ahead = claims.c.ticket < ticket
     query = select(
         func.count().filter(ahead),

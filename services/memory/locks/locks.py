@@ -7,10 +7,11 @@
         async with locks.committing(lock) as (connection, record):
             ...
 
-One call at a time holds the write lock of a memory, and some hold read locks whether or not it is
-written; calls of either kind are served in order. `lock_queue` keeps who holds what across
-processes. This module adds what one process needs: its claims are renewed together, and of those
-that wait only the foremost polls the database, and only while it waits for another process.
+One call at a time holds the write lock of a memory. Up to `LockLimits.max_readers` calls hold read
+locks, independently of the write lock. Calls of either mode are served in order. `lock_queue`
+stores the claims of all processes. This module manages the claims of one process and renews them
+together. A waiting claim polls the database only if it waits for other processes; otherwise a claim
+of this process wakes it.
 """
 
 import asyncio
@@ -76,8 +77,8 @@ class WriteLock:
         entity_id: id of the memory.
         owner_id: its owner.
         claim_id: id of the claim behind the lock.
-        fence: number that is higher than that of any earlier write lock on the memory.
-        lost: set when the claim was removed, so that a commit would be refused.
+        fence: fencing token, higher than that of any earlier write lock on the memory.
+        lost: set when the claim has been removed, so that a commit would be refused.
     """
 
     entity_id: str
@@ -104,7 +105,7 @@ class _LocalClaim:
 
 
 class MemoryLocks:
-    """The locks of one process, which share the memories with those of others.
+    """Read and write locks on memories for the calls of one process.
 
     Every method raises `unavailable` when the database does not answer.
 
@@ -112,8 +113,8 @@ class MemoryLocks:
         engine: the database.
         clock: the clock.
         limits: bounds on waiting and holding.
-        instances: the processes of this machine, where their deaths can be detected: the locks of
-            a process are then free when it has died, otherwise once their leases expire.
+        instances: the processes of this machine, if their deaths can be detected: the locks of a
+            process are then free when it has died, otherwise once their leases expire.
         new_id: makes the ids of claims.
 
     Attributes:
@@ -138,9 +139,9 @@ class MemoryLocks:
         self._instance = instances.name if instances else self._new_id("")
         if instances:
             instances.on_death.append(self.queue.remove_of_instance)
-        # The claims of this process that are in the database, in order, by their queues.
+        # The claims of this process that are in the database, by queue, in the order of tickets.
         self._lines: dict[QueueKey, list[_LocalClaim]] = {}
-        # Ids of all claims that are not over, also of those that are just being inserted.
+        # Ids of all claims that are in use, including those that are still being inserted.
         self._open: set[str] = set()
         self._work: set[asyncio.Task[Any]] = set()
 
@@ -148,7 +149,7 @@ class MemoryLocks:
     async def write_lock(self, record: MemoryRecord) -> AsyncIterator[WriteLock]:
         """Hold the write lock of a memory.
 
-        What the caller knows of the memory may be old by the time the lock is held.
+        `record` may be outdated by the time the lock is held.
 
         Raises:
             GatewayError: memory_busy, when the lock is not free in time; conflict, when
@@ -174,7 +175,7 @@ class MemoryLocks:
     async def committing(
         self, lock: WriteLock
     ) -> AsyncIterator[tuple[AsyncConnection, MemoryRecord]]:
-        """Yield a transaction in which nobody else changes a memory, and its record.
+        """Yield a transaction with exclusive write access to a memory, and the memory's record.
 
         Raises:
             GatewayError: conflict, when the lock was lost or the memory deleted.
@@ -188,7 +189,7 @@ class MemoryLocks:
             yield connection, to_record(row)
 
     async def close(self) -> None:
-        """Wait for the work under way, once no locks are asked for any more."""
+        """Wait for the work in progress; no lock may be requested any more."""
         while self._work:
             await asyncio.gather(*self._work, return_exceptions=True)
         await self._renewer.close()
@@ -203,11 +204,11 @@ class MemoryLocks:
             await self._wait(claim)
             yield claim
         finally:
-            # A caller that is cancelled here leaves nothing behind: the work goes on.
+            # Shielded: the claim is removed even if the caller is cancelled here.
             await asyncio.shield(self._start(self._leave(claim, entering)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run what touches the database in a task of its own, since the caller may be cancelled."""
+        """Run database work in a task of its own, since the caller may be cancelled."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -235,19 +236,19 @@ class MemoryLocks:
         if self._is_foremost(claim):
             await wait_briefly(claim.woken, poll_s)
         else:
-            # A claim of this process is ahead, and wakes it.
+            # A claim of this process is ahead, and wakes this one when it is removed.
             await claim.woken.wait()
         claim.woken.clear()
 
     def _is_foremost(self, claim: _LocalClaim) -> bool:
-        """Return whether no claim of this process stands between a claim and the lock."""
+        """Return whether only claims of other processes can keep a claim from the lock."""
         return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
 
     async def _remove_orphans(self, claim: _LocalClaim) -> None:
-        """Remove claims of this process ahead of one of its own that are over.
+        """Remove ended claims of this process that are still in the database ahead of a claim.
 
-        The database did not answer when they were to be removed, or was killed and came back
-        without its last changes.
+        They are left when the database did not answer their removal, or was killed and lost its
+        last changes.
         """
         await self.queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
 
@@ -277,7 +278,7 @@ class MemoryLocks:
         self._remove(claim)
 
     def _remove(self, claim: _LocalClaim) -> None:
-        """Take a claim out of its line, and wake those behind it that may hold the lock now."""
+        """Remove a claim from its line, and wake the claims that may hold the lock now."""
         line = self._lines.get(claim.queue, [])
         if claim not in line:
             return

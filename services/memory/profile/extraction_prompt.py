@@ -1,9 +1,9 @@
 """The prompt for the extraction of facts by a model, and the parsing of the answer. Pure.
 
-The user's text may hold what others wrote, with instructions to a model in it. So the model sees
-the text without code, tables and quoted lines, its answer has a strict form, and a fact counts only
-where the text bears it out: its quote is in the text word for word, and most of the words of its
-value are in that quote.
+The user's text may contain text of others, with instructions to a model in it. Therefore the prompt
+leaves out code, tables and quoted lines, the answer has a strict schema, and a fact is accepted
+only if the text supports it: its quote occurs in the text word for word, and most of the words of
+its value occur in that quote.
 """
 
 import re
@@ -22,10 +22,10 @@ from services.memory.profile import facts
 from services.memory.profile.facts import ExtractedFact, Fact
 from services.memory.profile.sentences import strip_non_prose
 
-# Facts that one text can have.
+# Maximum number of facts in an answer.
 _MAX_FACTS = 32
 _MAX_SHOWN = 24_000  # characters
-_MAX_ANSWER_TOKENS = 4_000  # thoughts included
+_MAX_ANSWER_TOKENS = 4_000  # thinking included
 _MAX_TOPIC_WORDS = 4
 # The share of a value, in letters, whose words its quote must have: a value may add a word to the
 # user's own, such as a unit.
@@ -72,7 +72,7 @@ class _Answer(BaseModel):
     facts: Annotated[list[_AnsweredFact], Field(max_length=_MAX_FACTS)]
 
 
-# What providers enforce: without lengths, which strict modes do not support.
+# The schema for providers has no lengths, since their strict modes do not support any.
 def _object(**properties: object) -> dict[str, object]:
     return {
         "type": "object",
@@ -101,7 +101,7 @@ def build_prompt(text: str, known: Sequence[Fact]) -> Prompt:
 def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
     """Return the facts of a model's answer that the user's text supports.
 
-    Others are left out, since they come from elsewhere.
+    Unsupported facts are left out.
 
     Raises:
         GatewayError: the answer is not valid.

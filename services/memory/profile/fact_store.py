@@ -1,10 +1,10 @@
 """Facts about users in the database.
 
-Facts with one topic and sub-topic supersede one another in the order in which they were last said,
-in whatever order they are extracted. A fact cites each turn that says it; a fact whose turns are
-all withdrawn is deleted, and the one that it superseded counts again.
+Facts with the same topic and sub-topic supersede one another in the order in which they were last
+said, in whatever order they are extracted. A fact cites each turn in which it was said. When all
+its turns are withdrawn it is deleted, and the fact that it superseded is current again.
 
-In a transaction an owner's facts are locked after memories and jobs.
+A transaction locks an owner's facts after memories and jobs.
 """
 
 from collections import defaultdict
@@ -27,20 +27,20 @@ from services.memory.storage.tables import facts, sources
 
 PREFIX = "fact_"
 
-# Facts of one user that count; of more, those that were said last.
+# Maximum number of facts in a profile; if there are more, those that were said last.
 MAX_FACTS = 64
 
-# Facts that one statement names.
+# Facts in one SQL statement.
 _BATCH = 200
 
 _Key = tuple[str, str, str]
-# Made once: each tuple has reference cycles, which only the garbage collector frees.
+# Built once: each tuple has reference cycles, which only the garbage collector frees.
 _IS_KEY = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic).in_(
     bindparam("keys", expanding=True)
 )
 _VERSIONS = select(facts).where(_IS_KEY).order_by(facts.c.place)
 
-# The source of what was said outside of any memory.
+# The source of facts that were said outside of any memory.
 _NO_MEMORY = FactSource("", 0)
 
 
@@ -56,7 +56,7 @@ class FactStore:
         self._new_id = new_id
 
     async def of(self, owner_id: str) -> list[Fact]:
-        """Return the facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
+        """Return the current facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
         query = (
             select(facts)
             .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))
@@ -80,9 +80,10 @@ class FactStore:
         said_in: FactSource | None,
         said_at_ms: int,
     ) -> None:
-        """Store the facts extracted from one text of a user, said in a turn or in no memory.
+        """Store the facts extracted from one text of a user.
 
-        Of several facts on one sub-topic the last counts.
+        Of several facts with the same topic and sub-topic the last is stored. `said_in` is None
+        for text outside of any memory.
         """
         newest = {(owner_id, one.topic, one.sub_topic): one.value for one in extracted}
         if not newest:
@@ -105,9 +106,9 @@ class FactStore:
     async def withdraw_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
-        """Withdraw what a turn of a memory and later ones say.
+        """Remove a turn of a memory and all later ones as sources of facts.
 
-        The jobs that would extract more from those turns have been cancelled before.
+        The caller has cancelled the jobs that would extract more from those turns.
         """
         await _withdraw(
             connection, and_(sources.c.entity_id == entity_id, sources.c.turn >= first_turn)
@@ -116,7 +117,7 @@ class FactStore:
     async def remove_owner(self, connection: AsyncConnection, owner_id: str) -> None:
         """Erase all facts about a user, superseded ones too.
 
-        The jobs that would extract more have been cancelled before.
+        The caller has cancelled the jobs that would extract more.
         """
         await lock_owner(connection, owner_id)
         theirs = select(facts.c.id).where(facts.c.owner_id == owner_id)
@@ -154,7 +155,7 @@ async def _cite(
     citation = insert_into(connection, sources).values(
         fact_id=fact_id, entity_id=said_in.entity_id, turn=said_in.turn, at_ms=said_at_ms
     )
-    # Outside of memories one row stands for all times at which a fact was said.
+    # Outside of memories one row with the latest time covers all statements of a fact.
     upsert = citation.on_conflict_do_update(
         index_elements=[sources.c.fact_id, sources.c.entity_id, sources.c.turn],
         set_={"at_ms": said_at_ms},

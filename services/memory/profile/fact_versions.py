@@ -1,4 +1,4 @@
-"""The order in which facts on one sub-topic supersede one another. Pure."""
+"""The order in which facts with the same topic and sub-topic supersede one another. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -8,14 +8,14 @@ from services.memory.profile.facts import is_same_value
 
 
 class FactVersion(NamedTuple):
-    """One of the facts on a sub-topic.
+    """One of several facts with the same topic and sub-topic.
 
     Attributes:
         id: id of the fact.
-        value: what it says.
+        value: value of the fact.
         updated_at_ms: Unix milliseconds when it was last said.
-        place: orders facts that were said at one time.
-        superseded_by: id of the next fact, or None for the one that counts.
+        place: orders facts that were said at the same time.
+        superseded_by: id of the next fact, or None for the current one.
     """
 
     id: str
@@ -26,10 +26,10 @@ class FactVersion(NamedTuple):
 
 
 def find_restated(versions: Sequence[FactVersion], value: str, said_at_ms: int) -> str | None:
-    """Return the id of the fact that a value restates, or None when it makes a new fact.
+    """Return the id of the fact that a value restates, or None if the value is a new fact.
 
-    A value that equals the one said just before or after restates it; where another value was
-    said in between, the user has changed their mind.
+    A value that equals the one said just before or after restates it. If another value was said in
+    between, the user has changed their mind.
     """
     ordered = sorted(versions, key=_order)
     before = [version for version in ordered if version.updated_at_ms <= said_at_ms]
@@ -43,7 +43,7 @@ def find_restated(versions: Sequence[FactVersion], value: str, said_at_ms: int) 
 def supersession_changes(versions: Sequence[FactVersion]) -> Iterator[tuple[str, str | None]]:
     """Yield the updates of `superseded_by` that order the facts: id and new value.
 
-    The fact that counts comes last, so that at no time two facts count.
+    The current fact comes last, so that there are never two current facts.
     """
     ordered = sorted(versions, key=_order)
     for version, following in pairwise(ordered):

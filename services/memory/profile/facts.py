@@ -14,11 +14,11 @@ _FIRST = re.compile(r"^(?:a|an|the|my|our|some|any)\s+")
 
 
 class ExtractedFact(NamedTuple):
-    """A fact that a text states of its writer.
+    """A fact that a text states about its author.
 
     Attributes:
-        topic: in small letters, 1 to 64 characters.
-        sub_topic: the same.
+        topic: in lower case, 1 to 64 characters.
+        sub_topic: in the same form.
         value: 1 to 200 characters.
     """
 
@@ -36,14 +36,14 @@ class FactSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact that a user stated of themselves.
+    """A fact that a user stated about themselves.
 
     Attributes:
         topic: such as `work`.
         sub_topic: such as `employer`.
         value: in the user's words.
-        sources: the turns in which it was said, the oldest first; none for what was said outside
-            of any memory.
+        sources: the turns in which it was said, the oldest first; empty for a fact that was said
+            outside of any memory.
         updated_at_ms: Unix milliseconds when it was last said.
     """
 
@@ -57,7 +57,7 @@ class Fact:
 def profile_text(facts: Iterable[Fact]) -> str:
     """Return the text of a profile, a line for each fact in their order; "" without facts.
 
-    The same facts give the same text, so that the prompt caches of providers hit.
+    Equal facts have equal texts, so that the prompt caches of providers hit.
     """
     lines = [
         f"- {fact.topic}: {fact.value}"
@@ -69,7 +69,7 @@ def profile_text(facts: Iterable[Fact]) -> str:
 
 
 def normalize_topic(text: str) -> str:
-    """Return the normal form of a topic, "" when it has no letters or digits."""
+    """Return the normal form of a topic; "" if it has no letters or digits."""
     return _folded(text)[:MAX_TOPIC].strip()
 
 
@@ -79,7 +79,7 @@ def normalize_value(text: str) -> str:
 
 
 def is_same_value(one: str, other: str) -> bool:
-    """Return whether two values are equal but for case, leading articles and punctuation."""
+    """Return whether two values are equal except for case, leading articles and punctuation."""
     return one == other or _folded(one) == _folded(other) != ""
 
 

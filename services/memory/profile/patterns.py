@@ -1,7 +1,7 @@
 """Patterns of English sentences in which people state facts about themselves. Pure.
 
-A pattern is a regular expression with placeholders such as `<NAME>`. Its groups give topic,
-sub-topic and value of a fact. In a sentence without any capitals, as some people write, a name is
+A pattern is a regular expression with placeholders such as `<NAME>`. Its groups are inserted into
+sub-topic and value of the fact. In a sentence without any capitals, as some people write, a name is
 a word or two up to the end of the clause.
 """
 

@@ -1,6 +1,6 @@
-"""Detection of sentences in which a user asserts something of themselves. Pure.
+"""Detection of sentences in which users assert something about themselves. Pure.
 
-Precision counts more than recall: a fact that is missed can be said again, a wrong one stays.
+Precision matters more than recall: a missed fact can be said again, a wrong one stays.
 """
 
 import re
@@ -11,7 +11,7 @@ from services.memory.profile.sentences import split_sentences, strip_non_prose
 # Characters of a sentence that are used; longer ones are lists, or no prose.
 _MAX_SENTENCE = 500
 
-# The text that follows is material for a task, and says nothing of the user.
+# The text after this is material for a task, not a statement about the user.
 _MATERIAL = re.compile(
     r"\b(?:translat|rewrit|re-?write|proof-?read|paraphras|summari[sz]|correct|fix|improv|edit"
     r"|rephras|polish|shorten|repl(?:y|ies)|respond|answer|writ|draft|compos|generat|creat|act as"
@@ -25,13 +25,13 @@ _QUOTED = re.compile(
 _MAX_QUOTED_WORDS = 3
 _OWN_WORD = re.compile(r"\b(?:i|i'm|my|me|we)\b", re.IGNORECASE)
 
-# After this the user may speak as somebody else.
+# A sentence that begins like this: from there on the user may speak as somebody else.
 _PRETENDED = re.compile(
     r"(?:now |please |so |ok(?:ay)?,? )*(?:you are|you're|you will be|act as|behave as|act like"
     r"|(?:let's )?(?:pretend|imagine|suppose|assume|role-?play)|let's say)\b",
     re.IGNORECASE,
 )
-# Anywhere before a statement in its sentence: it is supposed, reported, or somebody else's.
+# Anywhere before a statement in its sentence: it is hypothetical, fictional, past or reported.
 _UNREAL = re.compile(
     r"\b(?:if|unless|whether|suppos\w+|imagin\w+|assum\w+|pretend\w*|let's say|hypothetical\w*"
     r"|wish\w*|dream\w*|as though|stor(?:y|ies)|novel|character|song|lyrics|poem|example|e\.g"
@@ -70,7 +70,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def is_asserted(sentence: str, begin: int, end: int) -> bool:
-    """Return whether a part of a sentence is asserted of the user now."""
+    """Return whether a part of a sentence asserts something about the user at present."""
     before = sentence[:begin]
     if _UNREAL.search(before) or _OVER.match(sentence, end):
         return False

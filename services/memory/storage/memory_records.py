@@ -11,12 +11,12 @@ from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
 from services.memory.storage.tables import memories
 
-# A memory that never had a turn is the same as none. One whose turns were all rewound had some.
+# A memory that never had a turn counts as absent; one whose turns were all rewound does not.
 WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
 
 
 def is_memory_id(name: str) -> bool:
-    """Return whether a memory can have that name."""
+    """Return whether a name is valid for a memory."""
     return 1 <= len(name) <= MAX_NAME and name.isprintable()
 
 
@@ -25,12 +25,12 @@ class MemoryRecord:
     """The row of a memory.
 
     Attributes:
-        id: the internal id, `entity_id` in other tables; never used again.
+        id: the internal id, `entity_id` in other tables; never reused.
         owner_id: id of the user.
         memory_id: the name that the user gave the memory.
         created_at_ms: Unix milliseconds.
         updated_at_ms: Unix milliseconds of the last commit.
-        epoch: how often the memory was rewound.
+        epoch: number of times that the memory was rewound.
         turns: count of live turns, which is also the number of the last.
         messages: count of messages in the live turns.
         summarised: number of the last turn that the summary covers, or 0.
@@ -61,7 +61,7 @@ def select_owned(entity_id: str, owner_id: str) -> Any:
 
 
 def taken_over() -> GatewayError:
-    """Return the 409 error of a caller that lost the memory, or whose memory is gone."""
+    """Return the 409 error for a caller whose lock on a memory, or the memory itself, is gone."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
         "memory_id: the memory was taken over or deleted meanwhile, and nothing was remembered; "
@@ -71,7 +71,7 @@ def taken_over() -> GatewayError:
 
 
 def quota_exceeded(max_memories: int) -> GatewayError:
-    """Return the 403 error of an owner with as many memories as the plan allows."""
+    """Return the 403 error for an owner who has as many memories as the plan allows."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED,
         f"memory_id: your plan has {max_memories} memories, and this would be one more; "
@@ -82,7 +82,7 @@ def quota_exceeded(max_memories: int) -> GatewayError:
 
 
 def check_storage(size_bytes: int, max_bytes: int) -> None:
-    """Check the size of an owner's memories against the owner's plan.
+    """Check the size of an owner's memories and responses against the owner's plan.
 
     Raises:
         GatewayError: memory_storage_exceeded.
@@ -98,7 +98,7 @@ def check_storage(size_bytes: int, max_bytes: int) -> None:
 
 
 def busy() -> GatewayError:
-    """Return the 429 error of a caller that waited too long for a lock on a memory."""
+    """Return the 429 error for a caller that waited too long for a lock on a memory."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_BUSY,
         "memory_id: other requests are using this memory; try again",

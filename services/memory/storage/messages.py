@@ -1,7 +1,7 @@
-"""Messages: their normal form, what of them is stored, and the keys that identify them. Pure.
+"""Messages: their normal form, their stored form, and the keys that identify them. Pure.
 
 Clients represent one conversation in many ways: tool results in one message or in several, a
-prefill separate from its continuation, thoughts sent back or not. In the normal form all of these
+prefill separate from its continuation, thinking sent back or not. In the normal form all of these
 are equal, so that counting messages and comparing their keys is enough to find where a client's
 transcript continues the stored one.
 """
@@ -17,14 +17,14 @@ from services.common.texts import normalized
 
 KEY_SIZE = 8
 
-# Messages that work takes long on: about 5 µs for each, and 1 ms for each megabyte.
+# Bounds beyond which work on messages takes long: about 5 µs a message, 1 ms a megabyte.
 _MANY = 2_000
 _LARGE = 1 << 20  # bytes
 
 _USER = conversation_pb2.ROLE_USER
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
-# Kinds of blocks that are ignored; of texts only empty ones. The results of the gateway's own tools
-# are ignored, since the answer says what matters of them.
+# Kinds of blocks that are ignored; texts and refusals only if they are empty. The results of the
+# gateway's own tools are ignored, since the answer contains what matters of them.
 _IGNORED_KINDS = (
     *("thinking", "redacted_thinking", "text", "refusal", None),
     *("server_tool_use", "server_tool_result"),
@@ -44,7 +44,7 @@ def has_many_messages(messages: Collection[Message]) -> bool:
 
 def has_large_messages(messages: Collection[Message]) -> bool:
     """Return whether work on the content of messages takes long."""
-    # To measure a message serializes it, so no more are measured than needed.
+    # Measuring a message serializes it, so no more messages are measured than needed.
     sizes = accumulate(message.ByteSize() for message in messages)
     return has_many_messages(messages) or any(size > _LARGE for size in sizes)
 
@@ -52,7 +52,7 @@ def has_large_messages(messages: Collection[Message]) -> bool:
 def is_ignored(block: Block) -> bool:
     """Return whether a block is neither stored nor compared.
 
-    Thoughts, blank text, and calls of the gateway's own tools with their results are ignored.
+    Thinking, blank text, and calls of the gateway's own tools with their results are ignored.
     Some providers refuse blank text even where a model wrote it.
     """
     if text := block.text or block.refusal:
@@ -144,7 +144,7 @@ def _split_user_run(run: Iterable[Message]) -> list[Message]:
 def to_storable(message: Message) -> Message | None:
     """Return the stored form of a message, which has the same key; None when it is empty.
 
-    Thoughts are dropped, and media keep a hash in place of their bytes. Cache marks are dropped,
+    Thinking is dropped, and media keep a hash in place of their bytes. Cache marks are dropped,
     since providers accept few of them and a history would collect many; so are citations, whose
     documents may be gone when the text is sent again.
     """
@@ -199,11 +199,11 @@ def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]
 def message_key(message: Message) -> bytes:
     """Return the key of a message: an 8-byte hash of its role and content.
 
-    Two messages have one key when their texts are equal in Unicode normal form C, without the
-    white space around them and however they are divided into blocks (an assistant's also when
+    Two messages have the same key when their texts are equal in Unicode normal form C, without
+    surrounding white space and however they are divided into blocks (an assistant's also when
     other blocks lie between, as not every dialect keeps their order); when tool arguments are
-    the same JSON; and when media have the same bytes, URL or file. Thoughts, names and call ids
-    do not count.
+    the same JSON; and when media have the same bytes, URL or file. Thinking, names and call ids
+    are not compared.
     """
     hashed = blake2b(b"%d" % message.role, digest_size=KEY_SIZE)
     blocks = message.blocks

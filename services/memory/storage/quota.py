@@ -1,7 +1,7 @@
 """Reservation, creation and deletion of memories, and the quotas of their owners.
 
 Each function works in the caller's transaction, where the memory's row is locked before its
-owner's. The statement that adds to what an owner has is the one that checks the quota.
+owner's. The statement that increments the count of an owner's memories also checks the quota.
 """
 
 from dataclasses import asdict
@@ -25,7 +25,7 @@ from services.memory.storage.tables import claims, memories, queues
 
 
 async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
-    """Lock an owner's row until the transaction ends; it is inserted where there is none."""
+    """Lock an owner's row until the transaction ends; insert it if there is none."""
     await ensure_owner(connection, owner_id)
     await connection.execute(
         select(owners.c.owner_id)
@@ -37,7 +37,7 @@ async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
 async def reserve_existing(
     connection: AsyncConnection, owner_id: str, memory_id: str, now_ms: int
 ) -> MemoryRecord | None:
-    """Reserve a memory without a turn that other calls have reserved, if there is one."""
+    """Reserve an existing memory that has no turn yet; return None if there is none."""
     reserved = await connection.execute(
         update(memories)
         .where(memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, not_(WAS_USED))
@@ -57,7 +57,7 @@ async def create(
         GatewayError: memory_quota_exceeded, when its owner has `max_memories` already.
     """
     await ensure_owner(connection, record.owner_id)
-    # Before its owner is locked: while the memory of that name is being changed this waits for it.
+    # Before the owner is locked: the insert waits while a memory of that name is being changed.
     inserted = await connection.execute(
         insert_into(connection, memories)
         .values(asdict(record) | {"reservations": 1, "size_bytes": 0})
@@ -77,7 +77,7 @@ async def create(
 
 
 async def release_reservation(connection: AsyncConnection, record: MemoryRecord) -> bool:
-    """Release one reservation; return whether the memory is not needed any more."""
+    """Release a reservation; return whether the memory has no turn and no other reservation."""
     left = await connection.scalar(
         update(memories)
         .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id, not_(WAS_USED))
@@ -102,16 +102,16 @@ async def lock_abandoned(
         .with_for_update(skip_locked=True)
     )
     found = [to_record(row) for row in await connection.execute(query)]
-    # Owners in one order everywhere, so that two transactions never wait for each other.
+    # The same order of owners everywhere, so that two transactions never deadlock.
     return sorted(found, key=lambda record: record.owner_id)
 
 
 async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> None:
-    """Delete a memory with its claims and transcript, and take it off its owner's count.
+    """Delete a memory with its claims and transcript, and subtract it from its owner's totals.
 
-    What other stores keep of it is deleted before, in the same transaction.
+    The caller has deleted the rows of other stores before, in the same transaction.
     """
-    # Until the row is locked for this, others may still be adding rows that refer to it.
+    # Until this row is locked, other transactions may still be adding rows that refer to it.
     await connection.execute(select_owned(record.id, record.owner_id).with_for_update())
     await connection.execute(delete(queues).where(queues.c.entity_id == record.id))
     await delete_in_order(connection, claims, claims.c.entity_id == record.id)

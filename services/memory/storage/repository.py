@@ -12,9 +12,9 @@
     finally:
         await repository.release(record)
 
-A memory without a turn is the same as none: only the calls that reserved it see it. Parts of the
+A memory without a turn counts as absent: only the calls that reserved it see it. Parts of the
 transcript that a rewind removes stay in the tables, superseded. In a transaction a memory's row
-is locked before anything else of it, and its owner's after that.
+is locked before its other rows, and its owner's row after it.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,7 +42,7 @@ from services.memory.storage.tables import memories
 
 PREFIX = "memory_"
 
-# Of several calls that insert one memory at once only one succeeds; the others find it.
+# When several calls insert one memory at once, one succeeds and the others retry and find it.
 _ATTEMPTS = 3
 
 
@@ -65,7 +65,7 @@ class MemoryRepository:
         self._new_id = new_id
 
     async def find(self, owner_id: str, memory_id: str) -> MemoryRecord | None:
-        """Return a memory by its owner's name of it; None when there is none with a turn."""
+        """Return a memory by its name; None when it does not exist or never had a turn."""
         query = select(*COLUMNS).where(
             memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, WAS_USED
         )
@@ -74,13 +74,13 @@ class MemoryRepository:
         return to_record(row) if row else None
 
     async def current(self, record: MemoryRecord) -> MemoryRecord | None:
-        """Return a memory as it is now; None when it is gone, even if another has its name."""
+        """Return a memory's current record; None when it is deleted, even if its name is reused."""
         async with reading_once(self._engine) as connection:
             row = (await connection.execute(select_owned(record.id, record.owner_id))).one_or_none()
         return to_record(row) if row else None
 
     async def names(self, owner_id: str, entity_ids: Collection[str]) -> dict[str, str]:
-        """Return an owner's names of memories by their ids; those of others are left out."""
+        """Return the names of an owner's memories by their ids; other owners' are left out."""
         query = select(memories.c.id, memories.c.memory_id).where(
             memories.c.owner_id == owner_id, memories.c.id.in_(entity_ids)
         )
@@ -93,7 +93,7 @@ class MemoryRepository:
         """Return an owner's memories, the most recently used first, and the next page's token.
 
         Raises:
-            GatewayError: invalid_request, when the token is not one of this method's.
+            GatewayError: invalid_request, when the token is invalid.
         """
         query = select(*COLUMNS).where(memories.c.owner_id == owner_id, WAS_USED)
         position = tuple_(memories.c.updated_at_ms, memories.c.id)
@@ -107,7 +107,7 @@ class MemoryRepository:
         return found, write_token(last.updated_at_ms, last.id) if last else ""
 
     async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
-        """Return a memory, created where there is none; the caller has to `release` it.
+        """Return a memory, and create it if there is none; the caller has to `release` it.
 
         Raises:
             GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
@@ -127,7 +127,7 @@ class MemoryRepository:
         raise taken_over()
 
     async def release(self, record: MemoryRecord) -> None:
-        """Release a reservation; a memory that got no turn is deleted with the last of them."""
+        """Release a reservation; the release of the last one deletes a memory without a turn."""
         if record.turns or record.epoch:
             return
         async with writing(self._engine) as connection:
@@ -135,12 +135,12 @@ class MemoryRepository:
                 await quota.delete_memory(connection, record)
 
     async def delete_unused(self, older_than_s: float, limit: int) -> int:
-        """Delete memories without a turn whose calls have died; return how many.
+        """Delete memories without a turn whose calls have died; return their number.
 
         Args:
-            older_than_s: seconds since they were last reserved, at least: longer than any call
-                takes from reserving a memory to claiming its lock.
-            limit: how many to delete at most.
+            older_than_s: minimum seconds since the last reservation: longer than any call takes
+                from reserving a memory to claiming its lock.
+            limit: maximum number of deletions.
         """
         now_ms = self._clock.now_ms()
         until_ms = now_ms - int(older_than_s * 1000)
@@ -155,11 +155,10 @@ class MemoryRepository:
     ) -> int:
         """Remove all but the first messages from the transcript, and update `record`.
 
-        Nothing is erased. Where the cut goes through a turn, what is left of the turn keeps its
-        number.
+        Nothing is erased. If the cut divides a turn, the rest of the turn keeps its number.
 
         Returns:
-            Number of the first turn that is gone or has changed.
+            Number of the first turn that was removed or cut.
 
         Raises:
             ValueError: there are not that many messages.
@@ -188,14 +187,14 @@ class MemoryRepository:
         Messages that are stored already are not written again.
 
         Args:
-            connection: that of `MemoryLocks.committing`.
-            record: that of `MemoryLocks.committing`.
+            connection: the connection of `MemoryLocks.committing`.
+            record: the record of `MemoryLocks.committing`.
             turns: in order, with all their messages. The first is either the next turn, or the
                 last stored turn, which is continued or closed, or whose last message is
                 continued and so replaced.
 
         Returns:
-            The size of the owner's memories after that, in bytes.
+            The new size of the owner's memories and responses, in bytes.
 
         Raises:
             ValueError: the turns do not follow on the stored ones.
@@ -234,9 +233,9 @@ class MemoryRepository:
     async def mark_summarised(
         self, connection: AsyncConnection, entity_id: str, epoch: int, last_turn: int
     ) -> bool:
-        """Record that the summary covers all turns up to one; False in another epoch.
+        """Record that the summary covers all turns up to `last_turn`; False in another epoch.
 
-        This locks the memory's row, so it comes first in a transaction.
+        This locks the memory's row, so it has to come first in a transaction.
         """
         marked = await connection.execute(
             update(memories)
@@ -264,7 +263,7 @@ class MemoryRepository:
             return await transcript_rows.read_turns(connection, entity_id, first, last)
 
     async def turn_of_message(self, entity_id: str, index: int) -> StoredTurn | None:
-        """Return the turn with a message of the transcript; None behind its end."""
+        """Return the turn that contains a message of the transcript; None past its end."""
         async with reading(self._engine) as connection:
             return await transcript_rows.read_turn_of(connection, entity_id, index)
 
@@ -274,7 +273,7 @@ class MemoryRepository:
         """Return turns, the newest first, and the next page's token.
 
         Raises:
-            GatewayError: invalid_request, when the token is not one of this method's.
+            GatewayError: invalid_request, when the token is invalid.
         """
         end = read_number(page_token) if page_token else record.turns + 1
         first = max(end - page_size, 1)

@@ -1,4 +1,4 @@
-"""Turns: how messages are divided into them, stored, and shown to models. Pure.
+"""Turns: how messages are divided into turns, stored, and sent to models. Pure.
 
 A turn is one or more consecutive messages of the user and everything up to the next one that is not
 a tool result; messages before the first belong to the first turn. Turns depend on the sequence of
@@ -34,7 +34,7 @@ class StoredTurn:
         number: its place, from 1, without gaps.
         messages: at least one, in normal form.
         created_at_ms: Unix milliseconds when its first message was committed.
-        open: whether results of tools are still to come; only the last turn can be.
+        open: whether tool results are pending; only the last turn can be open.
         first_message: index of its first message in the whole transcript.
     """
 
@@ -53,7 +53,7 @@ def have_many_messages(turns: Iterable[StoredTurn]) -> bool:
 def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
     """Return the ids of the tool calls at the end of messages that have no result yet.
 
-    Only calls of the last assistant message can be pending, until the user says something else.
+    Only calls of the last assistant message can be pending, until the user starts another turn.
     """
     answered: set[str] = set()
     for message in reversed(messages):
@@ -72,15 +72,15 @@ def extend_turns(
     """Append messages to the part of a transcript that stays, and return the turns to write.
 
     Args:
-        before: the stored turn with the last message that stays; None where none does.
-        keep: how many messages of the transcript stay.
+        before: the stored turn that contains the last message that stays; None if none stays.
+        keep: number of messages of the transcript that stay.
         messages: the messages that follow, in normal form.
         now_ms: creation time of new turns, Unix milliseconds.
 
     Returns:
-        The turns to write, in order; the last is the present turn. The first is `before` again
-        where that turn is cut, continued, or closed with calls pending. Empty only when there
-        is no message at all.
+        The turns to write, in order; the last is the present turn. The first is the turn `before`
+        if that is cut, continued, or closed with calls pending. Empty only if there is no message
+        at all.
     """
     turn = _TurnBuilder(1, 0, now_ms, [])
     if before is not None:
@@ -140,7 +140,7 @@ def append_answer(messages: Sequence[Message], answer: Message) -> tuple[Message
 
 
 def complete_turns(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
-    """Return the turns of `extend_turns` as they are stored, with the answer to the last."""
+    """Return the turns of `extend_turns` in stored form, with the answer added to the last."""
     stored = [replace(turn, messages=_storable(turn.messages)) for turn in turns[:-1]]
     messages = _storable(append_answer(turns[-1].messages, answer))
     stored.append(replace(turns[-1], messages=messages, open=bool(pending_call_ids(messages))))
@@ -155,8 +155,8 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
     """Return messages in a form that every provider accepts.
 
     A tool call is followed by its result; a call without a result is left out, and a result
-    without a call becomes text. Ignored blocks, and messages that hold nothing else, are left
-    out. Media stay as they are.
+    without a call becomes text. Ignored blocks, and messages that contain nothing else, are left
+    out. Media are unchanged.
     """
     shown: list[Message] = []
     waiting: list[Message] = []
@@ -173,7 +173,7 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
 def _append_exchange(
     spoken: Sequence[Message], replies: Sequence[Message], into: list[Message]
 ) -> None:
-    """Append an assistant's messages, the results of their calls, and what the user says next."""
+    """Append an assistant's messages, the results of their calls, and the user's other blocks."""
     results = _results(replies)
     paired: set[str] = set()
     for place, message in enumerate(spoken):

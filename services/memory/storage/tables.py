@@ -1,7 +1,7 @@
 """The tables of memories: transcripts, locks, jobs, summaries, the archive, and facts.
 
 A memory belongs to an owner (see `services.common.owners`), who chose its name. Other tables refer
-to it by its id, which is never used again: a memory that is deleted and created again has another.
+to it by its id, which is never reused: a memory that is deleted and created again gets a new id.
 """
 
 from sqlalchemy import (
@@ -30,7 +30,7 @@ _LIVE_PART = text("superseded_at_ms IS NULL")
 _LIVE_SUMMARY = text("NOT superseded")
 _LIVE_FACT = text("superseded_by IS NULL")
 
-# `reservations` counts the calls that may commit the first turn; unused once there is one.
+# `reservations` counts the calls that may commit the first turn; unused once a turn exists.
 memories = Table(
     "memories",
     metadata,
@@ -109,9 +109,9 @@ claims = Table(
     UniqueConstraint("entity_id", "mode", "ticket"),
 )
 
-# Jobs that are not finished. `entity_id` is null for text outside of any memory; such rows are
-# never equal. `variant` distinguishes jobs of one kind about the same turns. `holder` has claimed
-# the job until `ends_at_ms`.
+# Jobs that are not finished. `entity_id` is null for text outside of any memory; the UNIQUE
+# constraint does not apply to such rows. `variant` distinguishes jobs of one kind about the same
+# turns. `holder` has claimed the job until `ends_at_ms`.
 jobs = Table(
     "memory_jobs",
     metadata,
@@ -134,8 +134,8 @@ jobs = Table(
     Index("ix_memory_jobs_owner_id", "owner_id"),
 )
 
-# A summary covers all turns up to `last_turn`; those from `first_turn` on are not covered by the
-# summary before. Of the summaries that are not superseded the last is the current one.
+# A summary covers all turns up to `last_turn`; the summary before it covers those before
+# `first_turn`. The last summary that is not superseded is the current one.
 summaries = Table(
     "memory_summaries",
     metadata,
@@ -158,8 +158,8 @@ summaries = Table(
     Index("ix_memory_summaries_entity_id", "entity_id"),
 )
 
-# The archive: a memory has one row of `archives` with its user's id, which queries for a user join.
-# The counts of a memory's archive that BM25 needs.
+# The archive of a memory: its user's id, which queries for a user join, and the counts that BM25
+# needs.
 archives = Table(
     "memory_archives",
     metadata,
@@ -218,8 +218,8 @@ signatures = Table(
     sqlite_with_rowid=False,
 )
 
-# Of the facts with one topic and sub-topic each is superseded by the next, in the order in which
-# they were last said; `place` orders those of one time.
+# Each fact is superseded by the next one with the same topic and sub-topic, in the order in which
+# they were last said; `place` breaks ties.
 facts = Table(
     "memory_facts",
     metadata,

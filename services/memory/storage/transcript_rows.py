@@ -1,6 +1,6 @@
 """The stored transcript of a memory: rows with parts of turns, and rows with message keys.
 
-The caller of a function that changes it has locked the memory's row in the transaction.
+Functions that change it require that the caller has locked the memory's row in the transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +29,10 @@ from services.memory.storage.messages import KEY_SIZE, message_key
 from services.memory.storage.stored_turns import StoredTurn, have_many_messages, pending_call_ids
 from services.memory.storage.tables import keys, parts
 
-# Bytes charged for a part and for each of its messages beside the content: the row and the keys.
+# Bytes charged for a part and for each of its messages besides the content: the row and the keys.
 _PART_BYTES = 512
 _MESSAGE_BYTES = 64
-# The content is charged twice, as the index of it takes up about as much again.
+# The content is charged twice, as its index takes up about as much again.
 CONTENT_FACTOR = 2
 
 # Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
@@ -42,14 +42,14 @@ CHUNK = 1024
 async def read_turns(
     connection: AsyncConnection, entity_id: str, first: int, last: int
 ) -> list[StoredTurn]:
-    """Return the live turns of these numbers, both included, in order."""
+    """Return the live turns from `first` to `last`, both included, in order."""
     return await _read(connection, entity_id, parts.c.turn.between(first, last))
 
 
 async def read_turn_of(
     connection: AsyncConnection, entity_id: str, message: int
 ) -> StoredTurn | None:
-    """Return the live turn with a message of the transcript; None behind its end."""
+    """Return the live turn that contains a message of the transcript; None past its end."""
     part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
     if part is None or part.first_message + part.messages <= message:
         return None
@@ -64,10 +64,10 @@ async def append(
     length: int,
     turns: Iterable[StoredTurn],
 ) -> tuple[int, int]:
-    """Append the messages of turns that come after the first `length` of the transcript.
+    """Append to a transcript of `length` messages those messages of turns that follow them.
 
     Returns:
-        The count of messages in the transcript after that, and the bytes charged for the new ones.
+        The new count of messages in the transcript, and the bytes charged for the appended ones.
     """
     turns = list(turns)
     for turn in turns:
@@ -85,7 +85,7 @@ async def append(
 def _part_rows(
     entity_id: str, epoch: int, length: int, turns: Iterable[StoredTurn]
 ) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of the messages that turns add behind `length`, and their keys."""
+    """Return the rows and the keys of the messages that turns add after the first `length`."""
     at = length
     rows: list[dict[str, Any]] = []
     added = bytearray()
@@ -113,14 +113,14 @@ def _part_rows(
 async def truncate(
     connection: AsyncConnection, entity_id: str, epoch: int, length: int, now_ms: int
 ) -> tuple[int, int, int]:
-    """Supersede all but the first `length` messages, of which there are more.
+    """Supersede all messages after the first `length`; there has to be at least one.
 
     A part that is cut in two is superseded too, and its beginning is written as a part of the new
     epoch.
 
     Returns:
-        The number of the turn with the first message cut off, that of the last turn after the
-        cut, and the bytes charged for what was written.
+        The number of the turn that contains the first removed message, the number of the last turn
+        after the cut, and the bytes charged for the part that was written.
     """
     cut_part = (await connection.execute(_part_of(entity_id, length))).one()
     await connection.execute(
@@ -150,7 +150,7 @@ async def truncate(
 
 
 async def read_last_key(connection: AsyncConnection, entity_id: str, length: int) -> bytes:
-    """Return the key of the last of `length` messages, at least one."""
+    """Return the key of the last of `length` messages; `length` is at least 1."""
     chunk, place = divmod(length - 1, CHUNK)
     key = func.substr(keys.c.packed, place * KEY_SIZE + 1, KEY_SIZE)
     found: bytes | None = await connection.scalar(
@@ -174,7 +174,7 @@ async def delete_transcript(connection: AsyncConnection, entity_id: str) -> None
 
 
 def _size(part: Mapping[str, Any]) -> int:
-    """Return how many bytes are charged for a part."""
+    """Return the bytes charged for a part."""
     return (
         _PART_BYTES + _MESSAGE_BYTES * int(part["messages"]) + CONTENT_FACTOR * len(part["content"])
     )
@@ -217,7 +217,7 @@ def _to_turn(rows: Sequence[Any]) -> StoredTurn:
 async def _set_open(
     connection: AsyncConnection, entity_id: str, number: int, is_open: bool
 ) -> None:
-    """Record in the last part of a turn whether results of tools are still to come."""
+    """Record in the last part of a turn whether tool results are pending."""
     of_turn = _live(entity_id) & (parts.c.turn == number)
     last = select(func.max(parts.c.first_message)).where(of_turn).scalar_subquery()
     await connection.execute(

@@ -1,4 +1,4 @@
-"""The context that a memory gives the model in one turn: profile, summary, turns and snippets."""
+"""Builds the context of a turn for the model: profile, summary, turns and snippets."""
 
 import asyncio
 import logging
@@ -36,9 +36,9 @@ class ContextReader:
 
     Args:
         stores: the stores of the database.
-        tasks: embeds questions, where a model is configured for that.
-        settings: bounds on what is retrieved and shown.
-        metrics: what is counted.
+        tasks: embeds questions, if an embedding model is configured.
+        settings: bounds on retrieval and on the size of the context.
+        metrics: the metrics of the service.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ContextReader:
         *,
         with_profile: bool,
     ) -> TurnContext:
-        """Return the context of the turn that a request is about, without a memory or in one."""
+        """Return the context of a request's turn; `record` is None outside of any memory."""
         present = reconciliation.present
         context = await offload_if(have_many_messages([present]), present_turn_context, present)
         if with_profile:
@@ -76,21 +76,21 @@ class ContextReader:
         return context
 
     async def embed_question(self, owner_id: str, question: str) -> QuestionVector | None:
-        """Return the vector of a question; None where no model gives one in time."""
+        """Return the vector of a question; None when no model returns one in time."""
         if not self._tasks.can_embed:
             return None
         try:
             async with asyncio.timeout(self._settings.embed_wait_s):
                 embedding = await self._tasks.embed(owner_id, [question], is_query=True)
         except (GatewayError, TimeoutError) as error:
-            # What words alone retrieve is better than no answer, or a late one.
+            # Retrieval by words alone is better than failing or delaying the request.
             reason = error.code if isinstance(error, GatewayError) else "timeout"
             log.warning("a question was not embedded", extra={"reason": reason})
             return None
         return QuestionVector(embedding.model, embedding.vectors[0])
 
     async def _summary(self, record: MemoryRecord, reconciliation: Reconciliation) -> Summary:
-        """Return the summary that counts after the request."""
+        """Return the newest summary of turns that the request leaves unchanged."""
         if not record.summarised:
             return NO_SUMMARY
         if reconciliation.rewinds and reconciliation.changed <= record.summarised:
@@ -100,7 +100,7 @@ class ContextReader:
     async def _earlier(
         self, record: MemoryRecord, reconciliation: Reconciliation, view: TurnRanges
     ) -> list[StoredTurn]:
-        """Return the turns before the present one that are shown as they were said."""
+        """Return the turns before the present one that the model gets verbatim."""
         first_new = reconciliation.turns[0].number
         stored: list[StoredTurn] = []
         if view.raw.start < first_new:
@@ -115,7 +115,7 @@ class ContextReader:
         first_raw: int,
         context: TurnContext,
     ) -> None:
-        """Add archived turns that are relevant to what the user says in a turn."""
+        """Add archived turns that are relevant to the user's text in a turn."""
         question = excerpt(user_text(turn.messages))
         used = estimate_tokens(context.profile) + estimate_tokens(context.summary)
         room = min(self._settings.retrieve_tokens, self._settings.inject_tokens - used)
@@ -136,7 +136,7 @@ class ContextReader:
 
 
 def present_turn_context(turn: StoredTurn) -> TurnContext:
-    """Return the context of a present turn without anything earlier.
+    """Return a context that contains only the present turn.
 
     Raises:
         GatewayError: invalid, when no message of the turn can be sent to a model.
@@ -160,7 +160,7 @@ def _append_model_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> No
 
 
 def turn_to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
-    """Return the protobuf message of a turn, possibly with other messages than are stored."""
+    """Return the protobuf message of a turn; `messages` replace its stored messages."""
     return memory_pb2.Turn(
         number=turn.number,
         messages=turn.messages if messages is None else messages,

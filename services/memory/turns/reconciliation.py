@@ -31,12 +31,12 @@ class Reconciliation:
     """How a request continues a memory.
 
     Attributes:
-        keep: how many stored messages stay.
-        rewinds: whether some do not.
+        keep: number of stored messages that stay, from the first on.
+        rewinds: whether there are other stored messages, which are superseded.
         turns: the turns that are new, continued or changed, in order; the last is the present.
-        changed: number of the first turn that does not stay as it is, or of the next turn when
-            all stay.
-        before: the stored turn with the last message that stays, if any does.
+        changed: number of the first stored turn that is cut or superseded, or of the next turn
+            when none is.
+        before: the stored turn that contains the last message that stays, if any does.
     """
 
     keep: int
@@ -47,17 +47,17 @@ class Reconciliation:
 
     @property
     def present(self) -> StoredTurn:
-        """The turn that the request is about."""
+        """The present turn: the one that the model answers."""
         return self.turns[-1]
 
     @property
     def turns_with_new_text(self) -> list[StoredTurn]:
-        """The turns in which the user says something that is not stored yet."""
+        """The turns with text of the user that is not stored yet."""
         known = self.before and (self.before.number, user_text(self.before.messages))
         return [turn for turn in self.turns if (turn.number, user_text(turn.messages)) != known]
 
     def stored_size(self) -> int:
-        """Return about how many bytes the new messages take up when stored, without the answer."""
+        """Return the approximate stored size of the new messages in bytes, without the answer."""
         return CONTENT_FACTOR * sum(
             message.ByteSize()
             for turn in self.turns
@@ -66,17 +66,17 @@ class Reconciliation:
 
 
 def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
-    """Return how a request begins a memory that has no turn yet."""
+    """Return the reconciliation of a request with a memory that has no turn yet."""
     return Reconciliation(0, False, extend_turns(None, 0, sent, now_ms), 1)
 
 
 async def reconcile(
     repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
 ) -> Reconciliation:
-    """Return how a request with at least one message, in normal form, continues a memory.
+    """Return how a request continues a memory; `sent` is not empty and in normal form.
 
     Raises:
-        MemoryRewoundError: the memory was rewound meanwhile, which a write lock rules out.
+        MemoryRewoundError: the memory was rewound during the call; the write lock prevents that.
     """
     if not record.messages:
         return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)

@@ -1,7 +1,7 @@
 """Finds where the messages of a request continue the stored transcript. Pure.
 
-A client may send the whole conversation, its newest part, or its newest messages alone, without
-saying which. The messages are compared by their keys, in time linear in both.
+A client may send the whole conversation, its newest part, or its newest messages alone; the request
+does not state which. The messages are compared by their keys, in linear time.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message
 from services.memory.storage.messages import has_results, message_key
 
-# Two transcripts are the same conversation when they begin with so many equal messages.
+# Number of equal leading messages from which on two transcripts are the same conversation.
 _CERTAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTranscript:
-    """What is known of a stored transcript.
+    """A stored transcript, as far as `find_merge_point` needs it.
 
     Attributes:
         messages: count of messages.
-        pending: ids of the calls that the last turn is open for.
+        pending: ids of the last turn's tool calls that have no result yet.
         keys: the keys of all messages, concatenated; may be empty unless `needs_keys`.
     """
 
@@ -36,10 +36,10 @@ class MergePoint:
     """Where the messages of a request continue a stored transcript.
 
     Attributes:
-        keep: how many stored messages stay, from the first on. Where some do not, the request
-            is an edit or asks for a new answer, and the others are superseded.
-        known: how many of the sent messages are stored already, from the first on; the stored
-            form counts. The others are new.
+        keep: number of stored messages that stay, from the first on. If there are others, the
+            request is an edit or asks for a new answer, and the others are superseded.
+        known: number of sent messages that are stored already, from the first on; their stored
+            form is kept. The others are new.
     """
 
     keep: int
@@ -49,12 +49,12 @@ class MergePoint:
 def needs_keys(sent: Sequence[Message], messages: int, pending: frozenset[str]) -> bool:
     """Return whether `find_merge_point` needs the keys of the stored messages.
 
-    It does not for a client that sends the newest messages alone.
+    It does not need them for a client that sends the newest messages alone.
 
     Args:
         sent: at least one message, in normal form.
         messages: count of stored messages.
-        pending: ids of the calls that the last turn is open for.
+        pending: ids of the last turn's tool calls that have no result yet.
     """
     if not messages or _answers_pending_calls(sent, pending):
         return False
@@ -62,7 +62,7 @@ def needs_keys(sent: Sequence[Message], messages: int, pending: frozenset[str]) 
 
 
 def find_merge_point(sent: Sequence[Message], transcript: StoredTranscript) -> MergePoint:
-    """Return where messages of a request continue a stored transcript.
+    """Return the point at which the messages of a request continue a stored transcript.
 
     Args:
         sent: at least one message, in normal form (see `messages.normalize`).
@@ -76,7 +76,7 @@ def find_merge_point(sent: Sequence[Message], transcript: StoredTranscript) -> M
     new = _to_integers(b"".join([message_key(message) for message in sent]))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     if _is_newest_only(sent):
-        # A whole conversation of empty answers has messages of the user alone, too.
+        # A whole conversation whose answers are all empty also has user messages only.
         return MergePoint(stored, stored) if same == stored else nothing
     if same >= _CERTAIN or same == stored:
         return MergePoint(same, same)

@@ -1,4 +1,4 @@
-"""The turns of conversations: opened under a lock on their memory, committed with the answer."""
+"""Opens turns under a lock on their memory, and commits them with the model's answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -38,10 +38,11 @@ class TurnInProgress:
     """A turn that was opened and is not committed yet.
 
     Attributes:
-        context: what the model sees.
-        commit: commits the turn with the model's answer, and returns its number, 0 outside of any
-            memory. It raises GatewayError: conflict, when the lock was lost or the memory
-            deleted; invalid, when the turn is read-only; memory_storage_exceeded; storage_full.
+        context: the context for the model.
+        commit: commits the turn with the model's answer, and returns the turn's number, or 0
+            outside of any memory. It raises GatewayError: conflict, when the lock was lost or the
+            memory deleted; invalid, when the turn is read-only; memory_storage_exceeded;
+            storage_full.
     """
 
     context: TurnContext
@@ -54,12 +55,12 @@ class TurnService:
     Args:
         stores: the stores of the database.
         locks: locks on memories.
-        contexts: reads what the model sees.
+        contexts: reads the contexts of turns.
         jobs: background jobs.
         settings: bounds on waiting, and quotas.
         clock: the clock.
-        metrics: what is counted.
-        reserve: free disk space without which nothing is committed.
+        metrics: the metrics of the service.
+        reserve: the free disk space that commits require.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TurnService:
 
     @asynccontextmanager
     async def open(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[TurnInProgress]:
-        """Open a turn, which is held for as long as the block lasts.
+        """Open a turn, and hold its lock until the block is left.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
@@ -142,7 +143,7 @@ class TurnService:
                 self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
                 record = await self._synchronised(reserved, _windows(opening))
                 reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
-                # Checked before a model is asked; the check at the commit is the one that holds.
+                # An early check, before a model is called; the binding one is at the commit.
                 size = await offload_if(
                     have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
@@ -152,14 +153,14 @@ class TurnService:
                     context, partial(self._append, lock, opening, reconciliation, max_bytes)
                 )
         finally:
-            # A caller that is cancelled here still releases the reservation.
+            # Shielded: the reservation is released even if the caller is cancelled here.
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
 
     async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
         """Return a memory's record once no batch of older turns is due to be summarised.
 
         Raises:
-            GatewayError: memory_not_synchronized, when that cannot be done now.
+            GatewayError: memory_not_synchronized, when a due batch cannot be summarised now.
         """
         record = await self._current(record)
         if windows.view(record.turns, record.summarised).due is None:
@@ -214,7 +215,7 @@ class TurnService:
         max_bytes: int,
         answer: Message,
     ) -> int:
-        """Append the turns of a request with the answer of the last; return that one's number."""
+        """Append the turns of a request and the answer; return the number of the last turn."""
         self._reserve.check()
         stores = self._stores
         turns = reconciliation.turns
@@ -236,7 +237,7 @@ class TurnService:
     async def _extract_facts(
         self, owner_id: str, reconciliation: Reconciliation, _answer: Message
     ) -> int:
-        """Queue the extraction of facts from what the user says outside of any memory."""
+        """Queue the extraction of facts from the user's text outside of any memory."""
         text = user_text(reconciliation.present.messages)
         await self._jobs.put_facts_alone(owner_id, text)
         self._jobs.wake()

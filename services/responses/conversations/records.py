@@ -1,4 +1,4 @@
-"""Stored conversations: what they take up, and the errors raised about them."""
+"""Stored conversations: their limits and sizes, and the errors raised about them."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.texts import quoted
 
-# Bytes charged for a conversation, and for each item, beside the content.
+# Bytes charged for a conversation, and for each item, besides the content.
 _ROW_BYTES = 512
 _ITEM_BYTES = 256
 
@@ -17,8 +17,8 @@ class ConversationLimits:
 
     Attributes:
         ttl_s: seconds from the last change of a conversation until it is deleted.
-        max_items: items of one conversation.
-        max_bytes: bytes that one conversation takes up, its items included.
+        max_items: number of items in one conversation.
+        max_bytes: size of one conversation, its items included.
     """
 
     ttl_s: float
@@ -27,17 +27,17 @@ class ConversationLimits:
 
 
 def conversation_size(notes: bytes) -> int:
-    """Return the bytes that are charged for a conversation without its items."""
+    """Return the bytes charged for a conversation without its items."""
     return _ROW_BYTES + len(notes)
 
 
 def items_size(count: int, json_bytes: int) -> int:
-    """Return the bytes that are charged for so many items whose JSON has so many bytes."""
+    """Return the bytes charged for `count` items with `json_bytes` bytes of JSON in all."""
     return _ITEM_BYTES * count + json_bytes
 
 
 def check_size(limits: ConversationLimits, count: int, size: int) -> None:
-    """Check that a conversation may have so many items and take up so many bytes.
+    """Check the number of items and the size of a conversation against the limits.
 
     Raises:
         GatewayError: too_large.
@@ -59,7 +59,7 @@ def check_size(limits: ConversationLimits, count: int, size: int) -> None:
 
 
 def conversation_not_found(conversation_id: str) -> GatewayError:
-    """Return the 404 error of a caller without a conversation of that id."""
+    """Return the 404 error for a conversation that the caller does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
         f"conversation_id: you have no conversation {quoted(conversation_id)}",
@@ -68,7 +68,7 @@ def conversation_not_found(conversation_id: str) -> GatewayError:
 
 
 def item_not_found(item_id: str) -> GatewayError:
-    """Return the 404 error of a caller whose conversation has no item of that id."""
+    """Return the 404 error for an item that the conversation does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
         f"id: the conversation has no item {quoted(item_id)}",
@@ -77,7 +77,7 @@ def item_not_found(item_id: str) -> GatewayError:
 
 
 def storage_exceeded(max_bytes: int) -> GatewayError:
-    """Return the 403 error of an owner who has stored as much as the plan allows."""
+    """Return the 403 error for an owner who has stored as much as the plan allows."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
         f"items: your memories, stored responses and conversations may take up {max_bytes} bytes "

@@ -42,7 +42,7 @@ _COLUMNS = (
 class ConversationRepository:
     """Stored conversations; every method raises `unavailable` when the database does not answer.
 
-    `max_bytes` is what the memories, responses and conversations of a user may take up together.
+    `max_bytes` is the storage quota of a user for memories, responses and conversations together.
 
     Args:
         engine: the database.
@@ -150,7 +150,7 @@ class ConversationRepository:
             await _free(connection, freed)
 
     async def delete_expired(self, limit: int) -> int:
-        """Delete conversations whose time is over, `limit` of them at most; return how many."""
+        """Delete at most `limit` expired conversations; return their number."""
         which = conversations.c.expires_at_ms <= self._clock.now_ms()
         async with writing(self._engine) as connection:
             freed = await delete_conversations(connection, which, limit=limit, skip_locked=True)
@@ -160,7 +160,7 @@ class ConversationRepository:
     async def append(
         self, owner_id: str, max_bytes: int, conversation_id: str, new: Sequence[ResponseItem]
     ) -> Sequence[ResponseItem]:
-        """Append items to a conversation; return them with the ids that they have.
+        """Append items to a conversation; return them with their final ids.
 
         Raises:
             GatewayError: not_found; too_large; memory_storage_exceeded.
@@ -225,7 +225,7 @@ class ConversationRepository:
         Args:
             owner_id: the user.
             conversation_id: the conversation.
-            size: number of items at most.
+            size: maximum number of items.
             after: id of the item before the page, or "".
             ascending: whether the oldest items come first.
 
@@ -248,7 +248,8 @@ class ConversationRepository:
         """Return all items of a conversation, and the position of the last one, or 0.
 
         Raises:
-            GatewayError: not_found; too_large, so many items of so many bytes cannot be appended.
+            GatewayError: not_found; too_large, there is no room for `new_items` items of
+                `new_bytes` bytes.
         """
         rows = await self._rows(owner_id, conversation_id)
         size = rows[0].size_bytes + items_size(new_items, new_bytes)
@@ -270,7 +271,7 @@ class ConversationRepository:
         ascending: bool = True,
         limit: int | None = None,
     ) -> Sequence[Row[Any]]:
-        """Return the rows of items beside that of the conversation, which is alone without items.
+        """Return the rows of a conversation's items; without any, one row with an empty item.
 
         Raises:
             GatewayError: not_found.
@@ -301,10 +302,10 @@ class ConversationRepository:
 
 
 async def _charge(connection: AsyncConnection, owner_id: str, size: int, max_bytes: int) -> None:
-    """Add bytes to what an owner has stored.
+    """Add bytes to an owner's stored size.
 
     Raises:
-        GatewayError: memory_storage_exceeded; never where nothing is added.
+        GatewayError: memory_storage_exceeded; never if nothing is added.
     """
     total = await charge(connection, owner_id, size)
     if size > 0 and total > max_bytes:
@@ -312,11 +313,11 @@ async def _charge(connection: AsyncConnection, owner_id: str, size: int, max_byt
 
 
 async def _free(connection: AsyncConnection, freed: Sequence[tuple[str, int]]) -> None:
-    """Take deleted conversations off their owners' counts."""
+    """Subtract deleted conversations from their owners' stored sizes."""
     sizes: Counter[str] = Counter()
     for owner_id, size in freed:
         sizes[owner_id] += size
-    # In one order everywhere, so that two transactions never wait for each other.
+    # The same order everywhere, so that two transactions never deadlock.
     for owner_id, size in sorted(sizes.items()):
         await charge(connection, owner_id, -size)
 

@@ -1,8 +1,8 @@
 """The rows of stored conversations.
 
 Each function works in the caller's transaction, where conversations are locked after responses and
-before their owners, several of them in the order of their ids. What the rows take up is returned,
-to be charged to the owner at the end of the transaction.
+before their owners, several of them in the order of their ids. The sizes of rows are returned, to
+be charged to the owner at the end of the transaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,20 +22,20 @@ from services.responses.conversations.records import (
 )
 from services.responses.conversations.tables import conversations, items
 
-# Ids in a statement, of which databases take some thousands.
+# Ids in one SQL statement; databases accept some thousands.
 _IDS_AT_ONCE = 500
 _NEW_ITEM = "item_"
 
 
 class Appended(NamedTuple):
-    """Items that were appended, with the ids that they have, and the bytes charged for them."""
+    """Appended items with their final ids, and the bytes charged for them."""
 
     items: Sequence[ResponseItem]
     size: int
 
 
 def is_alive(owner_id: str, conversation_id: str, now_ms: int) -> ColumnElement[bool]:
-    """Return the condition that a row is that conversation of an owner's, and has not expired."""
+    """Return the condition that a row is an owner's conversation and has not expired."""
     return and_(
         conversations.c.id == conversation_id,
         conversations.c.owner_id == owner_id,
@@ -52,16 +52,16 @@ async def append_items(
     limits: ConversationLimits,
     new_id: ids.IdGenerator = ids.new_id,
 ) -> Appended:
-    """Append items to a conversation, whose time to live begins anew.
+    """Append items to a conversation, and restart its time to live.
 
-    The row of the conversation is locked by the first statement, so that items which several
-    callers append at a time follow one another.
+    The first statement locks the row of the conversation, so that concurrent appends are
+    serialized.
 
     Args:
-        connection: in a transaction.
+        connection: a connection in a transaction.
         owner_id: the user.
         conversation_id: the conversation.
-        new: the items; one whose id the conversation has already gets a new one.
+        new: the items; an item whose id exists in the conversation gets a new id.
         now_ms: Unix milliseconds.
         limits: the bounds.
         new_id: makes ids of items.
@@ -112,13 +112,13 @@ async def read_until(
     last_position: int,
     now_ms: int,
 ) -> Sequence[ResponseItem]:
-    """Return the items of a conversation up to a position, but for deleted ones.
+    """Return the items of a conversation up to a position, without deleted ones.
 
     Args:
-        connection: for one statement that reads.
+        connection: a connection for one read statement.
         owner_id: the user.
         conversation_id: the conversation.
-        last_position: of the last item.
+        last_position: position of the last item.
         now_ms: Unix milliseconds.
 
     Raises:
@@ -141,7 +141,7 @@ async def read_until(
 
 
 def items_of(rows: Iterable[Row[Any]]) -> list[ResponseItem]:
-    """Return the items of rows, of which a conversation without items has one."""
+    """Return the items of rows; the row of a conversation without items has none."""
     return [ResponseItem(id=row.item_id, json=row.json) for row in rows if row.item_id is not None]
 
 
@@ -152,10 +152,10 @@ async def delete_conversations(
     limit: int,
     skip_locked: bool = False,
 ) -> list[tuple[str, int]]:
-    """Delete conversations with their items; return the owner of each, and the bytes that it frees.
+    """Delete conversations with their items; return the owner and the freed bytes of each.
 
-    Of several, those that other transactions have locked are to be skipped, as they are locked in
-    the order in which they expire.
+    Rows are locked in the order in which they expire, so a caller that deletes several sets
+    `skip_locked` to skip rows that other transactions have locked.
     """
     query = (
         select(conversations.c.id, conversations.c.owner_id, conversations.c.size_bytes)
@@ -174,7 +174,7 @@ async def delete_conversations(
 async def _ids_taken(
     connection: AsyncConnection, conversation_id: str, new: Sequence[ResponseItem]
 ) -> set[str]:
-    """Return those ids of items that the conversation has already."""
+    """Return the ids of new items that exist in the conversation."""
     wanted = [item.id for item in new]
     taken: set[str] = set()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
@@ -189,7 +189,7 @@ async def _ids_taken(
 def _named(
     new: Iterable[ResponseItem], taken: set[str], new_id: ids.IdGenerator
 ) -> list[ResponseItem]:
-    """Return items with ids that are not taken; those of the items are added to `taken`."""
+    """Return items with ids that are not taken; their ids are added to `taken`."""
     named = []
     for item in new:
         item_id = new_id(_NEW_ITEM) if item.id in taken else item.id

@@ -1,4 +1,4 @@
-"""The gRPC servicer of ConversationService: validates, calls, converts."""
+"""The gRPC servicer of ConversationService: validates requests and converts results."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
 
     Args:
         repository: the stored conversations.
-        storage: what a user's memories, responses and conversations may take up, by plan.
-        reserve: free disk space without which nothing is stored.
+        storage: storage quotas of users, by plan.
+        reserve: the free disk space that storing requires.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ def _check_metadata(metadata: bytes) -> None:
 
 
 def _possible(conversation_id: str) -> str:
-    """Return the id of a conversation.
+    """Return a conversation id, checked to be valid.
 
     Raises:
         GatewayError: not_found, no conversation can have that id.
@@ -158,7 +158,7 @@ def _possible(conversation_id: str) -> str:
 
 
 def _possible_item(item_id: str) -> str:
-    """Return the id of an item.
+    """Return an item id, checked to be valid.
 
     Raises:
         GatewayError: not_found, no item can have that id.

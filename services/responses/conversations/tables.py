@@ -1,7 +1,7 @@
 """The tables of stored conversations.
 
-A conversation belongs to an owner of memories; what it takes up is counted with the owner's
-memories and responses.
+A conversation belongs to an owner of memories; its size is counted with the owner's memories and
+responses.
 """
 
 from sqlalchemy import (
@@ -18,8 +18,8 @@ from sqlalchemy import (
 from services.common.database import metadata
 from services.common.owners import owners
 
-# `last_position` is that of the item that was appended last, which may be deleted. `size_bytes` is
-# what the conversation takes up with its items.
+# `last_position` is the position of the item that was appended last, even if it has been deleted.
+# `size_bytes` includes the items.
 conversations = Table(
     "conversations",
     metadata,
@@ -44,8 +44,9 @@ items = Table(
     UniqueConstraint("conversation_id", "item_id"),
 )
 
-# What responses were generated from, of those that belong to a conversation. The conversation may
-# be gone. Rows go with their responses, which workers of the version before delete without them.
+# The conversation of a response, and the position of the last item that the response was generated
+# from. The conversation may have been deleted. Rows are deleted with their responses by cascade,
+# since workers of the previous version delete only the responses.
 origins = Table(
     "response_origins",
     metadata,

@@ -1,7 +1,7 @@
 """Operations: the edits of a document as values.
 
-`operation.apply(document)` returns a `Change` or raises `EditError`; `to_json` and `from_json` are
-its form in the log.
+`operation.apply(document)` returns a `Change` or raises `EditError`; `to_json` and `from_json`
+convert an operation to its form in the log and back.
 """
 
 from collections.abc import Mapping
@@ -66,5 +66,5 @@ def to_json(operation: Operation) -> dict[str, Json]:
 
 
 def from_json(stored: Mapping[str, Any]) -> Operation:
-    """Parse what `to_json` wrote; nothing is checked before the operation is applied."""
+    """Parse the output of `to_json`; nothing is checked before the operation is applied."""
     return _OPERATIONS[stored["op"]].from_json(stored)

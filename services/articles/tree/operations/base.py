@@ -1,4 +1,4 @@
-"""The protocol of operations, and what several of them need."""
+"""The protocol of operations, and functions that several operations share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class Change:
     Attributes:
         document: the document with the operation applied.
         inverse: operation that restores the document, ids and styles included.
-        ids: ids of what was made: the roots of inserted blocks in order, or the added reference.
+        ids: ids of the roots of inserted blocks in order, or of the added reference.
     """
 
     document: Document
@@ -31,8 +31,8 @@ class Change:
 class Operation(Protocol):
     """An edit as a value, independent of the document that it is applied to.
 
-    Whatever depends on the document is found out when it is applied: applied again to a newer
-    document, after another edit came first, it means the tree as it is then.
+    Everything that depends on the document is resolved when the operation is applied. If another
+    edit came first, the operation is applied again, to the newer document.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class Operation(Protocol):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote; nothing is checked."""
+        """Parse the output of `to_json`; nothing is checked."""
         ...
 
 
@@ -67,10 +67,10 @@ def find_element(
 
 
 def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
-    """Return the path of the element that holds a leaf, the element, and the leaf's place in it.
+    """Return the path of a leaf's parent, the parent, and the leaf's position in it.
 
     Raises:
-        EditError: the path leads to an element or to nothing.
+        EditError: there is an element at the path, or no node.
     """
     node = document.node_at(path)
     if node is None:
@@ -83,7 +83,7 @@ def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
 
 
 def replace_element(document: Document, path: Path, element: Element, pointer: str) -> Document:
-    """Return the document with another state of the element at a path.
+    """Return the document with the element at a path replaced by another state of it.
 
     A row is checked within its table.
     """
@@ -99,7 +99,7 @@ def replace_element(document: Document, path: Path, element: Element, pointer: s
 def restored(
     document: Document, elements: Sequence[Element]
 ) -> tuple[Document, tuple[Element, ...]]:
-    """Return the document with earlier states of elements, and the states they replace."""
+    """Return the document with earlier states of elements, and the states that they replace."""
     replaced = []
     for element in elements:
         path, now = find_element(document, element.id)
@@ -142,7 +142,7 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
 
 
 def unknown_reference_error(pointer: str) -> EditError:
-    """Return the error of a reference id that the document does not have."""
+    """Return the error for a reference id that the document does not have."""
     return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
@@ -153,7 +153,7 @@ def check_size(
     new: Sequence[Element],
     pointer: str,
 ) -> None:
-    """Check that the document is not too deep or large with `new` at a depth for `gone`."""
+    """Check the document's depth and size with `new` in place of `gone` at a depth."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
         raise schema_error(pointer, f"would be nested deeper than {limits.DEPTH} elements")
     more = sum(1 for element in new for _ in walk(element))

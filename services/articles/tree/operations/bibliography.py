@@ -28,10 +28,10 @@ from services.common.articles import limits
 
 @dataclass(frozen=True, slots=True)
 class AddReference:
-    """Add a reference behind the others.
+    """Add a reference after the others.
 
     Attributes:
-        reference: with an id that no reference of the document has.
+        reference: a reference with an id that no reference of the document has.
     """
 
     name: ClassVar[str] = "add-reference"
@@ -50,7 +50,7 @@ class AddReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["reference"])
 
 
@@ -67,8 +67,8 @@ class UpdateReference:
     """Change fields of a reference.
 
     Attributes:
-        reference_id: which.
-        patch: the other fields; null removes one.
+        reference_id: id of the reference.
+        patch: a merge patch of the other fields; null removes a field.
     """
 
     name: ClassVar[str] = "update-reference"
@@ -76,7 +76,7 @@ class UpdateReference:
     patch: Reference
 
     def apply(self, document: Document) -> Change:
-        """Merge the patch into the reference, which must be there."""
+        """Merge the patch into the reference, which must exist."""
         old = document.references.get(self.reference_id)
         if old is None:
             raise unknown_reference_error("/reference/id")
@@ -90,7 +90,7 @@ class UpdateReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["referenceId"], stored["patch"])
 
 
@@ -99,14 +99,14 @@ class DeleteReference:
     """Remove a reference and every citation of it.
 
     Attributes:
-        reference_id: which.
+        reference_id: id of the reference.
     """
 
     name: ClassVar[str] = "delete-reference"
     reference_id: str
 
     def apply(self, document: Document) -> Change:
-        """Remove the reference, which must be there."""
+        """Remove the reference, which must exist."""
         gone = document.references.get(self.reference_id)
         if gone is None:
             raise unknown_reference_error("/referenceId")
@@ -127,7 +127,7 @@ class DeleteReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["referenceId"])
 
 
@@ -136,9 +136,9 @@ class RestoreReference:
     """Restore a deleted reference and its citations: the inverse of a deletion.
 
     Attributes:
-        reference: what was deleted.
-        at: where it stood among the references.
-        elements: states of the blocks that cited it.
+        reference: the deleted reference.
+        at: its position among the references.
+        elements: earlier states of the blocks that cited it.
     """
 
     name: ClassVar[str] = "restore-reference"
@@ -165,6 +165,6 @@ class RestoreReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         elements = [element_from_json(element) for element in stored["elements"]]
         return cls(stored["reference"], stored["at"], tuple(elements))

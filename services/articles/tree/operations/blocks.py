@@ -33,8 +33,8 @@ class InsertBlocks:
     """Insert blocks before the node at a path, or after its last sibling.
 
     Attributes:
-        path: where the first one will stand.
-        blocks: at least one, in normal form, under ids that the document never had.
+        path: the path of the first inserted block.
+        blocks: at least one, in normal form, with ids that the document never had.
     """
 
     name: ClassVar[str] = "insert"
@@ -96,17 +96,17 @@ class InsertBlocks:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         return cls(tuple(stored["path"]), tuple(blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlocks:
-    """Delete neighbouring elements; callers name one, undoing an insert may name more.
+    """Delete adjacent elements: one for a caller's edit, one or more for the inverse of an insert.
 
     Attributes:
-        block_ids: in the order in which they stand.
+        block_ids: ids of the elements in document order.
     """
 
     name: ClassVar[str] = "delete"
@@ -134,7 +134,7 @@ class DeleteBlocks:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(tuple(stored["blockIds"]))
 
 
@@ -152,7 +152,7 @@ class RestoreElements:
     """Restore earlier states of elements: the inverse of a change inside them.
 
     Attributes:
-        elements: states with the ids of elements that are in the document.
+        elements: earlier states of elements that are in the document.
     """
 
     name: ClassVar[str] = "restore"
@@ -169,5 +169,5 @@ class RestoreElements:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(tuple([element_from_json(element) for element in stored["elements"]]))

@@ -17,7 +17,7 @@ from services.articles.tree.operations.base import (
 from services.articles.tree.operations.blocks import RestoreElements
 from services.articles.tree.values import schema_error
 
-# Which leaves an operation means: all below the block with an id, or the one at a path.
+# The leaves of an operation: all below the block with an id, or the one at a path.
 Target = str | Path
 
 
@@ -35,7 +35,7 @@ class Cite:
     cite: str | None
 
     def apply(self, document: Document) -> Change:
-        """Cite the reference, which must be there."""
+        """Set or clear the citation; the reference must exist."""
         cite = self.cite
 
         def change(leaf: Leaf) -> Leaf:
@@ -52,13 +52,13 @@ class Cite:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(_target_from_json(stored), stored["cite"])
 
 
 @dataclass(frozen=True, slots=True)
 class SetLeafStyle:
-    """Set or clear marks: of one leaf, or of the plain ones (type `default`) under a block.
+    """Set or clear marks of one leaf, or of the plain leaves (type `default`) under a block.
 
     Attributes:
         target: the id of a block, or the path of a leaf.
@@ -70,7 +70,7 @@ class SetLeafStyle:
     marks: Mapping[str, bool | str | None]
 
     def apply(self, document: Document) -> Change:
-        """Set the marks given and leave the others."""
+        """Set the given marks and keep the others."""
         fields: dict[str, Any] = {
             "decoration" if key == "textDecoration" else key: value
             for key, value in self.marks.items()
@@ -95,7 +95,7 @@ class SetLeafStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(_target_from_json(stored), stored["marks"])
 
 

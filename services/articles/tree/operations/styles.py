@@ -21,8 +21,8 @@ class SetBlockStyle:
     """Change an element's own style.
 
     Attributes:
-        block_id: of the element.
-        patch: an ElementStyle in which null removes.
+        block_id: id of the element.
+        patch: an ElementStyle in which null removes a property.
     """
 
     name: ClassVar[str] = "style-block"
@@ -43,7 +43,7 @@ class SetBlockStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["blockId"], stored["patch"])
 
 
@@ -52,7 +52,7 @@ class SetArticleStyle:
     """Change the style of the article.
 
     Attributes:
-        patch: an ArticleStyle in which null removes.
+        patch: an ArticleStyle in which null removes a property.
     """
 
     name: ClassVar[str] = "style-article"
@@ -70,5 +70,5 @@ class SetArticleStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["patch"])

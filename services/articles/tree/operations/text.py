@@ -39,10 +39,10 @@ class ReplaceText:
     """Replace the content of an element, which keeps its id and style.
 
     Attributes:
-        block_id: of the element.
-        children: new children with new ids, or None to leave them.
-        claims: the new id of each child that was sent with an id, and that id; the child keeps
-            it if an element below the block had it before. Of two such children the first does.
+        block_id: id of the element.
+        children: new children with new ids, or None to keep the present ones.
+        claims: the ids that children were sent with, by their new ids. A child keeps its sent id if
+            an element below the block had it before; of two such children the first does.
         content: fields of a void block to change.
     """
 
@@ -53,7 +53,7 @@ class ReplaceText:
     content: Mapping[str, Json]
 
     def apply(self, document: Document) -> Change:
-        """Replace the fields given."""
+        """Replace the given fields."""
         path, old = find_element(document, self.block_id)
         for key in self.content:
             if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
@@ -83,7 +83,7 @@ class ReplaceText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         children = stored["children"]
         return cls(
             stored["blockId"],
@@ -115,8 +115,8 @@ class AppendText:
     """Append leaves to a text block; in a label with items, to its last item.
 
     Attributes:
-        block_id: of a title, paragraph, abstract, h1, h2, h3 or label.
-        leaves: what is added.
+        block_id: id of a title, paragraph, abstract, h1, h2, h3 or label.
+        leaves: the leaves to append.
     """
 
     name: ClassVar[str] = "append"
@@ -131,8 +131,8 @@ class AppendText:
         return Change(document.replaced(path, new), self._inverse(old, new))
 
     def _inverse(self, old: Element, new: Element) -> Operation:
-        # The text so far need not be kept where it can be cut off again: many appends to one
-        # long paragraph would store it over and over.
+        # If truncation restores the old text, the log does not need a copy of it: many appends to
+        # one long paragraph would store the text again and again.
         last = old.leaves[-1]
         at = len(old.children) - 1
         if old.children[:at] == new.children[:at]:
@@ -147,13 +147,13 @@ class AppendText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         leaves = [leaf_from_json(leaf) for leaf in stored["leaves"]]
         return cls(stored["blockId"], tuple(leaves))
 
 
 def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
-    """Check that the references that leaves, sent as `text`, cite exist."""
+    """Check that the references cited by leaves exist; errors point into `/text`."""
     for place, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
             pointer = join_pointer(join_pointer("/text", place), "cite")
@@ -174,9 +174,9 @@ class Truncate:
     """Cut off the end of a text block: the inverse of an append.
 
     Attributes:
-        block_id: of the block; in a label with items, its last item is cut.
-        leaves: how many stay.
-        length: of the text of the last one that stays, in characters.
+        block_id: id of the block; in a label with items, its last item is truncated.
+        leaves: number of leaves that stay.
+        length: length of the last one's text that stays, in characters.
     """
 
     name: ClassVar[str] = "truncate"
@@ -185,7 +185,7 @@ class Truncate:
     length: int
 
     def apply(self, document: Document) -> Change:
-        """Cut, unless the block has become shorter already."""
+        """Truncate the block; raise `EditError` if it has fewer leaves than should stay."""
         path, old = _target(document, self.block_id)
         if len(old.children) < self.leaves:
             raise EditError(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
@@ -202,5 +202,5 @@ class Truncate:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Parse what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         return cls(stored["blockId"], stored["leaves"], stored["length"])
