@@ -9,8 +9,8 @@ from facade import middlewares
 from facade.aliases import names_of, with_aliases
 from facade.context import CONTEXT, Context
 from facade.http.plain import PlainEndpoint
-from facade.later_endpoint import LaterEndpoint
-from facade.later_routes import LaterRoutes
+from facade.lazy_endpoint import LazyEndpoint
+from facade.lazy_routes import LazyRoutes
 from facade.middlewares import Endpoint, as_handler
 from facade.public_paths import BASE_PATHS
 from facade.request_context import request_context
@@ -36,15 +36,15 @@ _RESPONSES = "facade.dialects.responses"
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
-    "/beta/v1/messages": LaterEndpoint(_MESSAGES, messages.create),
-    "/beta/v1/responses": LaterEndpoint(_RESPONSES, responses.create),
-    "/coding/v1/messages": LaterEndpoint(_MESSAGES, partial(messages.create, coding=True)),
+    "/beta/v1/messages": LazyEndpoint(_MESSAGES, messages.create),
+    "/beta/v1/responses": LazyEndpoint(_RESPONSES, responses.create),
+    "/coding/v1/messages": LazyEndpoint(_MESSAGES, partial(messages.create, coding=True)),
     "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
-    "/beta/v1/messages/count_tokens": LaterEndpoint(_MESSAGES, messages.count_tokens),
-    "/coding/v1/messages/count_tokens": LaterEndpoint(
+    "/beta/v1/messages/count_tokens": LazyEndpoint(_MESSAGES, messages.count_tokens),
+    "/coding/v1/messages/count_tokens": LazyEndpoint(
         _MESSAGES, partial(messages.count_tokens, coding=True)
     ),
 }
@@ -74,8 +74,8 @@ def create_app(context: Context) -> web.Application:
     app.on_response_prepare.append(middlewares.name_response)
     app.add_routes([*with_aliases(_routes())])
     # Created on first use: their endpoint tables import the wire types, and few gateways use them.
-    app.router.register_resource(LaterRoutes("/article/v1", lambda: articles.routes()))
-    app.router.register_resource(LaterRoutes("/admin/v1", lambda: admin.routes()))
+    app.router.register_resource(LazyRoutes("/article/v1", lambda: articles.routes()))
+    app.router.register_resource(LazyRoutes("/admin/v1", lambda: admin.routes()))
     return app
 
 

@@ -179,7 +179,7 @@ class Services:
             services._administration = Administration.start(
                 settings, database, clock, identify_admin
             )
-            server.add_later(services._administration.register, admin.SERVICE_NAME)
+            server.add_lazy(services._administration.register, admin.SERVICE_NAME)
         if "files" in names:
             services._files = Files.start(settings, database, clock, CollectorRegistry(), for_blobs)
             server.add(
@@ -191,7 +191,7 @@ class Services:
             services._articles = Articles.start(
                 settings, database, clock, CollectorRegistry(), channel, for_rows
             )
-            server.add_later(services._articles.register, articles.SERVICE_NAME)
+            server.add_lazy(services._articles.register, articles.SERVICE_NAME)
         if "memory" in names:
             # With SQLite all processes are on this machine, so a dead one can be detected.
             if is_sqlite(settings.storage):
@@ -206,7 +206,7 @@ class Services:
                 for_rows,
                 services._instances,
             )
-            server.add_later(services._memory.register, memory.SERVICE_NAME)
+            server.add_lazy(services._memory.register, memory.SERVICE_NAME)
             services._responses = Responses.start(
                 settings, database, clock, for_rows, services._instances
             )

@@ -30,7 +30,7 @@ def import_without_tls(name: str) -> None:
             modules["ssl"] = hidden
 
 
-def import_later(name: str) -> None:
+def import_lazily(name: str) -> None:
     """Import a module lazily, when one of its attributes is first used.
 
     The package is imported now. `from package import module` then returns a lazy module, while
@@ -45,10 +45,10 @@ def import_later(name: str) -> None:
     package, _, module = name.rpartition(".")
     parent = importlib.import_module(package)
     if name not in sys.modules:
-        setattr(parent, module, _LaterModule(name))
+        setattr(parent, module, _LazyModule(name))
 
 
-def import_now(name: str) -> ModuleType:
+def import_eagerly(name: str) -> ModuleType:
     """Return a module, after importing it if necessary; thread-safe.
 
     Raises:
@@ -62,11 +62,11 @@ def import_now(name: str) -> ModuleType:
     return module
 
 
-class _LaterModule(ModuleType):
+class _LazyModule(ModuleType):
     """A module that is imported when one of its attributes is first used."""
 
     def __getattr__(self, name: str) -> object:
-        value = getattr(import_now(self.__name__), name)
+        value = getattr(import_eagerly(self.__name__), name)
         # Later accesses do not call this function.
         setattr(self, name, value)
         return value

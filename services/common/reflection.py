@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from services.common.later_service import LaterService
+from services.common.lazy_service import LazyService
 
 # `reflection.SERVICE_NAME` of grpc_reflection, and the path of the service's only method.
 SERVICE_NAME = "grpc.reflection.v1alpha.ServerReflection"
@@ -17,12 +17,12 @@ class LazyReflection(grpc.GenericRpcHandler):
 
     Args:
         names: full names of the services.
-        later: services whose descriptors may not have been imported yet.
+        lazy: services whose descriptors may not have been imported yet.
     """
 
-    def __init__(self, names: Sequence[str], later: Sequence[LaterService] = ()) -> None:
+    def __init__(self, names: Sequence[str], lazy: Sequence[LazyService] = ()) -> None:
         self._names = names
-        self._later = later
+        self._lazy = lazy
         self._handler: grpc.RpcMethodHandler[Any, Any] | None = None
 
     def service(
@@ -34,7 +34,7 @@ class LazyReflection(grpc.GenericRpcHandler):
         if self._handler is None:
             from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-            for service in self._later:
+            for service in self._lazy:
                 service.handlers()
             servicer = reflection.aio.ReflectionServicer(self._names)
             self._handler = grpc.stream_stream_rpc_method_handler(

@@ -20,9 +20,9 @@ from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
 from services.common.interceptors import CallInterceptor
-from services.common.later_service import LaterService
-from services.common.later_socket import LaterSocket
+from services.common.lazy_service import LazyService
 from services.common.metrics import Counter
+from services.common.on_demand_socket import OnDemandSocket
 from services.common.reflection import SERVICE_NAME as REFLECTION_NAME
 from services.common.reflection import LazyReflection
 from services.common.settings import Grpc
@@ -76,10 +76,10 @@ class Server:
         self._max_message = max_message_bytes
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
-        self._socket: LaterSocket | None = None
+        self._socket: OnDemandSocket | None = None
         self._intake: intake.IntakeInterceptor | None = None
         self._servicers: list[tuple[Any, object]] = []
-        self._later: list[LaterService] = []
+        self._lazy: list[LazyService] = []
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()
 
@@ -88,9 +88,9 @@ class Server:
         self._servicers.append((register, servicer))
         self._names.append(name)
 
-    def add_later(self, register: Callable[[Any], None], name: str) -> None:
+    def add_lazy(self, register: Callable[[Any], None], name: str) -> None:
         """Register a service whose servicer is created by `register` when it is first called."""
-        self._later.append(LaterService(name, register))
+        self._lazy.append(LazyService(name, register))
         self._names.append(name)
 
     def channel(self) -> grpc.aio.Channel:
@@ -109,7 +109,7 @@ class Server:
             RuntimeError: the port is not available.
         """
         if is_private(address):
-            self._socket = LaterSocket(address.removeprefix("unix:"), self._serve_private)
+            self._socket = OnDemandSocket(address.removeprefix("unix:"), self._serve_private)
             self._socket.listen()
             return 0
         credentials = server_credentials(self._bounds)
@@ -130,7 +130,7 @@ class Server:
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
-        self._inside.add_generic_rpc_handlers(self._later)
+        self._inside.add_generic_rpc_handlers(self._lazy)
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()
@@ -170,7 +170,7 @@ class Server:
     async def _serve(self, server: grpc.aio.Server) -> None:
         for register, servicer in self._servicers:
             register(servicer, server)
-        server.add_generic_rpc_handlers(self._later)
+        server.add_generic_rpc_handlers(self._lazy)
         names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
-        server.add_generic_rpc_handlers((LazyReflection(names, self._later),))
+        server.add_generic_rpc_handlers((LazyReflection(names, self._lazy),))
         await server.start()

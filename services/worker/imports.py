@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from google.protobuf.internal import api_implementation
 
-from services.common.imports import import_bare, import_later
+from services.common.imports import import_bare, import_lazily
 
 # Modules of the gateway that are imported by the first request that needs them.
-_LATER = (
+_LAZY = (
     "facade.dialects.admin",
     "facade.dialects.anthropic",
     "facade.dialects.articles",
@@ -77,5 +77,5 @@ def import_used_parts() -> None:
         "sqlalchemy.ext.asyncio",
         {"engine": ("AsyncConnection", "AsyncEngine", "create_async_engine")},
     )
-    for name in _LATER:
-        import_later(name)
+    for name in _LAZY:
+        import_lazily(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.common.imports import import_bare, import_later, import_without_tls
+from services.common.imports import import_bare, import_lazily, import_without_tls
 
 
 def test_tls_is_hidden_from_one_import_only(tmp_path, monkeypatch) -> None:
@@ -94,7 +94,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_a_later_module_is_imported_when_it_is_used() -> None:
-    import_later("shop.rare")
+    import_lazily("shop.rare")
     taken: dict[str, Any] = {}
     exec("from shop import rare", taken)
     assert "shop.rare" not in sys.modules
@@ -106,7 +106,7 @@ def test_a_later_module_is_imported_when_it_is_used() -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_names_of_a_later_module_are_imported_at_once() -> None:
-    import_later("shop.rare")
+    import_lazily("shop.rare")
     taken: dict[str, Any] = {}
     exec("from shop.rare import wanted\nfrom shop import rare", taken)
     assert taken["wanted"] == 1
@@ -116,16 +116,16 @@ def test_names_of_a_later_module_are_imported_at_once() -> None:
 @pytest.mark.usefixtures("packages")
 def test_a_module_imported_before_is_left_as_it_is() -> None:
     module = importlib.import_module("shop.rare")
-    import_later("shop.rare")
+    import_lazily("shop.rare")
     assert importlib.import_module("shop").rare is module
 
 
 @pytest.mark.usefixtures("packages")
 def test_a_later_module_fails_where_it_is_used() -> None:
-    import_later("shop.broken")
+    import_lazily("shop.broken")
     shop = importlib.import_module("shop")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         _ = shop.broken.anything
-    import_later("shop.rare")
+    import_lazily("shop.rare")
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = shop.rare.no_such_name

@@ -169,7 +169,7 @@ async def memory_server(
             disk.reserve,
             None,
         )
-        server.add_later(memories.register, SERVICE_NAME)
+        server.add_lazy(memories.register, SERVICE_NAME)
         server.add(
             inference_pb2_grpc.add_InferenceServiceServicer_to_server,
             inference,

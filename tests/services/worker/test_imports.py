@@ -69,8 +69,8 @@ import importlib, sys
 from services.worker import imports
 imports.import_used_parts()
 import services.worker.worker
-for name in imports._LATER:
+for name in imports._LAZY:
     assert name not in sys.modules, name
-for name in imports._LATER:
+for name in imports._LAZY:
     importlib.import_module(name)
 """)

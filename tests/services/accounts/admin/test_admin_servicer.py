@@ -58,7 +58,7 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
     door = AdminAuthenticator(configured, none, ttl_s=30)
     server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=door)
     administration = Administration.start(Settings(), engine, Clock(), door)
-    server.add_later(administration.register, admin.SERVICE_NAME)
+    server.add_lazy(administration.register, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()

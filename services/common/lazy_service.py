@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
 
 
-class LaterService(grpc.GenericRpcHandler):
+class LazyService(grpc.GenericRpcHandler):
     """Handlers of a rarely used service, whose servicer is created by the first call.
 
     Args:

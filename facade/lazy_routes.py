@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.web_urldispatcher import PrefixResource
 
 
-class LaterRoutes(PrefixResource):
+class LazyRoutes(PrefixResource):
     """The routes below a path prefix, created on the first request to one of them.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from facade.later_endpoint import LaterEndpoint
+from facade.lazy_endpoint import LazyEndpoint
 
 NAME = "imported_with_the_first_request"
 NO_EXCHANGE: Any = None
@@ -30,23 +30,23 @@ async def imported_by(exchange: object) -> int:
 
 
 async def test_nothing_is_imported_before_a_request(module: str) -> None:
-    LaterEndpoint(module, imported_by)
+    LazyEndpoint(module, imported_by)
     assert NAME not in sys.modules
 
 
 async def test_the_loop_goes_on_while_a_thread_imports(module: str) -> None:
-    thread = await LaterEndpoint(module, imported_by)(NO_EXCHANGE)
+    thread = await LazyEndpoint(module, imported_by)(NO_EXCHANGE)
     assert thread != threading.get_ident()
 
 
 async def test_first_requests_at_once_are_all_answered(module: str) -> None:
-    endpoint = LaterEndpoint(module, imported_by)
+    endpoint = LazyEndpoint(module, imported_by)
     threads = await asyncio.gather(*(endpoint(NO_EXCHANGE) for _ in range(8)))
     assert len(set(threads)) == 1
 
 
 async def test_later_requests_need_no_thread(module: str) -> None:
-    endpoint = LaterEndpoint(module, imported_by)
+    endpoint = LazyEndpoint(module, imported_by)
     await endpoint(NO_EXCHANGE)
     turns: list[str] = []
     asyncio.get_running_loop().call_soon(turns.append, "the loop has turned")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.common.later_socket import LaterSocket
+from services.common.on_demand_socket import OnDemandSocket
 
 LARGE = b"x" * (1 << 20) + b"\n"
 
@@ -39,8 +39,8 @@ class Echo:
 
 
 @asynccontextmanager
-async def listening(path: Path, echo: Echo) -> AsyncIterator[LaterSocket]:
-    waiting = LaterSocket(str(path), echo.start)
+async def listening(path: Path, echo: Echo) -> AsyncIterator[OnDemandSocket]:
+    waiting = OnDemandSocket(str(path), echo.start)
     waiting.listen()
     await waiting.serve()
     try:
@@ -98,7 +98,7 @@ async def test_later_callers_reach_the_server_itself(tmp_path: Path) -> None:
 
 async def test_a_caller_who_connects_before_serving_waits(tmp_path: Path) -> None:
     echo = Echo()
-    waiting = LaterSocket(str(tmp_path / "s"), echo.start)
+    waiting = OnDemandSocket(str(tmp_path / "s"), echo.start)
     waiting.listen()
     reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
     writer.write(b"hello\n")

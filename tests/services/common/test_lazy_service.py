@@ -33,7 +33,7 @@ class Offered:
         self.made = 0
         self.models = Models()
         self.server = Server(_identify, max_message_bytes=1 << 20)
-        self.server.add_later(self._register, NAME)
+        self.server.add_lazy(self._register, NAME)
 
     def _register(self, server: Any) -> None:
         self.made += 1
@@ -45,7 +45,7 @@ async def _list_models(channel: grpc.aio.Channel) -> None:
     await stub.ListModels(inference_pb2.ListModelsRequest(), metadata=call_metadata(KEY, "r"))
 
 
-async def test_a_later_servicer_is_made_once_for_all_callers():
+async def test_a_lazy_servicer_is_made_once_for_all_callers():
     offered = Offered()
     port = offered.server.listen("127.0.0.1:0")
     await offered.server.start()
@@ -60,7 +60,7 @@ async def test_a_later_servicer_is_made_once_for_all_callers():
 
 
 @pytest.mark.parametrize("path", [f"/{NAME}/NoSuchCall", "/another.Service/ListModels"])
-async def test_a_call_of_no_later_service_is_refused(path):
+async def test_a_call_of_no_lazy_service_is_refused(path):
     offered = Offered()
     await offered.server.start()
     call = offered.server.channel().unary_unary(path)

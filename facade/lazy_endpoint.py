@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from facade.http.exchange import Exchange
-from services.common.imports import import_now
+from services.common.imports import import_eagerly
 
 ResponseT = TypeVar("ResponseT")
 
 
-class LaterEndpoint(Generic[ResponseT]):
+class LazyEndpoint(Generic[ResponseT]):
     """An endpoint whose module is imported in a thread, before the first request is handled.
 
     On the event loop the import would block all other requests for a twentieth of a second.
@@ -30,6 +30,6 @@ class LaterEndpoint(Generic[ResponseT]):
         return self._endpoint(exchange) if self._is_imported else self._import_first(exchange)
 
     async def _import_first(self, exchange: Exchange) -> ResponseT:
-        await asyncio.to_thread(import_now, self._module)
+        await asyncio.to_thread(import_eagerly, self._module)
         self._is_imported = True
         return await self._endpoint(exchange)

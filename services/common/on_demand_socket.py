@@ -13,7 +13,7 @@ _MAX_READ = 64 << 10
 log = logging.getLogger(__name__)
 
 
-class LaterSocket:
+class OnDemandSocket:
     """A Unix socket that listens at once, and whose server is started by the first connection.
 
     The server listens on a socket of its own, which then replaces the first socket. Earlier
