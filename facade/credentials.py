@@ -38,34 +38,34 @@ class Rules:
     """An endpoint's requirements on request headers.
 
     Attributes:
-        shape: the fixed response format, or None if the credential decides.
+        api_format: the fixed response format, or None if the credential decides.
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
         takes_both: whether the same key may come in both headers.
     """
 
-    shape: ApiFormat | None
+    api_format: ApiFormat | None
     version: str
     takes_bearer: bool = True
     takes_both: bool = False
 
 
-CHAT = Rules(shape=ApiFormat.OPENAI, version="with x-api-key")
-MESSAGES = Rules(shape=ApiFormat.ANTHROPIC, version="always")
-BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
-CODING_MESSAGES = Rules(shape=ApiFormat.ANTHROPIC, version="never", takes_both=True)
-CODING_MODELS = Rules(shape=None, version="never", takes_both=True)
-ADMIN = Rules(shape=ApiFormat.OPENAI, version="never")
-CONSOLE = Rules(shape=ApiFormat.OPENAI, version="never")
-ARTICLES = Rules(shape=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
+CHAT = Rules(api_format=ApiFormat.OPENAI, version="with x-api-key")
+MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="always")
+BY_CREDENTIAL = Rules(api_format=None, version="with x-api-key")
+CODING_MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="never", takes_both=True)
+CODING_MODELS = Rules(api_format=None, version="never", takes_both=True)
+ADMIN = Rules(api_format=ApiFormat.OPENAI, version="never")
+CONSOLE = Rules(api_format=ApiFormat.OPENAI, version="never")
+ARTICLES = Rules(api_format=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
-def shape_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
+def api_format_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
     """Return the format of the response, even if it is an error."""
-    return format_of(headers, rules) if rules.shape is None else rules.shape
+    return credential_format(headers, rules) if rules.api_format is None else rules.api_format
 
 
-def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
+def credential_format(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
     """Return the response format of a credential."""
     if "authorization" in headers:
         if "x-api-key" in headers and not rules.takes_both:

@@ -58,8 +58,8 @@ def failed(exchange: Exchange, error: GatewayError) -> JsonResponse:
 
 def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
     """Return an error response in the format of the endpoint."""
-    shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
-    status, body = render_error(shape, error, exchange.request_id)
+    api_format = credentials.api_format_of(exchange.headers, credentials.rules_for(exchange.path))
+    status, body = render_error(api_format, error, exchange.request_id)
     headers = dict(error.headers)
     if error.caller_limits:
         set_caller_limits(exchange, headers, error.caller_limits)

@@ -49,8 +49,8 @@ def set_caller_limits(
     exchange: Exchange, headers: dict[str, str], limits: Iterable[LimitState | CallerLimit]
 ) -> None:
     """Set headers of the caller's limits in place of the provider's."""
-    shape = credentials.shape_of(exchange.headers, credentials.rules_for(exchange.path))
-    set_limits(shape, headers, limits, exchange.context.clock.now_ms())
+    api_format = credentials.api_format_of(exchange.headers, credentials.rules_for(exchange.path))
+    set_limits(api_format, headers, limits, exchange.context.clock.now_ms())
 
 
 def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:

@@ -5,9 +5,9 @@ from facade.dialects import anthropic, articles, openai
 from services.common.errors import GatewayError
 
 
-def render_error(shape: ApiFormat, error: GatewayError, request_id: str) -> tuple[int, bytes]:
+def render_error(api_format: ApiFormat, error: GatewayError, request_id: str) -> tuple[int, bytes]:
     """Return the HTTP status and the body of an error in a format."""
-    match shape:
+    match api_format:
         case ApiFormat.OPENAI:
             return openai.render_error(error, request_id)
         case ApiFormat.ANTHROPIC:

@@ -9,7 +9,7 @@ from services.common.passed_answer import CallerLimit
 
 
 def set_limits(
-    shape: ApiFormat,
+    api_format: ApiFormat,
     headers: dict[str, str],
     limits: Iterable[LimitState | CallerLimit],
     now_ms: int,
@@ -17,12 +17,12 @@ def set_limits(
     """Set headers of a caller's limits in place of the provider's.
 
     Args:
-        shape: the format of the answer, which determines the names of the headers.
+        api_format: the format of the answer, which determines the names of the headers.
         headers: headers of the answer; they stay unchanged if no limit has a header.
         limits: limits of the caller.
         now_ms: the time in Unix milliseconds.
     """
-    match shape:
+    match api_format:
         case ApiFormat.OPENAI:
             prefix, own = openai.LIMIT_HEADERS, openai.limit_headers(limits, now_ms)
         case ApiFormat.ANTHROPIC:

@@ -118,7 +118,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
         now: Unix seconds.
     """
     status, body = render_error(
-        credentials.rules_for(path).shape or ApiFormat.OPENAI, failure, request_id
+        credentials.rules_for(path).api_format or ApiFormat.OPENAI, failure, request_id
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
     head = (

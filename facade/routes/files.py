@@ -52,7 +52,7 @@ async def create(request: web.Request) -> web.StreamResponse:
 
 async def list_files(request: web.Request) -> web.StreamResponse:
     """Return a page of the caller's files."""
-    if _shape(request) is ApiFormat.OPENAI:
+    if _api_format(request) is ApiFormat.OPENAI:
         page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
         return _json(request, openai.render_file_list(page))
     pages = _is_anthropic_client(request)
@@ -73,7 +73,7 @@ async def delete(request: web.Request) -> web.StreamResponse:
     await request.app[CONTEXT].files.DeleteFile(
         DeleteFileRequest(id=file_id), metadata=metadata(request)
     )
-    match _shape(request):
+    match _api_format(request):
         case ApiFormat.OPENAI:
             return _json(request, openai.render_deleted_file(file_id))
         case ApiFormat.ANTHROPIC:
@@ -84,7 +84,7 @@ async def storage(request: web.Request) -> web.StreamResponse:
     """Return the size of the caller's files and the caller's quota."""
     files = request.app[CONTEXT].files
     stored = await files.GetStorage(GetStorageRequest(), metadata=metadata(request))
-    match _shape(request):
+    match _api_format(request):
         case ApiFormat.OPENAI:
             return _json(request, openai.render_storage(stored))
         case ApiFormat.ANTHROPIC:
@@ -188,7 +188,7 @@ async def _list(
 
 
 def _file(request: web.Request, file: File) -> web.StreamResponse:
-    match _shape(request):
+    match _api_format(request):
         case ApiFormat.OPENAI:
             return _json(request, openai.render_file(file))
         case ApiFormat.ANTHROPIC:
@@ -203,5 +203,5 @@ def _is_anthropic_client(request: web.Request) -> bool:
     return "anthropic-version" in request.headers
 
 
-def _shape(request: web.Request) -> Format:
-    return credentials.format_of(request.headers)
+def _api_format(request: web.Request) -> Format:
+    return credentials.credential_format(request.headers)

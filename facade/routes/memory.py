@@ -47,7 +47,7 @@ async def list_memories(request: web.Request) -> web.Response:
     except grpc.aio.AioRpcError as error:
         raise _to_caller_error(error) from None
     return _json(
-        memory.render_memory_list(listed.memories, listed.next_page_token, _shape(request))
+        memory.render_memory_list(listed.memories, listed.next_page_token, _api_format(request))
     )
 
 
@@ -55,7 +55,7 @@ async def get_memory(request: web.Request) -> web.Response:
     """Return a memory with its summary."""
     wanted = GetMemoryRequest(memory_id=_memory_id(request))
     response = await request.app[CONTEXT].memory.GetMemory(wanted, metadata=metadata(request))
-    return _json(memory.render_memory(response.memory, _shape(request)))
+    return _json(memory.render_memory(response.memory, _api_format(request)))
 
 
 async def delete_memory(request: web.Request) -> web.Response:
@@ -63,7 +63,7 @@ async def delete_memory(request: web.Request) -> web.Response:
     memory_id = _memory_id(request)
     wanted = DeleteMemoryRequest(memory_id=memory_id)
     await request.app[CONTEXT].memory.DeleteMemory(wanted, metadata=metadata(request))
-    return _json(memory.render_deleted_memory(memory_id, _shape(request)))
+    return _json(memory.render_deleted_memory(memory_id, _api_format(request)))
 
 
 async def list_turns(request: web.Request) -> web.Response:
@@ -76,7 +76,9 @@ async def list_turns(request: web.Request) -> web.Response:
         listed = await request.app[CONTEXT].memory.ListTurns(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _to_caller_error(error) from None
-    return _json(memory.render_turn_list(listed.turns, listed.next_page_token, _shape(request)))
+    return _json(
+        memory.render_turn_list(listed.turns, listed.next_page_token, _api_format(request))
+    )
 
 
 async def search(request: web.Request) -> web.Response:
@@ -86,21 +88,21 @@ async def search(request: web.Request) -> web.Response:
     async with ReceivedBody(request[EXCHANGE], _MAX_SEARCH, "") as held:
         wanted = memory.parse_search(held.pop(), memory_id)
     response = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
-    return _json(memory.render_snippets(response.snippets, _shape(request)))
+    return _json(memory.render_snippets(response.snippets, _api_format(request)))
 
 
 async def get_profile(request: web.Request) -> web.Response:
     """Return the facts about the caller."""
     service = request.app[CONTEXT].memory
     known = await service.GetProfile(GetProfileRequest(), metadata=metadata(request))
-    return _json(memory.render_profile(known.facts, _shape(request)))
+    return _json(memory.render_profile(known.facts, _api_format(request)))
 
 
 async def delete_profile(request: web.Request) -> web.Response:
     """Delete the facts about the caller."""
     service = request.app[CONTEXT].memory
     await service.DeleteProfile(DeleteProfileRequest(), metadata=metadata(request))
-    return _json(memory.render_deleted_profile(_shape(request)))
+    return _json(memory.render_deleted_profile(_api_format(request)))
 
 
 def _to_caller_error(error: grpc.aio.AioRpcError) -> Exception:
@@ -119,5 +121,5 @@ def _json(body: bytes) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def _shape(request: web.Request) -> Format:
-    return credentials.format_of(request.headers)
+def _api_format(request: web.Request) -> Format:
+    return credentials.credential_format(request.headers)

@@ -14,7 +14,7 @@ async def list_models(request: web.Request) -> web.Response:
     """Return the models; paginated in Format B."""
     inference = request.app[CONTEXT].inference
     listed = await inference.ListModels(ListModelsRequest(), metadata=metadata(request))
-    match _shape(request):
+    match _api_format(request):
         case ApiFormat.OPENAI:
             body = openai.render_model_list(listed.models)
         case ApiFormat.ANTHROPIC:
@@ -27,7 +27,7 @@ async def get_model(request: web.Request) -> web.Response:
     inference = request.app[CONTEXT].inference
     wanted = GetModelRequest(name=request.match_info["name"])
     response = await inference.GetModel(wanted, metadata=metadata(request))
-    match _shape(request):
+    match _api_format(request):
         case ApiFormat.OPENAI:
             body = openai.render_model(response.model)
         case ApiFormat.ANTHROPIC:
@@ -35,5 +35,5 @@ async def get_model(request: web.Request) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def _shape(request: web.Request) -> Format:
-    return credentials.format_of(request.headers, credentials.rules_for(request.path))
+def _api_format(request: web.Request) -> Format:
+    return credentials.credential_format(request.headers, credentials.rules_for(request.path))

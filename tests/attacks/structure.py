@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.attacks.valid import Request, Shape
+from tests.attacks.valid import ErrorFormat, Request
 
 # A string in a body that stands for JSON text that `json` does not write.
 _RAW = "@raw:"
@@ -27,14 +27,14 @@ class Attempt(NamedTuple):
     Attributes:
         method: of HTTP.
         path: with its query, percent-encoded.
-        shape: of the endpoint's errors.
+        api_format: format of the endpoint's errors.
         body: what is sent, or None.
         what: the change that was made, for people.
     """
 
     method: str
     path: str
-    shape: Shape
+    api_format: ErrorFormat
     body: bytes | None
     what: str
 
@@ -64,9 +64,9 @@ KEYS = ("", "x", "#string", "\ud800", "\0", "a" * 300, "type", "__proto__")
 def corpus(request: Request) -> Iterator[Attempt]:
     """Return a request with each single change."""
     for what, body in _changes(request.body):
-        yield Attempt("POST", request.path, request.shape, write(body), what)
+        yield Attempt("POST", request.path, request.api_format, write(body), what)
     for what, sent in _broken(json.dumps(request.body).encode()):
-        yield Attempt("POST", request.path, request.shape, sent, what)
+        yield Attempt("POST", request.path, request.api_format, sent, what)
 
 
 def _changes(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -99,7 +99,7 @@ def nested(request: Request, levels: int) -> Iterator[Attempt]:
         for kind, value in deep.items():
             sent = write(changed(request.body, path, value))
             what = f"{path}: {levels} {kind}"
-            yield Attempt("POST", request.path, request.shape, sent, what)
+            yield Attempt("POST", request.path, request.api_format, sent, what)
 
 
 def _broken(body: bytes) -> Iterator[tuple[str, bytes]]:
@@ -187,7 +187,7 @@ class Fuzzer:
         self._random = random.Random(seed)
         self._requests = requests
         self._largest = largest
-        self._lists: tuple[tuple[str, Shape], ...] = (
+        self._lists: tuple[tuple[str, ErrorFormat], ...] = (
             ("/beta/v1/files", "B"),
             ("/beta/v1/models", "B"),
             ("/coding/v1/models", "B"),
@@ -211,10 +211,10 @@ class Fuzzer:
         if self._random.random() < 0.05:
             name, sent = self._random.choice(list(_broken(sent)))
             told.append(name)
-        return Attempt("POST", request.path, request.shape, sent, "; ".join(told))
+        return Attempt("POST", request.path, request.api_format, sent, "; ".join(told))
 
     def _without_body(self) -> Attempt:
-        path, shape = self._random.choice(self._lists)
+        path, api_format = self._random.choice(self._lists)
         if self._random.random() < 0.4:
             path += "/" + quote(self._text(), safe="", errors="surrogatepass")
         names = ("limit", "page", "after", "after_id", "before_id", "order", "purpose", "\0", "x")
@@ -224,7 +224,7 @@ class Fuzzer:
         )
         target = f"{path}?{query}" if query else path
         method = self._random.choice(("GET", "GET", "GET", "DELETE", "PUT"))
-        return Attempt(method, target, shape, None, "a query")
+        return Attempt(method, target, api_format, None, "a query")
 
     def _text(self) -> str:
         return self._random.choice(

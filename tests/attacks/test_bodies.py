@@ -52,7 +52,7 @@ async def post(target: Gateway, key: str, path: str, content: bytes) -> tuple[in
 
 
 def message_of(path: str, answer: str) -> str:
-    """Return the error's message, once its shape has been checked."""
+    """Return the error's message, once its format has been checked."""
     told: Mapping[str, object] = json.loads(answer)
     if path.startswith("/article/"):
         assert set(told) == {"code", "message", "data"}

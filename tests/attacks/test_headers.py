@@ -1,4 +1,4 @@
-"""Header values that no client means: each is answered in the endpoint's shape."""
+"""Header values that no client means: each is answered in the endpoint's format."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import pytest
 from yarl import URL
 
 from tests.attacks.structure import Attempt
-from tests.attacks.valid import Shape
+from tests.attacks.valid import ErrorFormat
 from tests.attacks.verdict import fault
 from tests.gateway_in_process import Gateway, running_gateway
 
@@ -21,7 +21,7 @@ NAMES = (
 )
 VALUES = (b"", b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"x" * 4_000, b",,,", b'"', b"a/b;c=\xff")
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
-TARGETS: tuple[tuple[str, str, Shape, bytes], ...] = (
+TARGETS: tuple[tuple[str, str, ErrorFormat, bytes], ...] = (
     ("POST", "/beta/v1/chat/completions", "A", json.dumps(CHAT).encode()),
     ("POST", "/coding/v1/messages", "B", json.dumps({**CHAT, "max_tokens": 9}).encode()),
     ("POST", "/article/v1/doc/list", "envelope", b"{}"),
@@ -53,7 +53,7 @@ async def exchange(url: str, head: bytes, body: bytes) -> tuple[int, dict[str, s
 async def test_any_value_of_a_header_is_answered(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for (method, path, shape, body), name, value in product(TARGETS, NAMES, VALUES):
+    for (method, path, api_format, body), name, value in product(TARGETS, NAMES, VALUES):
         fields = {
             "Host": b"localhost",
             "x-api-key": gateway.key.encode(),
@@ -65,6 +65,6 @@ async def test_any_value_of_a_header_is_answered(
         head = f"{method} {path} HTTP/1.1\r\n".encode()
         head += b"".join(f"{key}: ".encode() + one + b"\r\n" for key, one in fields.items())
         status, headers, answer = await exchange(gateway.url, head, body)
-        attempt = Attempt(method, path, shape, body, "")
+        attempt = Attempt(method, path, api_format, body, "")
         assert not fault(attempt, status, headers, answer), (name, value, path, answer)
     assert "unforeseen failure" not in caplog.text

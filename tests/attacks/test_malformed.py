@@ -1,4 +1,4 @@
-"""Every endpoint answers each malformed body in its own shape, and names the place at fault."""
+"""Every endpoint answers each malformed body in its own format, and names the place at fault."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import islice

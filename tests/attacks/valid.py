@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-Shape = Literal["A", "B", "envelope"]
+ErrorFormat = Literal["A", "B", "envelope"]
 
 _PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -17,12 +17,12 @@ class Request(NamedTuple):
 
     Attributes:
         path: of the endpoint.
-        shape: of its errors.
+        api_format: format of its errors.
         body: JSON.
     """
 
     path: str
-    shape: Shape
+    api_format: ErrorFormat
     body: Mapping[str, Any]
 
 

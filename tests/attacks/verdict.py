@@ -25,14 +25,14 @@ def fault(attempt: Attempt, status: int, headers: Mapping[str, str], answer: byt
         return f"status {status}: {answer[:500]!r}"
     try:
         told = json.loads(answer)
-        message, place = _READ[attempt.shape](told)
+        message, place = _READ[attempt.api_format](told)
     except (KeyError, TypeError, ValueError) as error:
-        return f"not the endpoint's shape ({error!r}): {answer[:500]!r}"
+        return f"not the endpoint's format ({error!r}): {answer[:500]!r}"
     if not isinstance(message, str) or not message:
         return f"no message: {answer[:500]!r}"
     if len(message.encode()) > MAX_MESSAGE:
         return f"a message of {len(message.encode())} bytes: {answer[:500]!r}"
-    if status == 400 and place and attempt.shape != "envelope" and attempt.body is not None:
+    if status == 400 and place and attempt.api_format != "envelope" and attempt.body is not None:
         return _wrong_place(place, attempt.body)
     return ""
 

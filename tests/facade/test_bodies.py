@@ -109,7 +109,7 @@ def live(gateway: Gateway) -> float | None:
 
 
 @pytest.mark.parametrize(
-    ("path", "shape"),
+    ("path", "beginning"),
     [
         (CHAT, b'{"error":{"message":"body: nothing came for 0.3 seconds"'),
         (MESSAGES, b'{"type":"error"'),
@@ -117,13 +117,13 @@ def live(gateway: Gateway) -> float | None:
         (ARTICLES, b'{"code":40801'),
     ],
 )
-async def test_a_stalling_client_gets_an_error_and_is_cut(gateway, connect, path, shape):
+async def test_a_stalling_client_gets_an_error_and_is_cut(gateway, connect, path, beginning):
     before = reached(gateway, "body_idle_s")
     client = await connect(gateway, path, len(BODY))
     client.send(BODY[:20])
     status, body = await client.answer()
     assert status == 408
-    assert body.startswith(shape)
+    assert body.startswith(beginning)
     assert reached(gateway, "body_idle_s") == before + 1
 
 

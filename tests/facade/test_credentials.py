@@ -13,7 +13,7 @@ def headers(**given: str) -> CIMultiDict[str]:
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "shape"),
+    ("path", "given", "api_format"),
     [
         ("/beta/v1/chat/completions", {"x_api_key": KEY}, ApiFormat.OPENAI),
         ("/beta/v1/messages", {"authorization": f"Bearer {KEY}"}, ApiFormat.ANTHROPIC),
@@ -47,8 +47,8 @@ def headers(**given: str) -> CIMultiDict[str]:
         ("/nowhere", {}, ApiFormat.OPENAI),
     ],
 )
-def test_the_path_and_the_credential_decide_the_shape(path, given, shape):
-    assert credentials.shape_of(headers(**given), credentials.rules_for(path)) is shape
+def test_the_path_and_the_credential_decide_the_format(path, given, api_format):
+    assert credentials.api_format_of(headers(**given), credentials.rules_for(path)) is api_format
 
 
 @pytest.mark.parametrize(

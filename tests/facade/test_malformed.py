@@ -1,4 +1,4 @@
-"""Malformed HTTP is refused in the endpoint's shape, and nothing of it is quoted or logged."""
+"""Malformed HTTP is refused in the endpoint's format, and nothing of it is quoted or logged."""
 
 import asyncio
 import logging
@@ -20,8 +20,8 @@ UNKNOWN = "/elsewhere"
 PATHS = (CHAT, MESSAGES, CODING, ARTICLES, UNKNOWN)
 
 
-def shape(answer: Answer) -> str:
-    """Return which of the shapes an error has."""
+def error_format(answer: Answer) -> str:
+    """Return which of the formats an error has."""
     told = answer.json
     if set(told) == {"code", "message", "data"}:
         return "envelope"
@@ -32,7 +32,7 @@ def shape(answer: Answer) -> str:
     return "A"
 
 
-SHAPES = {CHAT: "A", MESSAGES: "B", CODING: "B", ARTICLES: "envelope", UNKNOWN: "A"}
+FORMATS = {CHAT: "A", MESSAGES: "B", CODING: "B", ARTICLES: "envelope", UNKNOWN: "A"}
 
 
 def assert_refused(data: bytes) -> Answer:
@@ -77,26 +77,26 @@ def names(of):
 
 
 @pytest.mark.parametrize("name", names(in_fields))
-async def test_broken_fields_are_refused_in_the_shape_of_the_path(gateway, name):
+async def test_broken_fields_are_refused_in_the_format_of_the_path(gateway, name):
     for path in PATHS:
         data = dict(in_fields(path))[name]
         for answer in await refuse(port_of(gateway.url), data):
-            assert shape(answer) == SHAPES[path], path
+            assert error_format(answer) == FORMATS[path], path
 
 
 @pytest.mark.parametrize("name", names(in_framing))
-async def test_doubtful_bodies_are_refused_in_the_shape_of_the_path(gateway, name):
+async def test_doubtful_bodies_are_refused_in_the_format_of_the_path(gateway, name):
     for path in PATHS:
         data = dict(in_framing(path))[name]
         for answer in await refuse(port_of(gateway.url), data):
-            assert shape(answer) == SHAPES[path], path
+            assert error_format(answer) == FORMATS[path], path
 
 
 @pytest.mark.parametrize("name", names(in_line))
 async def test_broken_request_lines_are_refused(gateway, name):
     for path in PATHS:
         for answer in await refuse(port_of(gateway.url), dict(in_line(path))[name]):
-            assert shape(answer) in ("A", SHAPES[path])
+            assert error_format(answer) in ("A", FORMATS[path])
 
 
 async def test_what_follows_a_refused_request_is_not_served(gateway):
@@ -128,5 +128,5 @@ async def test_a_chunk_that_breaks_while_its_request_is_served(gateway):
     )
     data = await exchange(port_of(gateway.url), head.encode(), f"zz{CANARY}\r\n".encode())
     answer = assert_refused(data)
-    assert (answer.status, shape(answer)) == (400, "B")
+    assert (answer.status, error_format(answer)) == (400, "B")
     assert "body" in answer.json["error"]["message"]

@@ -1,4 +1,4 @@
-"""What is refused, at the door and behind it: always in the endpoint's own shape."""
+"""What is refused, at the door and behind it: always in the endpoint's own format."""
 
 import io
 import re
@@ -28,7 +28,7 @@ async def ask(gateway: Gateway, path: str, method: str = "POST", **options: Any)
 
 
 def assert_refused(path: str, answer: Any, body: Any, status: int, param: str | None = None) -> str:
-    """Assert the status and the shape; give the message."""
+    """Assert the status and the format; give the message."""
     assert answer.status == status, body
     assert answer.content_type == "application/json"
     if path == CHAT:

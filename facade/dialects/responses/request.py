@@ -266,9 +266,9 @@ def _state(
     store = held["store"] is not False
     name = conversation_name(wire)
     conversation = None
-    shape = kept_item
+    stored_item = kept_item
     if name is not None and ids.is_conversation_id(name):
-        conversation, shape = StoredConversation(name), conversation_item
+        conversation, stored_item = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
     if unread is None or store:
@@ -277,7 +277,7 @@ def _state(
         items = _items(given or (), store=is_kept)
         references = references_in(items, "input")
         if is_kept or references:
-            written = [dump(shape(item, new_id)) for item in items]
+            written = [dump(stored_item(item, new_id)) for item in items]
     return ResponseState(
         store,
         held["background"] or False,

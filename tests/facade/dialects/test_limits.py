@@ -19,15 +19,15 @@ SLOTS = LimitState(
 
 
 def with_limits(
-    shape: ApiFormat, headers: Mapping[str, str], limits: Sequence[LimitState], now_ms: int
+    api_format: ApiFormat, headers: Mapping[str, str], limits: Sequence[LimitState], now_ms: int
 ) -> dict[str, str]:
     """Return headers with those of limits, which are the same of limits within a process."""
     told = dict(headers)
-    set_limits(shape, told, limits, now_ms)
+    set_limits(api_format, told, limits, now_ms)
     plain = dict(headers)
     within = [CallerLimit(one.measure, one.limit, one.remaining, one.reset_ms) for one in limits]
     assert [one.message() for one in within] == limits
-    set_limits(shape, plain, within, now_ms)
+    set_limits(api_format, plain, within, now_ms)
     assert plain == told
     return told
 
@@ -64,6 +64,6 @@ def test_anthropics_names_have_the_subject_first() -> None:
 
 def test_without_a_limit_to_tell_the_providers_headers_stay() -> None:
     headers = {"x-ratelimit-limit-requests": "7"}
-    for shape in (ApiFormat.OPENAI, ApiFormat.ANTHROPIC, ApiFormat.ENVELOPE):
-        assert with_limits(shape, headers, [SLOTS], 0) == headers
+    for api_format in (ApiFormat.OPENAI, ApiFormat.ANTHROPIC, ApiFormat.ENVELOPE):
+        assert with_limits(api_format, headers, [SLOTS], 0) == headers
     assert with_limits(ApiFormat.ENVELOPE, headers, [REQUESTS], 0) == headers
