@@ -74,7 +74,7 @@ class ContinuedPaths(CallerPaths):
         return super().path(f"messages[{place - len(self._before)}]{match[2]}")
 
 
-async def put_conversation(
+async def insert_previous_items(
     exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, metadata: Metadata
 ) -> responses.ResponseState:
     """Insert the conversation that a request continues; return its state with resolved items.
@@ -108,7 +108,7 @@ async def put_conversation(
     if conversation is not None and not (earlier or own or "prompt" in request.extra.required):
         raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
-        _put_after_system(step.parameters, earlier)
+        _insert_after_system(step.parameters, earlier)
     exchange.caller_paths = ContinuedPaths(
         responses.FIELD_NAMES,
         parsed.origins,
@@ -195,7 +195,7 @@ async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
         raise invalid(field, f"{field}: {error.message}") from None
 
 
-def _put_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:
+def _insert_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:
     """Insert a conversation into a fallback step with own messages, after its system prompt."""
     if not step.messages:
         return

@@ -9,7 +9,7 @@ from facade.dialects import responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.response_conversations import put_conversation
+from facade.response_conversations import insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
 from services.common.ids import new_response_id
@@ -21,7 +21,7 @@ async def create(exchange: Exchange) -> Response:
     state = parsed.state
     assert state is not None
     if state.previous_response_id is not None or state.conversation is not None or state.references:
-        state = await put_conversation(exchange, parsed, state, rpc_metadata(exchange))
+        state = await insert_previous_items(exchange, parsed, state, rpc_metadata(exchange))
     if state.background:
         return await _generate_in_background(exchange, parsed, state)
     return await _generate(exchange, parsed, state)
