@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from facade.dialects import responses
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.parsing import Kind, Option, Options, parse
 from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common import lazy_request
@@ -113,7 +113,9 @@ class ParserPool:
         request: LargeRequest | EmbedRequest = LargeRequest(parts)
         if kind == "embeddings":
             request = EmbedRequest.FromString(b"".join(parts))
-        return ParsedRequest(request, **{**result, "origins": Origins.load(result["origins"])})
+        return ParsedRequest(
+            request, **{**result, "source_map": SourceMap.load(result["source_map"])}
+        )
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:

@@ -28,7 +28,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
             "parts": len(parts),
             "model": parsed.model,
             "stream": parsed.stream,
-            "origins": parsed.origins.dump(),
+            "source_map": parsed.source_map.dump(),
             "include_usage": parsed.include_usage,
             "calls_functions": parsed.calls_functions,
             "base64": parsed.base64,

@@ -15,7 +15,7 @@ import grpc
 
 from facade.dialects import conversations, responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import CallerPaths, FieldNames, Origins
+from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from facade.http.exchange import Exchange
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
 from gateway.errors.v1 import errors_pb2
@@ -42,19 +42,25 @@ class ContinuedPaths(CallerPaths):
 
     Args:
         names: the field names of the dialect.
-        origins: positions in the body, which has only the messages outside of `before`.
+        source_map: positions in the body, which has only the messages outside of `before`.
         before: indices of the conversation's messages.
         field: the field that names the conversation.
         is_rewritten: whether the messages after `before` were translated again, with items in
-            place of references, so that `origins` does not apply to them.
+            place of references, so that `source_map` does not apply to them.
     """
 
     __slots__ = ("_before", "_field", "_is_rewritten")
 
     def __init__(
-        self, names: FieldNames, origins: Origins, before: range, field: str, *, is_rewritten: bool
+        self,
+        names: FieldNames,
+        source_map: SourceMap,
+        before: range,
+        field: str,
+        *,
+        is_rewritten: bool,
     ) -> None:
-        super().__init__(names, origins)
+        super().__init__(names, source_map)
         self._before = before
         self._field = field
         self._is_rewritten = is_rewritten
@@ -111,7 +117,7 @@ async def insert_previous_items(
         _insert_after_system(step.parameters, earlier)
     exchange.caller_paths = ContinuedPaths(
         responses.FIELD_NAMES,
-        parsed.origins,
+        parsed.source_map,
         range(first, first + len(earlier)),
         field,
         is_rewritten=bool(state.references),

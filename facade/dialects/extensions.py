@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check_json, few_fields, write_json
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -41,8 +41,8 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 _LANGUAGE = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$"
 
 # Parses a step's `parameters` at a path into a request in which only the overridden fields are set,
-# and adds its messages to the origins. Raises GatewayError.
-ReadParameters = Callable[[Mapping[str, object], str, Origins], pb.GenerateRequest]
+# and adds its messages to the source map. Raises GatewayError.
+ReadParameters = Callable[[Mapping[str, object], str, SourceMap], pb.GenerateRequest]
 
 
 class _Extension(BaseModel):
@@ -284,7 +284,7 @@ def set_extensions(
     request: pb.GenerateRequest,
     fields: ExtensionFields,
     read_parameters: ReadParameters,
-    origins: Origins,
+    source_map: SourceMap,
 ) -> None:
     """Add the extension fields of a validated body to `request`.
 
@@ -292,7 +292,7 @@ def set_extensions(
         request: modified in place.
         fields: the body.
         read_parameters: parses the parameters of a fallback step, in the body's dialect.
-        origins: positions of the request's messages; those of fallback steps are added.
+        source_map: positions of the request's messages; those of fallback steps are added.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -301,7 +301,7 @@ def set_extensions(
         return
     if fields.multimodal is not None:
         _set_multimodal(request.multimodal, fields.multimodal)
-    set_fallback(request, fields, read_parameters, origins)
+    set_fallback(request, fields, read_parameters, source_map)
     _set_memory(request, fields)
 
 
@@ -309,7 +309,7 @@ def set_fallback(
     request: pb.GenerateRequest | pb.EmbedRequest,
     fields: FallbackFields,
     read_parameters: ReadParameters,
-    origins: Origins,
+    source_map: SourceMap,
 ) -> None:
     """Add `fallback` and `fallback_config` of a validated body to `request`; see `set_extensions`.
 
@@ -329,7 +329,7 @@ def set_fallback(
             request.fallback_config.MergeFromString(chain)
         else:
             json = write_json(fields.fallback_config, "fallback_config")
-            _set_fallback_config(request.fallback_config, json, read_parameters, origins)
+            _set_fallback_config(request.fallback_config, json, read_parameters, source_map)
 
 
 def _set_multimodal(target: pb.Multimodal, given: Multimodal) -> None:
@@ -373,14 +373,14 @@ _kept_config = lru_cache(_KEPT)(_plain_config)
 
 
 def _set_fallback_config(
-    target: pb.FallbackConfig, json: bytes, read_parameters: ReadParameters, origins: Origins
+    target: pb.FallbackConfig, json: bytes, read_parameters: ReadParameters, source_map: SourceMap
 ) -> None:
     config = check_json(_FALLBACK_CONFIG, json, "fallback_config")
     target.CopyFrom(_chain(config))
     for index, step in enumerate(config.steps):
         if step.parameters:
             path = f"fallback_config.steps[{index}].parameters"
-            parameters = read_parameters(step.parameters, path, origins.of_step(index))
+            parameters = read_parameters(step.parameters, path, source_map.of_step(index))
             target.steps[index].parameters.CopyFrom(parameters)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from services.common.lazy_request import LazyRequest
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class ParsedRequest:
             `EmbedRequest`; or a `LargeRequest` if another process has parsed the body.
         model: the model that the caller named.
         stream: whether the answer is streamed.
-        origins: positions of the messages and blocks in the body.
+        source_map: positions of the messages and blocks in the body.
         lazy: the request with the conversation as the caller wrote it, if that can be sent so.
         include_usage: whether a chat's stream ends with a usage chunk.
         calls_functions: whether a chat has functions in place of tools.
@@ -32,7 +32,7 @@ class ParsedRequest:
     request: Any
     model: str
     stream: bool
-    origins: Origins
+    source_map: SourceMap
     lazy: LazyRequest | None = None
     include_usage: bool = False
     calls_functions: bool = False

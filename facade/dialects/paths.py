@@ -2,7 +2,7 @@
 
 The services name fields of the request message: `messages[3].blocks[1].tool_result.blocks[0]`. A
 dialect translates such paths by a table of names (`FieldNames`), and by the positions of messages
-and blocks in the body (`Origins`). Paths are only computed when a field is rejected or dropped;
+and blocks in the body (`SourceMap`). Paths are only computed when a field is rejected or dropped;
 until then only the discontinuities in the order of messages and blocks are stored.
 """
 
@@ -37,21 +37,22 @@ ONLY = -2
 
 
 @dataclass(slots=True)
-class Origins:
+class SourceMap:
     """The positions of messages and blocks in the caller's body.
 
-    A mark is stored if the next block is not the next element in the caller's body: after a dropped
-    message, at merged messages, at another list. Between two marks, positions are consecutive.
+    A mapping is stored if the next block is not the next element in the caller's body: after a
+    dropped message, at merged messages, at another list. Between two mappings, positions are
+    consecutive.
 
     Attributes:
-        marks: five numbers per mark, in order; see `mark`.
-        steps: the origins of fallback steps' conversations, by step index.
+        mappings: five numbers per mapping, in order; see `add_mapping`.
+        steps: the source maps of fallback steps' conversations, by step index.
     """
 
-    marks: "array[int]" = field(default_factory=partial(array, "i"))
-    steps: dict[int, "Origins"] = field(default_factory=dict)
+    mappings: "array[int]" = field(default_factory=partial(array, "i"))
+    steps: dict[int, "SourceMap"] = field(default_factory=dict)
 
-    def mark(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
+    def add_mapping(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
         """Store the position of a canonical block and those after it.
 
         Args:
@@ -61,42 +62,42 @@ class Origins:
             place: index in a list of that message.
             name: index of the list in `FieldNames.lists`.
         """
-        self.marks.extend((message, block, index, place, name))
+        self.mappings.extend((message, block, index, place, name))
 
     def move(self, message: int) -> None:
         """Change the index of the last message: another was inserted before it."""
-        marks = self.marks
-        for at in range(len(marks) - 5, -1, -5):
-            if marks[at] != message:
+        mappings = self.mappings
+        for at in range(len(mappings) - 5, -1, -5):
+            if mappings[at] != message:
                 break
-            marks[at] = message + 1
+            mappings[at] = message + 1
 
     def find(self, message: int, block: int) -> tuple[int, int, int]:
         """Return the caller's message index, list index, and list of a block."""
-        marks = self.marks
-        for at in range(len(marks) - 5, -1, -5):
-            if (marks[at], marks[at + 1]) <= (message, block):
-                first, begins, index, place, name = marks[at : at + 5]
+        mappings = self.mappings
+        for at in range(len(mappings) - 5, -1, -5):
+            if (mappings[at], mappings[at + 1]) <= (message, block):
+                first, begins, index, place, name = mappings[at : at + 5]
                 if first == message:
                     return index, place + block - begins, name
                 return index + message - first, block, 0
         return message, block, 0
 
-    def of_step(self, index: int) -> "Origins":
-        """Return the origins of a fallback step's conversation, empty at first."""
-        return self.steps.setdefault(index, Origins())
+    def of_step(self, index: int) -> "SourceMap":
+        """Return the source map of a fallback step's conversation, empty at first."""
+        return self.steps.setdefault(index, SourceMap())
 
     def dump(self) -> dict[str, Any]:
-        """Serialize the origins as JSON."""
+        """Serialize the source map as JSON."""
         steps = {str(index): step.dump() for index, step in self.steps.items()}
-        return {"marks": self.marks.tolist(), "steps": steps}
+        return {"mappings": self.mappings.tolist(), "steps": steps}
 
     @classmethod
-    def load(cls, dumped: Mapping[str, Any]) -> "Origins":
-        """Load the origins from JSON."""
-        origins = cls(array("i", dumped["marks"]))
-        origins.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
-        return origins
+    def load(cls, dumped: Mapping[str, Any]) -> "SourceMap":
+        """Load the source map from JSON."""
+        source_map = cls(array("i", dumped["mappings"]))
+        source_map.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
+        return source_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +120,15 @@ class FieldNames:
     system: str = "system"
     inner: str = "content"
 
-    def translate(self, path: str, origins: Origins) -> str:
+    def translate(self, path: str, source_map: SourceMap) -> str:
         """Return the caller's path of a canonical field."""
         if step := _STEP.fullmatch(path):
-            below = origins.steps.get(int(step[2]), Origins())
+            below = source_map.steps.get(int(step[2]), SourceMap())
             return f"{step[1]}.{self.translate(step[3], below)}"
         if path in self.names:
             return self.names[path]
         if place := _BLOCK.fullmatch(path):
-            return self._in_messages(origins, *place.groups())
+            return self._in_messages(source_map, *place.groups())
         return _EXTRA.sub("", self._renamed(path)).removeprefix("extra.")
 
     def _renamed(self, path: str) -> str:
@@ -142,12 +143,17 @@ class FieldNames:
         return path
 
     def _in_messages(
-        self, origins: Origins, message: str, block: str | None, inner: str | None, rest: str | None
+        self,
+        source_map: SourceMap,
+        message: str,
+        block: str | None,
+        inner: str | None,
+        rest: str | None,
     ) -> str:
         """Return the caller's path of a message, a block, or a field of either.
 
         Args:
-            origins: the origins of the request.
+            source_map: the source map of the request.
             message: index of the message, "" for any.
             block: index of the block, "" for any, None for the message itself.
             inner: index of a block in the block's tool result, likewise.
@@ -155,7 +161,7 @@ class FieldNames:
         """
         name = 0
         if message:
-            index, place, name = origins.find(int(message), int(block or 0))
+            index, place, name = source_map.find(int(message), int(block or 0))
             message, block = str(index), block and str(place)
         of = self.lists[name]
         if message == str(SYSTEM):
@@ -177,15 +183,15 @@ class FieldNames:
 class CallerPaths:
     """Translates canonical paths in services' replies into the caller's."""
 
-    __slots__ = ("_names", "_origins")
+    __slots__ = ("_names", "_source_map")
 
-    def __init__(self, names: FieldNames, origins: Origins) -> None:
+    def __init__(self, names: FieldNames, source_map: SourceMap) -> None:
         self._names = names
-        self._origins = origins
+        self._source_map = source_map
 
     def path(self, path: str) -> str:
         """Return the caller's path of a canonical field."""
-        return self._names.translate(path, self._origins)
+        return self._names.translate(path, self._source_map)
 
     def dropped(self, paths: Iterable[str]) -> Iterable[str]:
         """Return the caller's paths of dropped fields, without duplicates."""

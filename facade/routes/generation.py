@@ -78,7 +78,7 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequ
             parsed = await context.parser.parse(kind, held, **options)
     exchange.model = parsed.model
     exchange.caller_paths = CallerPaths(
-        field_names(kind, are_functions=parsed.calls_functions), parsed.origins
+        field_names(kind, are_functions=parsed.calls_functions), parsed.source_map
     )
     return parsed
 

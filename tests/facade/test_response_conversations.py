@@ -31,9 +31,9 @@ PATHS = [
 
 @pytest.mark.parametrize(("path", "of_body", "rewritten"), PATHS)
 def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewritten: str) -> None:
-    origins = parse_request(json.dumps(BODY).encode()).origins
+    source_map = parse_request(json.dumps(BODY).encode()).source_map
     for is_rewritten, expected in ((False, of_body), (True, rewritten)):
         paths = ContinuedPaths(
-            FIELD_NAMES, origins, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
+            FIELD_NAMES, source_map, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
         )
         assert paths.path(path) == expected

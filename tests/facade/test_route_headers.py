@@ -1,5 +1,5 @@
 from facade.dialects import openai
-from facade.dialects.paths import CallerPaths, Origins
+from facade.dialects.paths import CallerPaths, SourceMap
 from facade.route_headers import route_headers
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt
@@ -8,7 +8,7 @@ from gateway.inference.v1.inference_pb2 import RouteInfo
 
 def headers_of(route: RouteInfo) -> dict[str, str]:
     """Return the headers of an answer to a chat."""
-    return route_headers(route, CallerPaths(openai.FIELD_NAMES, Origins()))
+    return route_headers(route, CallerPaths(openai.FIELD_NAMES, SourceMap()))
 
 
 def test_the_serving_model_is_reported():

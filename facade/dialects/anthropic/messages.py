@@ -12,7 +12,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import types
 from facade.dialects.anthropic.web_results import set_result, without_own_citations
-from facade.dialects.paths import SYSTEM, Origins
+from facade.dialects.paths import SYSTEM, SourceMap
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
     given: int  # index among the caller's messages
     number: int  # index in the canonical request
     role: str
-    origins: Origins
+    source_map: SourceMap
 
     def of_block(self, position: int) -> str:
         """Return the path of a block."""
@@ -63,13 +63,13 @@ class _Place(NamedTuple):
             return f"{self.path}[{position}]"
         return f"{self.path}[{self.given}].content[{position}]"
 
-    def mark(self, block: int, position: int) -> None:
-        """Store the position of a canonical block and of those after it; see `Origins.mark`."""
-        self.origins.mark(self.number, block, self.given, position)
+    def add_mapping(self, block: int, position: int) -> None:
+        """Store the position of a block and of those after it; see `SourceMap.add_mapping`."""
+        self.source_map.add_mapping(self.number, block, self.given, position)
 
 
 def add_system(
-    target: MessageList, system: str | list[types.TextBlock], path: str, origins: Origins
+    target: MessageList, system: str | list[types.TextBlock], path: str, source_map: SourceMap
 ) -> None:
     """Add the system prompt at `path`, unless it is empty.
 
@@ -77,16 +77,16 @@ def add_system(
         GatewayError: invalid.
     """
     message = target.add(role=pb.ROLE_SYSTEM)
-    origins.mark(0, 0, SYSTEM, 0)
-    _add_content(message.blocks, system, _Place(path, SYSTEM, 0, "system", origins))
+    source_map.add_mapping(0, 0, SYSTEM, 0)
+    _add_content(message.blocks, system, _Place(path, SYSTEM, 0, "system", source_map))
     _mark_billing(message)
     if not message.blocks:
         del target[-1]
-        origins.mark(0, 0, 0, 0)
+        source_map.add_mapping(0, 0, 0, 0)
 
 
 def add_messages(
-    target: MessageList, messages: list[types.Message], path: str, origins: Origins
+    target: MessageList, messages: list[types.Message], path: str, source_map: SourceMap
 ) -> None:
     """Add the conversation at `path`.
 
@@ -106,10 +106,10 @@ def add_messages(
             number += 1
             if index - number != left_out:
                 left_out = index - number
-                origins.mark(number, 0, index, 0)
+                source_map.add_mapping(number, 0, index, 0)
         else:
-            origins.mark(number, len(current.blocks), index, 0)
-        place = _Place(path, index, number, message["role"], origins)
+            source_map.add_mapping(number, len(current.blocks), index, 0)
+        place = _Place(path, index, number, message["role"], source_map)
         _add_content(current.blocks, content, place)
         if role == pb.ROLE_SYSTEM:
             _mark_billing(current)
@@ -145,7 +145,7 @@ def _add_content(target: BlockList, content: str | list[Any], place: _Place) -> 
     for position, block in enumerate(content):
         kind = block["type"]
         if kind == "text" and not block["text"]:
-            place.mark(len(target), position + 1)
+            place.add_mapping(len(target), position + 1)
             continue
         if kind == "text" and len(block) == 2:
             target.add(text=block["text"])

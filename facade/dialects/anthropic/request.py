@@ -17,7 +17,7 @@ from facade.dialects.anthropic.source import UnreadMessagesBody, plain_settings,
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.validation import check, exact_json, read_quickly, validate
 from gateway.conversation.v1 import conversation_pb2
@@ -61,9 +61,9 @@ def parse_messages(
         checked, source, _ = found
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
-    origins = Origins()
-    request, lazy = _translated(checked, betas, coding, source, size, origins)
-    return ParsedRequest(request, checked.model, checked.stream or False, origins, lazy)
+    source_map = SourceMap()
+    request, lazy = _translated(checked, betas, coding, source, size, source_map)
+    return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
@@ -73,9 +73,9 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
         GatewayError: invalid, naming the first invalid field.
     """
     checked, _ = read_quickly(_COUNT_TOKENS, body)
-    origins = Origins()
-    request, _ = _translated(checked, betas, coding, None, 0, origins)
-    return ParsedRequest(request, checked.model, False, origins)
+    source_map = SourceMap()
+    request, _ = _translated(checked, betas, coding, None, 0, source_map)
+    return ParsedRequest(request, checked.model, False, source_map)
 
 
 def _translated(
@@ -84,7 +84,7 @@ def _translated(
     coding: bool,
     source: Source | None,
     size: int,
-    origins: Origins,
+    source_map: SourceMap,
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     """Return the request, and the lazy one if the body, of `size` bytes, has a `source`."""
     request = _begin(body, betas, coding)
@@ -93,7 +93,7 @@ def _translated(
         names = names | body.model_extra.keys()
     lazy = settings = None
     if source is None:
-        _add_conversation(request, body, "", origins)
+        _add_conversation(request, body, "", source_map)
     else:
         unread = UnreadBody(body, source.parts)
         fields: Mapping[str, object] = source.fields
@@ -101,10 +101,10 @@ def _translated(
         if settings is None:
             if "tool_choice" in names:
                 body = unread.read("tools")
-            add = partial(_complete, unread, origins)
+            add = partial(_complete, unread, source_map)
         else:
             fields = {**fields, **settings}
-            add = partial(_complete_with_settings, unread, names, origins)
+            add = partial(_complete_with_settings, unread, names, source_map)
             request.max_tokens = settings["max_tokens"]
         lazy = LazyRequest(
             request,
@@ -118,7 +118,7 @@ def _translated(
         )
     if settings is None:
         set_settings(request, body, names, "", betas)
-    set_extensions(request, body, partial(_step_parameters, body, betas), origins)
+    set_extensions(request, body, partial(_step_parameters, body, betas), source_map)
     return request, lazy
 
 
@@ -145,12 +145,12 @@ def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.Gene
 
 
 def _add_conversation(
-    request: pb.GenerateRequest, body: CountTokensBody, prefix: str, origins: Origins
+    request: pb.GenerateRequest, body: CountTokensBody, prefix: str, source_map: SourceMap
 ) -> None:
     """Add system prompt and messages; `prefix` goes before the fields' paths."""
     if body.system:
-        add_system(request.messages, body.system, f"{prefix}system", origins)
-    add_messages(request.messages, body.messages, f"{prefix}messages", origins)
+        add_system(request.messages, body.system, f"{prefix}system", source_map)
+    add_messages(request.messages, body.messages, f"{prefix}messages", source_map)
 
 
 def _is_plain(body: MessagesBody) -> bool:
@@ -168,11 +168,11 @@ _SOURCES = SourceReader[MessagesBody](
 
 
 def _complete(
-    unread: UnreadBody[CountTokensBody], origins: Origins, request: pb.GenerateRequest
+    unread: UnreadBody[CountTokensBody], source_map: SourceMap, request: pb.GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
     body = unread.read()
-    _add_conversation(request, body, "", origins)
+    _add_conversation(request, body, "", source_map)
     if body.tools:
         add_tools(request, body.tools, "tools")
 
@@ -180,12 +180,12 @@ def _complete(
 def _complete_with_settings(
     unread: UnreadBody[CountTokensBody],
     names: AbstractSet[str],
-    origins: Origins,
+    source_map: SourceMap,
     request: pb.GenerateRequest,
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
     set_settings(request, unread.read(), names, "", request.betas)
-    _complete(unread, origins, request)
+    _complete(unread, source_map, request)
 
 
 def _step_parameters(
@@ -193,7 +193,7 @@ def _step_parameters(
     betas: Sequence[str],
     given: Mapping[str, object],
     path: str,
-    origins: Origins,
+    source_map: SourceMap,
 ) -> pb.GenerateRequest:
     """Translate the fields that a fallback step overrides, checked within the merged request.
 
@@ -211,6 +211,6 @@ def _step_parameters(
     merged = body.model_copy(update=overrides)
     parameters = pb.GenerateRequest()
     if overrides.keys() & {"system", "messages"}:
-        _add_conversation(parameters, merged, f"{path}.", origins)
+        _add_conversation(parameters, merged, f"{path}.", source_map)
     set_settings(parameters, merged, overrides.keys(), path, betas)
     return parameters

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.responses import (
     Reference,
     add_items,
@@ -120,7 +120,7 @@ def _items(given: Sequence[Any], new_id: ids.IdGenerator) -> Items:
     Raises:
         GatewayError: invalid, an item could not be used in a response.
     """
-    add_items([], given, "items", Origins())
+    add_items([], given, "items", SourceMap())
     for index, item in enumerate(given):
         item_id = item.get("id")
         if item_id is not None and not _is_id(item_id):

@@ -16,7 +16,7 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.openai.types import Text
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import FieldNames, Origins
+from facade.dialects.paths import FieldNames, SourceMap
 from facade.dialects.validation import read_quickly, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import (
@@ -109,10 +109,10 @@ def parse_embeddings(body: bytes) -> ParsedRequest:
         raise invalid(name, f"{name}: is not taken for embeddings")
     if extra:
         request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, ""))
-    origins = Origins()
-    set_fallback(request, wire, _no_parameters, origins)
+    source_map = SourceMap()
+    set_fallback(request, wire, _no_parameters, source_map)
     is_base64 = wire.encoding_format == "base64"
-    return ParsedRequest(request, wire.model, False, origins, base64=is_base64)
+    return ParsedRequest(request, wire.model, False, source_map, base64=is_base64)
 
 
 def render_embeddings(response: EmbedResponse, *, base64: bool) -> bytes:
@@ -142,6 +142,6 @@ def _set_inputs(request: EmbedRequest, given: str | list[Any]) -> None:
         request.token_lists.extend(TokenList(tokens=tokens) for tokens in lists)
 
 
-def _no_parameters(parameters: object, path: str, origins: Origins) -> GenerateRequest:
+def _no_parameters(parameters: object, path: str, source_map: SourceMap) -> GenerateRequest:
     """Reject the parameters of a fallback step; see `ReadParameters`."""
     raise invalid(path, f"{path}: are not taken for embeddings")

@@ -14,7 +14,7 @@ from facade.dialects.openai.paths import (
 )
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
 from facade.dialects.openai.unnamed import keep_of_message, keep_of_part
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Role
@@ -67,15 +67,15 @@ class _Place(NamedTuple):
     path: str
     given: int  # index among the caller's messages
     number: int  # index in the canonical request
-    origins: Origins
+    source_map: SourceMap
 
-    def mark(self, block: int, place: int, name: int = CONTENT) -> None:
-        """Store the position of a block and those after it; see `Origins.mark`."""
-        self.origins.mark(self.number, block, self.given, place, name)
+    def add_mapping(self, block: int, place: int, name: int = CONTENT) -> None:
+        """Store the position of a block and those after it; see `SourceMap.add_mapping`."""
+        self.source_map.add_mapping(self.number, block, self.given, place, name)
 
 
 def add_messages(
-    request: GenerateRequest, messages: Sequence[Message], path: str, origins: Origins
+    request: GenerateRequest, messages: Sequence[Message], path: str, source_map: SourceMap
 ) -> None:
     """Add chat messages to the request, in order.
 
@@ -85,7 +85,7 @@ def add_messages(
         request: a request without messages.
         messages: the messages.
         path: path of the array.
-        origins: the positions of the messages are added.
+        source_map: the positions of the messages are added.
 
     Raises:
         GatewayError: invalid, naming the invalid field.
@@ -97,9 +97,9 @@ def add_messages(
         if texts or texts is None:
             if index - number != skipped:
                 skipped = index - number
-                origins.mark(number, 0, index, 0)
+                source_map.add_mapping(number, 0, index, 0)
             if texts is None:
-                place = _Place(f"{path}[{index}]", index, number, origins)
+                place = _Place(f"{path}[{index}]", index, number, source_map)
                 number += _add_message(request, message, place)
                 continue
             blocks = add(role=_ROLES[message["role"]]).blocks
@@ -145,7 +145,7 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
         blocks = _content_blocks(message, place)
     name = message.get("name") or ""
     if role in _RESULTS:
-        place.mark(0, 0, WHOLE)
+        place.add_mapping(0, 0, WHOLE)
         result = Block()
         if role == "function":
             # `name` is the name of the function, not of a participant.
@@ -195,8 +195,8 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
         thinking.thinking.text = thoughts or other
         thinking.thinking.field = _REASONING if is_named_so else ""
         blocks.append(thinking)
-        place.mark(0, 0, REASONING)
-        place.mark(1, 0)
+        place.add_mapping(0, 0, REASONING)
+        place.add_mapping(1, 0)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
     # Some servers write a call both ways.
     function = None if calls else message.get("function_call")
@@ -204,13 +204,13 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     if message.get("content") is not None or not says_otherwise:
         blocks += _content_blocks(message, place, len(blocks))
     if refusal:
-        place.mark(len(blocks), 0, REFUSAL)
+        place.add_mapping(len(blocks), 0, REFUSAL)
         blocks.append(Block(refusal=refusal))
     if calls:
-        place.mark(len(blocks), 0, TOOL_CALLS)
+        place.add_mapping(len(blocks), 0, TOOL_CALLS)
         blocks += [_call(call, f"{place.path}.tool_calls[{i}]") for i, call in enumerate(calls)]
     elif function:
-        place.mark(len(blocks), 0, FUNCTION_CALL)
+        place.add_mapping(len(blocks), 0, FUNCTION_CALL)
         # A function call has no id; a tool call needs one, which only has to be unique.
         call: ToolCall = {"id": f"call_{place.given}", "type": "function", "function": function}
         blocks.append(_call(call, f"{place.path}.function_call"))
@@ -235,7 +235,7 @@ def _content_blocks(message: Message, place: _Place, before: int = 0) -> list[Bl
         if block := _part(part, role, f"{path}[{index}]"):
             blocks.append(block)
         else:
-            place.mark(before + len(blocks), index + 1)
+            place.add_mapping(before + len(blocks), index + 1)
     return blocks
 
 

@@ -23,7 +23,7 @@ from facade.dialects.openai.types import (
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.sources import SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
@@ -81,13 +81,13 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    origins = Origins()
+    source_map = SourceMap()
     lazy = None
     if source is None:
         request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
-        add_messages(request, wire.messages, "messages", origins)
+        add_messages(request, wire.messages, "messages", source_map)
     else:
         unread = UnreadBody(wire, source.parts)
         fields: Mapping[str, object] = source.fields
@@ -96,7 +96,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
                 wire = unread.read("tools")
             request = _parameters(wire, "", with_tools=False)
-            add = partial(_complete, unread, origins)
+            add = partial(_complete, unread, source_map)
         else:
             fields = {**fields, **settings}
             request = GenerateRequest(
@@ -104,7 +104,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
                 n=wire.n,
                 max_tokens=wire.max_tokens or wire.max_completion_tokens,
             )
-            add = partial(_complete_with_settings, unread, origins)
+            add = partial(_complete_with_settings, unread, source_map)
         request.model = wire.model
         lazy = LazyRequest(
             request,
@@ -116,7 +116,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             read_plain=lambda: plain_request(unread.conversation(), settings),
             read_beginning=lambda: beginning(unread.conversation()),
         )
-    set_extensions(request, wire, partial(_step_parameters, wire), origins)
+    set_extensions(request, wire, partial(_step_parameters, wire), source_map)
     options = {
         name: value for name, value in (wire.stream_options or {}).items() if value is not None
     }
@@ -124,7 +124,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if options:
         keep_stream_options(request, options)
     are_functions = source is None and calls_functions(wire)
-    return ParsedRequest(request, wire.model, stream, origins, lazy, include_usage, are_functions)
+    return ParsedRequest(
+        request, wire.model, stream, source_map, lazy, include_usage, are_functions
+    )
 
 
 def _is_plain(wire: ChatRequest) -> bool:
@@ -135,24 +137,26 @@ def _is_plain(wire: ChatRequest) -> bool:
 _SOURCES = SourceReader[ChatRequest](UnreadChatRequest, ("messages", "tools"), _is_plain, source_of)
 
 
-def _complete(unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest) -> None:
+def _complete(
+    unread: UnreadBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
+) -> None:
     """Add the messages and tools to a request that was read lazily."""
     wire = unread.read()
-    add_messages(request, wire.messages, "messages", origins)
+    add_messages(request, wire.messages, "messages", source_map)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
 
 
 def _complete_with_settings(
-    unread: UnreadBody[ChatRequest], origins: Origins, request: GenerateRequest
+    unread: UnreadBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
     request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
-    _complete(unread, origins, request)
+    _complete(unread, source_map, request)
 
 
 def _step_parameters(
-    outer: ChatRequest, parameters: Mapping[str, object], path: str, origins: Origins
+    outer: ChatRequest, parameters: Mapping[str, object], path: str, source_map: SourceMap
 ) -> GenerateRequest:
     """Parse the parameters of a fallback step; see `ReadParameters`.
 
@@ -164,7 +168,7 @@ def _step_parameters(
     step, whole = _parameters(_over(outer, given), f"{path}."), _parameters(outer, "")
     keep_difference(step, whole)
     if given.messages is not None:
-        add_messages(step, given.messages, f"{path}.messages", origins)
+        add_messages(step, given.messages, f"{path}.messages", source_map)
     return step
 
 

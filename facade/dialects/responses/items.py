@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from facade.dialects.paths import ONLY, SYSTEM, Origins
+from facade.dialects.paths import ONLY, SYSTEM, SourceMap
 from facade.dialects.responses import item_types
 from facade.dialects.responses.parts import blocks_of
 from facade.dialects.responses.paths import CONTENT, WHOLE
@@ -48,29 +48,32 @@ def messages_of_items(items: Sequence[bytes]) -> list[Message]:
         GatewayError: invalid, naming the field below `input`.
     """
     messages: list[Message] = []
-    add_items(messages, read(_ITEMS, b"[%b]" % b",".join(items)), "input", Origins())
+    add_items(messages, read(_ITEMS, b"[%b]" % b",".join(items)), "input", SourceMap())
     return messages
 
 
-def add_instructions(messages: list[Message], instructions: str, origins: Origins) -> None:
+def add_instructions(messages: list[Message], instructions: str, source_map: SourceMap) -> None:
     """Add a system prompt as the first message."""
-    origins.mark(0, 0, SYSTEM, 0, WHOLE)
+    source_map.add_mapping(0, 0, SYSTEM, 0, WHOLE)
     messages.append(Message(role=conversation.ROLE_SYSTEM, blocks=[Block(text=instructions)]))
 
 
 def add_input(
-    messages: list[Message], given: str | Sequence[item_types.Item], path: str, origins: Origins
+    messages: list[Message],
+    given: str | Sequence[item_types.Item],
+    path: str,
+    source_map: SourceMap,
 ) -> None:
     """Add an input, which is a text of the user or a list of items; see `add_items`."""
     if not isinstance(given, str):
-        add_items(messages, given, path, origins)
+        add_items(messages, given, path, source_map)
     elif given:
-        origins.mark(len(messages), 0, ONLY, 0, WHOLE)
+        source_map.add_mapping(len(messages), 0, ONLY, 0, WHOLE)
         messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text=given)]))
 
 
 def add_items(
-    messages: list[Message], items: Sequence[item_types.Item], path: str, origins: Origins
+    messages: list[Message], items: Sequence[item_types.Item], path: str, source_map: SourceMap
 ) -> None:
     """Add the messages of items, in order; references to stored items add none.
 
@@ -81,12 +84,12 @@ def add_items(
         messages: the preceding messages; modified in place.
         items: the items.
         path: path of the array.
-        origins: the positions of the items are added.
+        source_map: the positions of the items are added.
 
     Raises:
         GatewayError: invalid, naming the field.
     """
-    conversation_ = _Conversation(messages, origins)
+    conversation_ = _Conversation(messages, source_map)
     for index, item in enumerate(items):
         conversation_.add(cast("dict[str, Any]", item), index, f"{path}[{index}]")
 
@@ -94,9 +97,9 @@ def add_items(
 class _Conversation:
     """The messages of an input during its translation."""
 
-    def __init__(self, messages: list[Message], origins: Origins) -> None:
+    def __init__(self, messages: list[Message], source_map: SourceMap) -> None:
         self._messages = messages
-        self._origins = origins
+        self._source_map = source_map
         self._assistant: Message | None = None  # the last message, if it is the assistant's
         self._skipped = -len(messages)  # items without a message of their own so far
 
@@ -162,7 +165,7 @@ class _Conversation:
             is_next = False
         for offset, (place, _) in enumerate(blocks):
             if not is_next or place != expected:
-                self._origins.mark(number, first + offset, index, place, CONTENT)
+                self._source_map.add_mapping(number, first + offset, index, place, CONTENT)
                 is_next = True
             expected = place + 1
 
@@ -170,7 +173,7 @@ class _Conversation:
         """Add a block that is an item by itself."""
         number = len(self._messages) - 1
         self._skipped = index - number
-        self._origins.mark(number, len(message.blocks), index, 0, WHOLE)
+        self._source_map.add_mapping(number, len(message.blocks), index, 0, WHOLE)
         message.blocks.append(block)
 
     def _of_assistant(self, block: Block, index: int) -> None:
@@ -247,7 +250,7 @@ class _Conversation:
         last = self._assistant
         if last is not None and any(block.HasField("tool_use") for block in last.blocks):
             # The results of calls have to come directly after them.
-            self._origins.move(len(self._messages) - 1)
+            self._source_map.move(len(self._messages) - 1)
             self._messages[-1:] = [message, last]
         else:
             self._assistant = None

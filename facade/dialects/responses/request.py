@@ -11,7 +11,7 @@ from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.responses.items import (
     add_input,
     add_instructions,
@@ -88,10 +88,10 @@ def parse_request(
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
-    origins = Origins()
+    source_map = SourceMap()
     lazy = state = None
     if unread is not None:
-        lazy = _lazy(plain, source, unread, origins, size)
+        lazy = _lazy(plain, source, unread, source_map, size)
         request = lazy.request
         if lazy.is_whole:
             if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in source.fields:
@@ -106,7 +106,7 @@ def parse_request(
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
         request = _parameters(wire, "")
         request.model = wire.model
-        _add_messages(wire, origins, request)
+        _add_messages(wire, source_map, request)
         if not (
             state.references
             or wire.previous_response_id
@@ -116,8 +116,8 @@ def parse_request(
             check_not_empty(request.messages, "input")
         if state.conversation is None and wire.conversation is not None:
             wire.memory_id = wire.memory_id or conversation_name(wire)
-    set_extensions(request, wire, partial(_step_parameters, wire), origins)
-    return ParsedRequest(request, wire.model, stream, origins, lazy, state=state)
+    set_extensions(request, wire, partial(_step_parameters, wire), source_map)
+    return ParsedRequest(request, wire.model, stream, source_map, lazy, state=state)
 
 
 class _Unread(UnreadResponseRequest):
@@ -161,7 +161,7 @@ def _lazy(
     wire: _Unread,
     source: Source,
     unread: UnreadBody[_Unread],
-    origins: Origins,
+    source_map: SourceMap,
     size: int,
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
@@ -178,13 +178,13 @@ def _lazy(
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
             given = unread.read("tools")
         request = _parameters(given, "", with_tools=False)
-        add = partial(_complete, unread, origins)
+        add = partial(_complete, unread, source_map)
     else:
         fields |= settings
         request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
         if wire.max_output_tokens is not None:
             request.names_max_completion_tokens = True
-        add = partial(_complete_with_settings, unread, origins)
+        add = partial(_complete_with_settings, unread, source_map)
     request.model = wire.model
     return LazyRequest(
         request,
@@ -198,27 +198,27 @@ def _lazy(
     )
 
 
-def _complete(unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest) -> None:
+def _complete(unread: UnreadBody[_Unread], source_map: SourceMap, request: GenerateRequest) -> None:
     """Add the messages and tools to a request that was read lazily."""
     wire = unread.read()
     if wire.tools:
         add_tools(request, wire.tools, "tools", wire.max_tool_calls)
-    _add_messages(wire, origins, request)
+    _add_messages(wire, source_map, request)
 
 
 def _complete_with_settings(
-    unread: UnreadBody[_Unread], origins: Origins, request: GenerateRequest
+    unread: UnreadBody[_Unread], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
     request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
-    _complete(unread, origins, request)
+    _complete(unread, source_map, request)
 
 
-def _add_messages(wire: ResponseRequest, origins: Origins, request: GenerateRequest) -> None:
+def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: GenerateRequest) -> None:
     messages: list[Message] = []
     if wire.instructions:
-        add_instructions(messages, wire.instructions, origins)
-    add_input(messages, wire.input or [], "input", origins)
+        add_instructions(messages, wire.instructions, source_map)
+    add_input(messages, wire.input or [], "input", source_map)
     request.messages.extend(messages)
 
 
@@ -302,7 +302,7 @@ def _items(given: Any, *, store: bool) -> Sequence[Mapping[str, Any]]:
 
 
 def _step_parameters(
-    outer: ResponseRequest, parameters: Mapping[str, object], path: str, origins: Origins
+    outer: ResponseRequest, parameters: Mapping[str, object], path: str, source_map: SourceMap
 ) -> GenerateRequest:
     """Parse the parameters of a fallback step; see `ReadParameters`."""
     check_step(parameters, path, _OF_THE_WHOLE, ("tools",))
@@ -314,10 +314,10 @@ def _step_parameters(
     if given.input is not None or given.instructions is not None:
         messages: list[Message] = []
         if laid.instructions:
-            add_instructions(messages, laid.instructions, origins)
+            add_instructions(messages, laid.instructions, source_map)
         where = f"{path}.input" if given.input is not None else "input"
         conversation = given.input if given.input is not None else outer.input
-        add_input(messages, conversation or [], where, origins)
+        add_input(messages, conversation or [], where, source_map)
         check_not_empty(messages, where)
         step.messages.extend(messages)
     return step

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from facade.dialects.extensions import ExtensionFields, set_extensions
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from facade.dialects.validation import read
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
@@ -17,14 +17,14 @@ FIELDS = TypeAdapter(ExtensionFields)
 STEP = {"step_id": "a", "model": "m"}
 
 
-def parameters(given: Mapping[str, object], path: str, origins: Origins) -> pb.GenerateRequest:
+def parameters(given: Mapping[str, object], path: str, source_map: SourceMap) -> pb.GenerateRequest:
     """Stand in for a dialect: take any temperature, remember where it stood."""
     return pb.GenerateRequest(temperature=given["temperature"], end_user=path)
 
 
 def extended(**fields: Any) -> pb.GenerateRequest:
     request = pb.GenerateRequest()
-    set_extensions(request, read(FIELDS, orjson.dumps(fields)), parameters, Origins())
+    set_extensions(request, read(FIELDS, orjson.dumps(fields)), parameters, SourceMap())
     return request
 
 

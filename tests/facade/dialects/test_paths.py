@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from facade.dialects import anthropic, openai
-from facade.dialects.paths import CallerPaths, FieldNames, Origins
+from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from services.common.errors import unsupported
 
 PNG = "data:image/png;base64,aaaa"
@@ -24,14 +24,14 @@ def user(*parts: Any) -> dict[str, Any]:
 def of_chat(**fields: Any) -> CallerPaths:
     """Return the paths of a chat."""
     body = orjson.dumps({"model": "m", **fields})
-    return CallerPaths(openai.FIELD_NAMES, openai.parse_chat(body).origins)
+    return CallerPaths(openai.FIELD_NAMES, openai.parse_chat(body).source_map)
 
 
 def of_messages(**fields: Any) -> CallerPaths:
     """Return the paths of a body of Anthropic's."""
     body = orjson.dumps({"model": "m", "max_tokens": 9, **fields})
     parsed = anthropic.parse_messages(body, betas=[], coding=False)
-    return CallerPaths(anthropic.FIELD_NAMES, parsed.origins)
+    return CallerPaths(anthropic.FIELD_NAMES, parsed.source_map)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def of_messages(**fields: Any) -> CallerPaths:
     ],
 )
 def test_fields_have_the_names_of_each_dialect(canonical, chat, message):
-    assert openai.FIELD_NAMES.translate(canonical, Origins()) == chat
-    assert anthropic.FIELD_NAMES.translate(canonical, Origins()) == message
+    assert openai.FIELD_NAMES.translate(canonical, SourceMap()) == chat
+    assert anthropic.FIELD_NAMES.translate(canonical, SourceMap()) == message
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_fields_have_the_names_of_each_dialect(canonical, chat, message):
     ],
 )
 def test_some_fields_are_of_chats_alone(canonical, chat):
-    assert openai.FIELD_NAMES.translate(canonical, Origins()) == chat
+    assert openai.FIELD_NAMES.translate(canonical, SourceMap()) == chat
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_some_fields_are_of_chats_alone(canonical, chat):
     ],
 )
 def test_some_fields_are_of_messages_alone(canonical, message):
-    assert anthropic.FIELD_NAMES.translate(canonical, Origins()) == message
+    assert anthropic.FIELD_NAMES.translate(canonical, SourceMap()) == message
 
 
 def test_fields_of_a_step_stand_below_it():
     path = "fallback_config.steps[2].parameters"
-    assert openai.FIELD_NAMES.translate(f"{path}.end_user", Origins()) == f"{path}.user"
+    assert openai.FIELD_NAMES.translate(f"{path}.end_user", SourceMap()) == f"{path}.user"
 
 
 def test_a_chats_empty_messages_and_parts_are_counted():
@@ -162,18 +162,18 @@ def test_origins_are_the_same_after_a_way_through_json():
     step = {"step_id": "a", "model": "m", "parameters": {"messages": [user(EMPTY), user(IMAGE)]}}
     config = {"strategy": {"mode": "sequential"}, "steps": [step]}
     body = {"model": "m", "messages": [user(EMPTY), user(IMAGE)], "fallback": "strict"}
-    origins = openai.parse_chat(orjson.dumps({**body, "fallback_config": config})).origins
-    assert Origins.load(orjson.loads(orjson.dumps(origins.dump()))) == origins
+    source_map = openai.parse_chat(orjson.dumps({**body, "fallback_config": config})).source_map
+    assert SourceMap.load(orjson.loads(orjson.dumps(source_map.dump()))) == source_map
 
 
 def test_a_plain_conversation_needs_no_marks():
     said = [user(WORD), {"role": "assistant", "content": "b"}]
     body = orjson.dumps({"model": "m", "messages": said * 3})
-    assert openai.parse_chat(body).origins == Origins()
+    assert openai.parse_chat(body).source_map == SourceMap()
 
 
 def test_an_error_names_the_callers_field():
-    paths = CallerPaths(FieldNames({"end_user": "user"}), Origins())
+    paths = CallerPaths(FieldNames({"end_user": "user"}), SourceMap())
     error = paths.translate(unsupported("end_user", "end_user: is too long"))
     assert (error.param, error.message) == ("user", "user: is too long")
     error = paths.translate(unsupported("", "the request is odd"))
@@ -181,7 +181,7 @@ def test_an_error_names_the_callers_field():
 
 
 def test_each_dropped_field_is_named_once():
-    paths = CallerPaths(openai.FIELD_NAMES, Origins())
+    paths = CallerPaths(openai.FIELD_NAMES, SourceMap())
     assert list(paths.dropped(["thinking", "thinking.effort"])) == ["reasoning_effort"]
     adapted = ["messages[0].blocks[1]:image-described"]
     assert list(paths.adapted(adapted)) == ["messages[0].content[1]:image-described"]

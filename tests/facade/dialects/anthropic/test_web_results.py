@@ -13,7 +13,7 @@ from facade.dialects.anthropic.parts import block_json
 from facade.dialects.anthropic.stream import MessageStream
 from facade.dialects.anthropic.web_results import result_json, set_result
 from facade.dialects.anthropic.web_tools import web_tool
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRequest, Start, WebTool
 from services.common.errors import GatewayError
@@ -154,7 +154,7 @@ def test_a_place_is_bounded(city):
 def sent_back(block: dict[str, Any]) -> c.Block:
     """Return the canonical block that a caller's becomes."""
     request = GenerateRequest()
-    add_messages(request.messages, [{"role": "assistant", "content": [block]}], "", Origins())
+    add_messages(request.messages, [{"role": "assistant", "content": [block]}], "", SourceMap())
     return request.messages[0].blocks[0]
 
 

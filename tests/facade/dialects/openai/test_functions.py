@@ -12,7 +12,7 @@ from facade.dialects.openai import (
     parse_chat,
     render_function_completion,
 )
-from facade.dialects.paths import Origins
+from facade.dialects.paths import SourceMap
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.inference.v1.inference_pb2 import ToolChoice
 from tests.facade.dialects.openai.answers import (
@@ -155,5 +155,5 @@ def test_an_answer_without_a_call_is_like_any_other(reason: str, name: str) -> N
 )
 def test_paths_are_those_of_functions(canonical: str, named: str) -> None:
     parsed = parse(messages=[ASKED, {"role": "assistant", "function_call": CALL}])
-    assert FUNCTION_NAMES.translate(canonical, parsed.origins) == named
-    assert FUNCTION_NAMES.translate("temperature", Origins()) == "temperature"
+    assert FUNCTION_NAMES.translate(canonical, parsed.source_map) == named
+    assert FUNCTION_NAMES.translate("temperature", SourceMap()) == "temperature"

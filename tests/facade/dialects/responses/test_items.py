@@ -151,7 +151,7 @@ def test_records_of_searches_need_no_provider() -> None:
     record, calls, result = messages(CALL, search, OUTPUT)
     assert json_of(record.extra) == search
     assert calls.blocks[0].HasField("tool_use") and result.blocks[0].HasField("tool_result")
-    paths = CallerPaths(FIELD_NAMES, parse(input=[CALL, search, OUTPUT]).origins)
+    paths = CallerPaths(FIELD_NAMES, parse(input=[CALL, search, OUTPUT]).source_map)
     assert paths.path("messages[1].blocks[0].tool_use") == "input[0]"
     assert paths.path("messages[2].blocks[0].tool_result") == "input[2]"
 

@@ -293,7 +293,7 @@ def test_paths_are_those_of_the_body() -> None:
         {"role": "user", "content": "e"},
     ]
     parsed = parse(instructions="i", input=items)
-    paths = CallerPaths(FIELD_NAMES, parsed.origins)
+    paths = CallerPaths(FIELD_NAMES, parsed.source_map)
     assert len(parsed.request.messages) == 5
     for canonical, path in {
         "messages[0]": "instructions",
@@ -309,7 +309,7 @@ def test_paths_are_those_of_the_body() -> None:
         "tools[1].input_schema": "tools[1].parameters",
     }.items():
         assert paths.path(canonical) == path
-    alone = CallerPaths(FIELD_NAMES, parse(instructions="i").origins)
+    alone = CallerPaths(FIELD_NAMES, parse(instructions="i").source_map)
     assert alone.path("messages[1].blocks[0]") == "input"
 
 

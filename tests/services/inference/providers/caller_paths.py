@@ -6,7 +6,7 @@ from facade.dialects import anthropic, openai
 from facade.dialects.anthropic.settings import REQUIRED
 from facade.dialects.openai.paths import TOOL_CALLS, WHOLE
 from facade.dialects.openai.unnamed import keep_of_message, keep_of_part, keep_of_request
-from facade.dialects.paths import SYSTEM, CallerPaths, Origins
+from facade.dialects.paths import SYSTEM, CallerPaths, SourceMap
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
@@ -23,7 +23,7 @@ def path_of(request: GenerateRequest, path: str) -> str:
     names = _NAMES.get(request.dialect)
     if names is None:
         return path
-    return CallerPaths(names, _origins(request)).path(path)
+    return CallerPaths(names, _source_map(request)).path(path)
 
 
 def dropped_of(call: Call) -> list[str]:
@@ -68,17 +68,17 @@ def _keep(holder: GenerateRequest | Message | Block | Tool) -> None:
     holder.extra.json = given.json
 
 
-def _origins(request: GenerateRequest) -> Origins:
-    origins = Origins()
+def _source_map(request: GenerateRequest) -> SourceMap:
+    source_map = SourceMap()
     if request.dialect == conversation_pb2.DIALECT_ANTHROPIC:
         if request.messages[0].role == conversation_pb2.ROLE_SYSTEM:
-            origins.mark(0, 0, SYSTEM, 0)
-        return origins
+            source_map.add_mapping(0, 0, SYSTEM, 0)
+        return source_map
     for index, message in enumerate(request.messages):
         for place, block in enumerate(message.blocks):
             if block.HasField("tool_result"):
-                origins.mark(index, place, index, 0, WHOLE)
+                source_map.add_mapping(index, place, index, 0, WHOLE)
             elif block.HasField("tool_use"):
-                origins.mark(index, place, index, 0, TOOL_CALLS)
+                source_map.add_mapping(index, place, index, 0, TOOL_CALLS)
                 break
-    return origins
+    return source_map
