@@ -127,7 +127,7 @@ def generate(
     exchange: Exchange,
     parsed: ParsedRequest,
     render: Callable[[GenerateResponse], bytes],
-    pass_on: Callable[[bytes], bytes] = bytes,
+    passthrough: Callable[[bytes], bytes] = bytes,
 ) -> Awaitable[Response]:
     """Start a unary call; return the coroutine that writes the response.
 
@@ -135,7 +135,7 @@ def generate(
         exchange: the request.
         parsed: its body.
         render: renders the answer.
-        pass_on: returns the body to send for the body of a passthrough answer.
+        passthrough: returns the body to send for the body of a passthrough answer.
     """
     context = exchange.context
     carried = rpc_metadata(exchange)
@@ -143,19 +143,19 @@ def generate(
         call = context.generate(parsed.message, carried)
     else:
         call = context.inference.Generate(parsed.message, metadata=carried)
-    return _whole(exchange, call, render, pass_on)
+    return _whole(exchange, call, render, passthrough)
 
 
 async def _whole(
     exchange: Exchange,
     call: Any,
     render: Callable[[GenerateResponse], bytes],
-    pass_on: Callable[[bytes], bytes],
+    passthrough: Callable[[bytes], bytes],
 ) -> Response:
     response = await call
     passed = response.passthrough
     route = response.route
     exchange.answer_summary = AnswerSummary.of(route, response.usage)
     return JsonResponse(
-        pass_on(passed) if passed else render(response), answer_headers(exchange, route)
+        passthrough(passed) if passed else render(response), answer_headers(exchange, route)
     )

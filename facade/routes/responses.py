@@ -83,5 +83,5 @@ def _whole(
         lambda answer: responses.render_response(
             answer, response_id=response_id, created=created, echo=echo
         ),
-        lambda body: responses.pass_on_response(body, response_id, echo),
+        lambda body: responses.passthrough_response(body, response_id, echo),
     )

@@ -2,7 +2,7 @@
 
 from facade.dialects.responses.items import add_items, messages_of_items
 from facade.dialects.responses.kept_items import conversation_item, references_in
-from facade.dialects.responses.native import pass_on_response
+from facade.dialects.responses.passthrough import passthrough_response
 from facade.dialects.responses.paths import FIELD_NAMES
 from facade.dialects.responses.request import parse_request
 from facade.dialects.responses.response import failed_response, render_response
@@ -28,7 +28,7 @@ __all__ = [
     "failed_response",
     "messages_of_items",
     "parse_request",
-    "pass_on_response",
+    "passthrough_response",
     "references_in",
     "render_response",
 ]

@@ -6,7 +6,6 @@ import orjson
 
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import error_event
-from facade.dialects.responses.native import NativeEvents
 from facade.dialects.responses.open_items import (
     OpenCall,
     OpenItem,
@@ -16,6 +15,7 @@ from facade.dialects.responses.open_items import (
     OpenWhole,
 )
 from facade.dialects.responses.output import COMPLETED, FAILED, IN_PROGRESS, INCOMPLETE
+from facade.dialects.responses.passthrough import PassthroughEvents
 from facade.dialects.responses.response import (
     failed_response,
     incomplete_reason,
@@ -62,7 +62,7 @@ class ResponseStream:
         self.usage = Usage()
         self.response = b""
         self._is_queued = False
-        self._native: NativeEvents | None = None
+        self._passthrough: PassthroughEvents | None = None
         self._start = Start()
         self._extra = Opaque()  # unnamed fields of the answer
         self._finish: Finish | None = None
@@ -91,8 +91,8 @@ class ResponseStream:
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
-        if self._native is not None:
-            self._pass_on(events, self._native)
+        if self._passthrough is not None:
+            self._pass_through(events, self._passthrough)
             return self._writer.take()
         for event in events:
             kind = event.WhichOneof("kind")
@@ -103,7 +103,7 @@ class ResponseStream:
                 if self._message is not None:
                     self._message.add_text(event.text, event.pieces)
             elif kind == "start" and event.native:
-                self._native = NativeEvents(
+                self._passthrough = PassthroughEvents(
                     self._writer, self._id, self._echo, is_queued=self._is_queued
                 )
                 return self.encode(events)
@@ -113,11 +113,11 @@ class ResponseStream:
 
     def finish(self) -> bytes:
         """Return the end of a complete answer; an answer without a finish reason is broken."""
-        if self._native is not None and self._native.response:
-            self.response = self._native.response
-            self._native.write_end()
+        if self._passthrough is not None and self._passthrough.response:
+            self.response = self._passthrough.response
+            self._passthrough.write_end()
             return self._writer.take()
-        if self._finish is None or self._native is not None:
+        if self._finish is None or self._passthrough is not None:
             return self.error(internal())
         reason = incomplete_reason(self._finish.reason, self._refused)
         self.response = response_object(
@@ -142,8 +142,8 @@ class ResponseStream:
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer: the error, and the failed response."""
         items = [item for item in self._items if item]
-        if self._native is not None:
-            items = self._native.items()
+        if self._passthrough is not None:
+            items = self._passthrough.items()
         self.response = failed_response(
             error, self._id, self._created, self._echo, self._start.model, items
         )
@@ -173,14 +173,14 @@ class ResponseStream:
             case _ if not self._hidden:
                 self._delta(kind, event)
 
-    def _pass_on(self, events: Iterable[Event], native: NativeEvents) -> None:
+    def _pass_through(self, events: Iterable[Event], passthrough: PassthroughEvents) -> None:
         """Write the provider's own events; events without one add nothing to them."""
         for event in events:
             if sent := event.native:
                 if count := event.native_count:
-                    native.write_run(sent, count, event.native_number)
+                    passthrough.write_run(sent, count, event.native_number)
                     continue  # beside it the event has at most a text
-                native.write(sent)
+                passthrough.write(sent)
             kind = event.WhichOneof("kind")
             if kind == "usage":
                 self.usage = event.usage

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from facade.dialects.responses import failed_response, pass_on_response
+from facade.dialects.responses import failed_response, passthrough_response
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Usage
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -248,13 +248,13 @@ NATIVE = {
 @pytest.mark.parametrize("given_id", ["resp_of_provider", ""])
 def test_a_native_response_gets_the_gateways_id(given_id: str, space: int | None) -> None:
     body = json.dumps({**NATIVE, "id": given_id}, indent=space).encode()
-    passed = pass_on_response(body, RESPONSE_ID, echo(store=False))
+    passed = passthrough_response(body, RESPONSE_ID, echo(store=False))
     assert json.loads(passed) == {**NATIVE, "id": RESPONSE_ID}
 
 
 def test_a_native_response_says_what_the_gateway_keeps() -> None:
     state = echo(previous_response_id="resp_0")
-    assert json.loads(pass_on_response(json.dumps(NATIVE).encode(), RESPONSE_ID, state)) == {
+    assert json.loads(passthrough_response(json.dumps(NATIVE).encode(), RESPONSE_ID, state)) == {
         **NATIVE,
         "id": RESPONSE_ID,
         "conversation": None,

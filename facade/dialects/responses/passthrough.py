@@ -39,7 +39,7 @@ _WITH_RESPONSE = frozenset((*_BEGINNINGS, *_ENDS))
 _ITEM_DONE = b"response.output_item.done"
 
 
-def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
+def passthrough_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     """Return a provider's response object with the gateway's id and state.
 
     Args:
@@ -58,7 +58,7 @@ def pass_on_response(body: bytes, response_id: str, echo: Echo) -> bytes:
     return b"".join((_USUALLY, response_id.encode(), body[body.index(_QUOTE, begin) :]))
 
 
-class NativeEvents:
+class PassthroughEvents:
     """Writes a provider's events unchanged, except for the gateway's id and state.
 
     The event that ends the answer is held, as the response may have to be stored before it.
@@ -85,7 +85,7 @@ class NativeEvents:
     def write(self, event: bytes) -> None:
         """Write an event of the provider, a JSON object.
 
-        If it has a response object, that is usually its last member; see `pass_on_response`.
+        If it has a response object, that is usually its last member; see `passthrough_response`.
         """
         if _LF in event or _CR in event:
             # Line breaks are white space here, as JSON strings escape them.
@@ -97,7 +97,7 @@ class NativeEvents:
             return
         if kind in _WITH_RESPONSE:
             if head is not None and head[3] is not None and self._echo.state is UNKEPT:
-                # The usual case, with the same result as `pass_on_response`.
+                # The usual case, with the same result as `passthrough_response`.
                 parts = event[: head.start(3)], self._id.encode(), event[head.end(3) :]
                 event = b"".join(parts)
                 if kind in _ENDS:
@@ -151,12 +151,12 @@ class NativeEvents:
         """Return an event with the gateway's response object; `at` is the end of its head."""
         if event.startswith(_RESPONSE, at):
             begin = at + len(_RESPONSE)
-            response = pass_on_response(event[begin:-1], self._id, self._echo)
+            response = passthrough_response(event[begin:-1], self._id, self._echo)
             written = b"%b%b}" % (event[:begin], response)
         else:
             fields = orjson.loads(event)
             response = orjson.dumps(fields["response"])
-            response = pass_on_response(response, self._id, self._echo)
+            response = passthrough_response(response, self._id, self._echo)
             written = orjson.dumps({**fields, "response": orjson.Fragment(response)})
         if kind in _ENDS:
             self.response = response
