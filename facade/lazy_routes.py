@@ -27,8 +27,8 @@ class LazyRoutes(PrefixResource):
         """Return the match for a request, or None and the methods that the path allows."""
         if self._router is None:
             # In a thread: the imports take a tenth of a second.
-            await asyncio.to_thread(self._made)
-        match = await self._made().resolve(request)
+            await asyncio.to_thread(self._router_or_create)
+        match = await self._router_or_create().resolve(request)
         if match.http_exception is None:
             return match, set()
         return None, getattr(match.http_exception, "allowed_methods", set())
@@ -42,12 +42,12 @@ class LazyRoutes(PrefixResource):
         return {"prefix": self._prefix}
 
     def __len__(self) -> int:
-        return len(self._made().routes())
+        return len(self._router_or_create().routes())
 
     def __iter__(self) -> Iterator[web.AbstractRoute]:
-        return iter(self._made().routes())
+        return iter(self._router_or_create().routes())
 
-    def _made(self) -> web.UrlDispatcher:
+    def _router_or_create(self) -> web.UrlDispatcher:
         """Return the router of the routes; create it on the first call."""
         if self._router is None:
             router = web.UrlDispatcher()

@@ -92,7 +92,7 @@ class ParserPool:
             self._idle.append(_start_process())
 
     def _parse_apart(self, kind: Kind, held: list[bytes], options: Options) -> ParsedRequest:
-        process = self._take()
+        process = self._idle_or_new_process()
         assert process.stdin is not None and process.stdout is not None
         head = {"kind": kind, "options": options, "max_values": self._max_values}
         try:
@@ -117,7 +117,7 @@ class ParserPool:
             request, **{**result, "source_map": SourceMap.load(result["source_map"])}
         )
 
-    def _take(self) -> "subprocess.Popen[bytes]":
+    def _idle_or_new_process(self) -> "subprocess.Popen[bytes]":
         while self._idle:
             process = self._idle.pop()
             if process.poll() is None:

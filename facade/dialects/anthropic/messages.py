@@ -152,7 +152,7 @@ def _add_content(target: BlockList, content: str | list[Any], place: _Place) -> 
             continue
         where = place.of_block(position)
         _check_role(kind, role, where)
-        _add_block(target, block, where, is_said=role == "assistant")
+        _add_block(target, block, where, is_assistant=role == "assistant")
 
 
 def _check_role(kind: str, role: str, path: str) -> None:
@@ -167,9 +167,9 @@ def _check_role(kind: str, role: str, path: str) -> None:
 
 
 def _add_block(
-    target: BlockList, block: Mapping[str, Any], path: str, *, is_said: bool = False
+    target: BlockList, block: Mapping[str, Any], path: str, *, is_assistant: bool = False
 ) -> None:
-    """Add one block of any type; `is_said` is true in an assistant message."""
+    """Add one block of any type; `is_assistant` is true in an assistant message."""
     kind = block["type"]
     if kind == "text" and not block["text"]:
         return
@@ -195,10 +195,10 @@ def _add_block(
         case "tool_result":
             _set_tool_result(added.tool_result, cast(types.ToolResultBlock, block), path)
             known = ("tool_use_id", "content", "is_error")
-        case "server_tool_use" if is_said and _is_of_gateway(block, "id"):
+        case "server_tool_use" if is_assistant and _is_of_gateway(block, "id"):
             _set_tool_use(added.server_tool_use, _server_call(block, path), path)
             known = ("id", "name", "input", "caller")
-        case "web_search_tool_result" | "web_fetch_tool_result" if is_said and _is_of_gateway(
+        case "web_search_tool_result" | "web_fetch_tool_result" if is_assistant and _is_of_gateway(
             block, "tool_use_id"
         ):
             set_result(added.server_tool_result, block, path)

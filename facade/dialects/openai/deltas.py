@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from facade.dialects.openai.response import annotation, thoughts, tool_call, unnamed
+from facade.dialects.openai.response import annotation, reasoning_fields, tool_call, unnamed
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import Event
 
@@ -69,7 +69,7 @@ class Choice:
             case "thinking":
                 self._thinking = block.thinking
                 text = block.thinking.text
-                return thoughts(self._thinking, text) if text else {}
+                return reasoning_fields(self._thinking, text) if text else {}
             case "opaque" if part := unnamed(block.opaque):
                 self.has_answered = True
                 return {"content": [part]}
@@ -87,7 +87,7 @@ class Choice:
                 self.annotations.append(annotation(event.citation, self._before))
                 return {}
             case "thinking":
-                return thoughts(self._thinking, event.thinking)
+                return reasoning_fields(self._thinking, event.thinking)
             case "refusal":
                 return {"refusal": event.refusal}
             case "input" if call := self._calls.get(event.block):

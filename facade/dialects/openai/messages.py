@@ -161,7 +161,7 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
         named = _NAMED | {_REASONING}
     if extra := _unnamed(message, named):
         keep_of_message(added, extra, path)
-    if blocks or (role == "assistant" and _says_without_a_name(message)):
+    if blocks or (role == "assistant" and _has_unnamed_fields(message)):
         return True
     del request.messages[-1]
     return False
@@ -186,21 +186,21 @@ def _last_call_id(request: GenerateRequest, path: str) -> str:
 
 def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     blocks: list[Block] = []
-    thoughts = message.get("reasoning_content")
+    reasoning = message.get("reasoning_content")
     other: Any = message.get(_REASONING)
     # The name used by OpenRouter, Groq and others.
-    is_named_so = isinstance(other, str) and thoughts in (None, "", other)
-    if thoughts or (is_named_so and other):
+    has_other_name = isinstance(other, str) and reasoning in (None, "", other)
+    if reasoning or (has_other_name and other):
         thinking = Block()
-        thinking.thinking.text = thoughts or other
-        thinking.thinking.field = _REASONING if is_named_so else ""
+        thinking.thinking.text = reasoning or other
+        thinking.thinking.field = _REASONING if has_other_name else ""
         blocks.append(thinking)
         place.add_mapping(0, 0, REASONING)
         place.add_mapping(1, 0)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
     # Some servers write a call both ways.
     function = None if calls else message.get("function_call")
-    says_otherwise = blocks or refusal or calls or function or _says_without_a_name(message)
+    says_otherwise = blocks or refusal or calls or function or _has_unnamed_fields(message)
     if message.get("content") is not None or not says_otherwise:
         blocks += _content_blocks(message, place, len(blocks))
     if refusal:
@@ -217,7 +217,7 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     return blocks
 
 
-def _says_without_a_name(message: Message) -> bool:
+def _has_unnamed_fields(message: Message) -> bool:
     """Return whether a message has unnamed fields, such as a recording's id."""
     return any(value and name not in _NAMED for name, value in message.items())
 

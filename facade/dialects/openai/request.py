@@ -189,39 +189,39 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
         has_unsigned_thinking=True,
         has_flat_answers=True,
     )
-    said = _said(wire)
-    for field in _SAME & said.keys():
-        setattr(request, field, said[field])
-    if not _TOKEN_LIMITS.isdisjoint(said):
+    given = _fields_set(wire)
+    for field in _SAME & given.keys():
+        setattr(request, field, given[field])
+    if not _TOKEN_LIMITS.isdisjoint(given):
         request.max_tokens = _token_limit(wire, prefix)
         # A step sets it in either case, as the request may have used the other name.
-        if "max_tokens" not in said or prefix:
-            request.names_max_completion_tokens = "max_tokens" not in said
-    if "stop" in said:
-        stop = said["stop"]
+        if "max_tokens" not in given or prefix:
+            request.names_max_completion_tokens = "max_tokens" not in given
+    if "stop" in given:
+        stop = given["stop"]
         request.stop_sequences.extend([stop] if isinstance(stop, str) else stop)
-    if "response_format" in said:
-        _set_format(request, said["response_format"], f"{prefix}response_format")
+    if "response_format" in given:
+        _set_format(request, given["response_format"], f"{prefix}response_format")
     names: Collection[str] = ()
-    if tools := said.get("tools"):
+    if tools := given.get("tools"):
         if with_tools:
             add_tools(request, tools, f"{prefix}tools")
             names = {tool.name for tool in request.tools}
         else:
             names = {tool["function"]["name"] for tool in tools}
-    if not _TOOL_CHOICES.isdisjoint(said):
+    if not _TOOL_CHOICES.isdisjoint(given):
         path = f"{prefix}tool_choice"
         choice, parallel = wire.tool_choice, wire.parallel_tool_calls
         set_tool_choice(request, choice, parallel, path, names, read_choice)
-    if "reasoning_effort" in said:
-        request.thinking.effort = said["reasoning_effort"]
-    request.end_user = said.get("user", "")
-    request.service_tier = said.get("service_tier", "")
-    _keep_unnamed(request, wire.model_extra or {}, said, prefix)
+    if "reasoning_effort" in given:
+        request.thinking.effort = given["reasoning_effort"]
+    request.end_user = given.get("user", "")
+    request.service_tier = given.get("service_tier", "")
+    _keep_unnamed(request, wire.model_extra or {}, given, prefix)
     return request
 
 
-def _said(wire: ChatParameters) -> dict[str, Any]:
+def _fields_set(wire: ChatParameters) -> dict[str, Any]:
     """Return the named fields that are set and not null.
 
     Most are not, and reading every attribute of a pydantic model is slow.
@@ -272,7 +272,7 @@ def _has_more(form: ResponseFormat) -> bool:
 
 
 def _keep_unnamed(
-    request: GenerateRequest, unknown: Mapping[str, Any], said: Mapping[str, Any], prefix: str
+    request: GenerateRequest, unknown: Mapping[str, Any], given: Mapping[str, Any], prefix: str
 ) -> None:
     """Keep the fields without a canonical name; nulls are dropped."""
     extra = {field: value for field, value in unknown.items() if value is not None}
@@ -280,13 +280,13 @@ def _keep_unnamed(
         field = next(field for field in _REFUSED if field in extra)
         path = f"{prefix}{field}"
         raise invalid(path, f"{path}: {_REFUSED[field]}")
-    if "logit_bias" in said:
-        extra["logit_bias"] = said["logit_bias"]
-    if (options := said.get("web_search_options")) is not None:
+    if "logit_bias" in given:
+        extra["logit_bias"] = given["logit_bias"]
+    if (options := given.get("web_search_options")) is not None:
         # It is passed on unchanged to models that search by themselves.
         extra["web_search_options"] = options
         request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
-    form = said.get("response_format")
+    form = given.get("response_format")
     if form is not None and (_has_more(form) or not _is_known(form)):
         # As a whole: a provider's adapter of this dialect puts it over the known fields.
         extra["response_format"] = form

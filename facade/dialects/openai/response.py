@@ -85,7 +85,7 @@ def tool_call(block: Block, arguments: str) -> dict[str, Any]:
     return {**further, "id": use.id, "type": kind, kind: called}
 
 
-def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
+def reasoning_fields(thinking: Thinking, text: str) -> dict[str, Any]:
     """Return the fields for a text of a thinking block."""
     fields = {"reasoning_content": text}
     if thinking.field:
@@ -136,7 +136,7 @@ def _choice(index: int, choice: Choice | PlainChoice) -> dict[str, Any]:
     further: dict[str, Any] = {}
     logprobs = None
     if isinstance(choice, PlainChoice):
-        message, reason = _said(choice.text), choice.reason
+        message, reason = _assistant_message(choice.text), choice.reason
     else:
         message, reason = _text_message(choice) or _message(choice), choice.finish.reason
         further = _extra(choice.finish)
@@ -158,10 +158,10 @@ def _text_message(choice: Choice) -> dict[str, Any] | None:
     block = blocks[0]
     if block.HasField("extra") or block.citations or not block.HasField("text"):
         return None
-    return _said(block.text)
+    return _assistant_message(block.text)
 
 
-def _said(text: str) -> dict[str, Any]:
+def _assistant_message(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text, "refusal": None}
 
 
@@ -210,7 +210,7 @@ def _message(choice: Choice) -> dict[str, Any]:
     if annotations:
         message["annotations"] = annotations
     if reasoning := "".join(thought):
-        message |= thoughts(last, reasoning)
+        message |= reasoning_fields(last, reasoning)
     if calls:
         message["tool_calls"] = calls
     return message

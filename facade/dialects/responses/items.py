@@ -26,7 +26,7 @@ _ROLES: Mapping[str, Role.ValueType] = {
     "user": conversation.ROLE_USER,
     "assistant": conversation.ROLE_ASSISTANT,
 }
-_SPOKEN = frozenset({"type", "role", "content"})
+_MESSAGE = frozenset({"type", "role", "content"})
 _CALL = frozenset({"type", "call_id", "name", "arguments", "input"})
 _OUTPUT = frozenset({"type", "call_id", "output"})
 # Fields of an answer's items, which are of no use to another provider when they are sent back.
@@ -140,7 +140,7 @@ class _Conversation:
         self._place(message, blocks, index)
         message.blocks.extend(block for _, block in blocks)
         if not message.HasField("extra"):
-            keep(message, item, _SPOKEN, path, _OF_ANSWERS)
+            keep(message, item, _MESSAGE, path, _OF_ANSWERS)
 
     def _joined(self, block: Block) -> Message | None:
         """Return the assistant's message that a block is added to, or None for a new one.

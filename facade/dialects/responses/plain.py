@@ -8,7 +8,7 @@ from services.common.plain_request import PlainCall, PlainMessage, PlainRequest,
 _MAX_TOKENS = "max_output_tokens"
 # Fields of an answer's items, which are of no use to another provider when they are sent back.
 _OF_ANSWERS = frozenset({"id", "status"})
-_SPOKEN = _OF_ANSWERS | {"type", "role", "content"}
+_MESSAGE = _OF_ANSWERS | {"type", "role", "content"}
 _TEXT = frozenset({"type", "text"})
 _CALL = _OF_ANSWERS | {"type", "call_id", "name", "arguments"}
 _OUTPUT = _OF_ANSWERS | {"type", "call_id", "output"}
@@ -75,7 +75,7 @@ def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
     if kind == "message":
         role = item["role"]
         texts = _texts(item["content"])
-        if role not in _ROLES or texts is None or not named <= _SPOKEN:
+        if role not in _ROLES or texts is None or not named <= _MESSAGE:
             return False
         if role == "assistant" and last is not None and last.calls:
             return False

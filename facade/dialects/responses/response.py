@@ -47,14 +47,14 @@ def render_response(
     if isinstance(response, PlainAnswer):
         said = response.choices[0]
         reason = incomplete_reason(said.reason, False)
-        items = [_spoken(said.text, response_id, reason)]
+        items = [_text_message(said.text, response_id, reason)]
     else:
         choice = response.choices[0]
         text = _only_text(choice)
         refused = not text and any(block.HasField("refusal") for block in choice.blocks)
         reason = incomplete_reason(choice.finish.reason, refused)
         if text:
-            items = [_spoken(text, response_id, reason)]
+            items = [_text_message(text, response_id, reason)]
         else:
             items = _items(choice, response_id, echo, reason)
         if response.HasField("extra"):
@@ -189,7 +189,7 @@ def _only_text(choice: Choice) -> str:
     return "" if block.HasField("extra") or block.citations else block.text
 
 
-def _spoken(text: str, response_id: str, reason: str) -> Json:
+def _text_message(text: str, response_id: str, reason: str) -> Json:
     """Return the message of an answer that is one text; it is incomplete if there is a reason."""
     status = INCOMPLETE if reason else COMPLETED
     given_id = output.item_id("msg", response_id, 0)

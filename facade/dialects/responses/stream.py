@@ -30,7 +30,7 @@ from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
 from services.common.errors import GatewayError, internal
 
 _KEEPALIVE = b": keep-alive\n\n"
-_SPOKEN = ("text", "refusal")
+_TEXT_KINDS = ("text", "refusal")
 
 
 class ResponseStream:
@@ -108,7 +108,7 @@ class ResponseStream:
                 )
                 return self.encode(events)
             else:
-                self._take(kind, event)
+                self._encode_event(kind, event)
         return self._writer.take()
 
     def finish(self) -> bytes:
@@ -153,7 +153,7 @@ class ResponseStream:
         writer.write("response.failed", response=orjson.Fragment(self.response))
         return writer.take()
 
-    def _take(self, kind: str | None, event: Event) -> None:
+    def _encode_event(self, kind: str | None, event: Event) -> None:
         """Encode an event other than the usual text."""
         match kind:
             case "usage":
@@ -219,7 +219,7 @@ class ResponseStream:
         self._hidden = not kind
         if self._hidden:
             return
-        if kind in _SPOKEN:
+        if kind in _TEXT_KINDS:
             self._refused = self._refused or kind == "refusal"
             self._unopened = block
             if text := block.text or block.refusal:
@@ -282,12 +282,12 @@ class ResponseStream:
                 self._open = None  # its result closes it
 
     def _delta(self, kind: str, event: Event) -> None:
-        if kind in _SPOKEN:
-            self._spoken(kind, event)
+        if kind in _TEXT_KINDS:
+            self._add_text(kind, event)
         elif self._open is not None:
             self._open.add(kind, event)
 
-    def _spoken(self, kind: str, event: Event) -> None:
+    def _add_text(self, kind: str, event: Event) -> None:
         if self._unopened is not None:
             self._begin_part(self._unopened)
         if self._message is None:

@@ -37,7 +37,7 @@ def replay(stored: StoredResponse, response: bytes, starting_after: int) -> byte
         starting_after: sequence number of the last event to leave out; -1 for none.
     """
     packed = stored.content.events if stored.state == StoredResponse.STATE_ENDED else b""
-    events = _unpack(packed) or _made(response, stored)
+    events = _unpack(packed) or _generate_events(response, stored)
     wanted = [event for event in events if _number(event) > starting_after]
     if wanted:
         return b"".join(wanted)
@@ -76,7 +76,7 @@ def _last(response: Json, number: int) -> bytes:
     return writer.take()
 
 
-def _made(response: bytes, stored: StoredResponse) -> list[bytes]:
+def _generate_events(response: bytes, stored: StoredResponse) -> list[bytes]:
     """Generate events from a response object."""
     whole: Json = orjson.loads(response)
     begun = {**whole, "status": "in_progress", "output": [], "usage": None, "error": None}
