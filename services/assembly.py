@@ -38,8 +38,8 @@ from services.common.authentication import CachingAuthenticator, Identify
 from services.common.clock import Clock
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
-from services.common.instances import Instances
 from services.common.metrics import Gauge
+from services.common.process_registry import ProcessRegistry
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
@@ -93,7 +93,7 @@ class Services:
         self._administration: Administration | None = None
         self._files: Files | None = None
         self._articles: Articles | None = None
-        self._instances: Instances | None = None
+        self._processes: ProcessRegistry | None = None
         self._memory: MemoryService | None = None
         self._responses: Responses | None = None
         self._inference: Inference | None = None
@@ -195,7 +195,7 @@ class Services:
         if "memory" in names:
             # With SQLite all processes are on this machine, so a dead one can be detected.
             if is_sqlite(settings.storage):
-                services._instances = Instances.enter(settings.storage.data_dir)
+                services._processes = ProcessRegistry.register(settings.storage.data_dir)
             services._memory = MemoryService.start(
                 settings,
                 database,
@@ -204,11 +204,11 @@ class Services:
                 CollectorRegistry(),
                 channel,
                 for_rows,
-                services._instances,
+                services._processes,
             )
             server.add_lazy(services._memory.register, memory.SERVICE_NAME)
             services._responses = Responses.start(
-                settings, database, clock, for_rows, services._instances
+                settings, database, clock, for_rows, services._processes
             )
             server.add(
                 responses_pb2_grpc.add_ResponseServiceServicer_to_server,
@@ -321,8 +321,8 @@ class Services:
         ):
             if service is not None:
                 await service.stop()
-        if self._instances is not None:
-            self._instances.leave()
+        if self._processes is not None:
+            self._processes.unregister()
         await self.channel.close()
         await self._database.dispose()
 

@@ -2,8 +2,8 @@
 
 The column `ends_at_ms` of a leased row has the expiry time. The holder renews the lease while it
 works. The lease of a dead process expires, or is released at once if another process can detect the
-death (see `instances`). The clocks of machines differ, so a lease only avoids duplicate work: a
-transaction under a lease must check that the row is still held.
+death (see `process_registry`). The clocks of machines differ, so a lease only avoids duplicate
+work: a transaction under a lease must check that the row is still held.
 """
 
 import asyncio
@@ -26,16 +26,14 @@ log = logging.getLogger(__name__)
 Key = TypeVar("Key")
 
 
-def holder_prefix(kind: str, instance: str) -> str:
+def holder_prefix(kind: str, process: str) -> str:
     """Return the prefix of the holder ids of a process."""
-    return f"{kind}_{instance}_"
+    return f"{kind}_{process}_"
 
 
-def is_held_by_instance(
-    holder: ColumnElement[str], kind: str, instance: str
-) -> ColumnElement[bool]:
+def is_held_by_process(holder: ColumnElement[str], kind: str, process: str) -> ColumnElement[bool]:
     """Return the SQL condition that a process holds a row; `holder` is the holder id's column."""
-    return holder.startswith(holder_prefix(kind, instance), autoescape=True)
+    return holder.startswith(holder_prefix(kind, process), autoescape=True)
 
 
 async def delete_in_order(

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
@@ -68,18 +68,18 @@ class MemoryService:
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
-        instances: Instances | None,
+        processes: ProcessRegistry | None,
     ) -> Self:
         """Build and start the service over a migrated database.
 
-        `channel` leads to the inference service. `instances` are the processes of this machine;
+        `channel` leads to the inference service. `processes` are the processes of this machine;
         None where their deaths cannot be detected.
         """
         limits = settings.memory
         metrics = MemoryMetrics(counters)
         tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
-        queue = open_queue(database, clock, instances)
-        locks = open_locks(database, clock, limits, instances)
+        queue = open_queue(database, clock, processes)
+        locks = open_locks(database, clock, limits, processes)
 
         @cache
         def opened_stores() -> stores.Stores:
@@ -89,7 +89,7 @@ class MemoryService:
             return job_handlers.JobHandlers(database, opened_stores(), tasks)
 
         jobs = JobRunner(
-            database, queue, open_handlers, metrics, limits.job_poll_s, instances=instances
+            database, queue, open_handlers, metrics, limits.job_poll_s, processes=processes
         )
 
         def register(server: Any) -> None:
@@ -117,14 +117,16 @@ class MemoryService:
         await self._locks.close()
 
 
-def open_queue(database: AsyncEngine, clock: Clock, instances: Instances | None = None) -> JobQueue:
+def open_queue(
+    database: AsyncEngine, clock: Clock, processes: ProcessRegistry | None = None
+) -> JobQueue:
     """Return the queue of background jobs in a migrated database."""
-    return JobQueue(database, clock, _JOB_LEASE_S, instances)
+    return JobQueue(database, clock, _JOB_LEASE_S, processes)
 
 
 def open_locks(
-    database: AsyncEngine, clock: Clock, settings: Memory, instances: Instances | None = None
+    database: AsyncEngine, clock: Clock, settings: Memory, processes: ProcessRegistry | None = None
 ) -> MemoryLocks:
     """Return this process's locks on memories."""
     limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
-    return MemoryLocks(database, clock, limits, instances)
+    return MemoryLocks(database, clock, limits, processes)

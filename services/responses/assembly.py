@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
 from services.responses.conversation import ConversationReader
@@ -49,7 +49,7 @@ class Responses:
         database: AsyncEngine,
         clock: Clock,
         reserve: DiskReserve,
-        instances: Instances | None,
+        processes: ProcessRegistry | None,
     ) -> Self:
         """Build and start the service over a migrated database.
 
@@ -58,7 +58,7 @@ class Responses:
             database: the database.
             clock: the clock.
             reserve: the free disk space that storing requires.
-            instances: the processes of this machine, if their deaths can be detected.
+            processes: the processes of this machine, if their deaths can be detected.
         """
         memory = settings.memory
         limits = ResponseLimits(
@@ -72,7 +72,7 @@ class Responses:
                 memory.response_ttl_s, memory.max_conversation_items, settings.limits.max_body_bytes
             ),
         )
-        repository = ResponseRepository(database, clock, limits, instances)
+        repository = ResponseRepository(database, clock, limits, processes)
         runs = ResponseRuns(repository)
         reader = ConversationReader(database, clock, limits)
         conversations = ConversationRepository(database, clock, limits.conversations)

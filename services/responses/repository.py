@@ -22,9 +22,9 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
-from services.common.instances import Instances
-from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_instance
+from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_process
 from services.common.owners import charge, stored_bytes
+from services.common.process_registry import ProcessRegistry
 from services.responses import response_rows
 from services.responses.committer import ResponseCommitter
 from services.responses.packing import (
@@ -71,7 +71,7 @@ class ResponseRepository:
         engine: the database.
         clock: the clock.
         limits: the bounds.
-        instances: the processes of this machine, if their deaths can be detected.
+        processes: the processes of this machine, if their deaths can be detected.
         new_id: makes the ids of responses and of their holders.
 
     Attributes:
@@ -83,7 +83,7 @@ class ResponseRepository:
         engine: AsyncEngine,
         clock: Clock,
         limits: ResponseLimits,
-        instances: Instances | None = None,
+        processes: ProcessRegistry | None = None,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
@@ -95,9 +95,9 @@ class ResponseRepository:
         self._committer = ResponseCommitter(engine, limits)
         # By owner: the stored bytes, and the time until which this value is used.
         self._stored: dict[str, tuple[int, float]] = {}
-        self._holder = new_id(holder_prefix(_HOLDER, instances.name if instances else ""))
-        if instances:
-            instances.on_death.append(self.interrupt_of_instance)
+        self._holder = new_id(holder_prefix(_HOLDER, processes.name if processes else ""))
+        if processes:
+            processes.on_death.append(self.interrupt_of_process)
 
     async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
         """Check that a response with an input of `input_bytes` bytes could be stored.
@@ -265,9 +265,9 @@ class ResponseRepository:
         )
         return await self._end(which, ResponseState.INTERRUPTED)
 
-    async def interrupt_of_instance(self, instance: str) -> None:
+    async def interrupt_of_process(self, process: str) -> None:
         """Interrupt all responses of a process that has died."""
-        await self._interrupt(is_held_by_instance(responses.c.holder, _HOLDER, instance))
+        await self._interrupt(is_held_by_process(responses.c.holder, _HOLDER, process))
 
     async def find(
         self, owner_id: str, response_id: str, *, with_events: bool = False

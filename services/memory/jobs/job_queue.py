@@ -21,13 +21,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import insert_if_absent, reading, writing
-from services.common.instances import Instances
 from services.common.leased_rows import (
     LeasedRows,
     delete_in_order,
     holder_prefix,
-    is_held_by_instance,
+    is_held_by_process,
 )
+from services.common.process_registry import ProcessRegistry
 from services.memory.storage.tables import jobs
 
 PREFIX = "job_"
@@ -120,7 +120,7 @@ class JobQueue:
         engine: the database.
         clock: the clock.
         lease_s: seconds for which a claim lasts.
-        instances: the processes of this machine, if their deaths can be detected.
+        processes: the processes of this machine, if their deaths can be detected.
         new_id: makes the ids of jobs and of their holders.
 
     Attributes:
@@ -132,13 +132,13 @@ class JobQueue:
         engine: AsyncEngine,
         clock: Clock,
         lease_s: float,
-        instances: Instances | None = None,
+        processes: ProcessRegistry | None = None,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        self._holder_prefix = holder_prefix(_HOLDER, instances.name if instances else "")
-        if instances:
-            instances.on_death.append(self.release_of_instance)
+        self._holder_prefix = holder_prefix(_HOLDER, processes.name if processes else "")
+        if processes:
+            processes.on_death.append(self.release_of_process)
         self._engine = engine
         self._clock = clock
         self._new_id = new_id
@@ -250,9 +250,9 @@ class JobQueue:
             attempts=jobs.c.attempts + int(failed),
         )
 
-    async def release_of_instance(self, instance: str) -> None:
+    async def release_of_process(self, process: str) -> None:
         """Release every job of a process that has died."""
-        theirs = is_held_by_instance(jobs.c.holder, _HOLDER, instance)
+        theirs = is_held_by_process(jobs.c.holder, _HOLDER, process)
         await self._update(theirs, holder=_FREE, ends_at_ms=0)
 
     async def cancel_from(

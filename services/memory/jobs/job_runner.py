@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids, logs
 from services.common.database import writing
 from services.common.errors import GatewayError
-from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, wait_briefly
+from services.common.process_registry import ProcessRegistry
 from services.common.texts import elide_middle
 from services.memory.jobs import job_handlers
 from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
@@ -58,7 +58,7 @@ class JobRunner:
         poll_s: seconds between two polls for jobs of other processes, on average.
         at_once: maximum number of jobs that run at a time.
         uniform: random source for jitter.
-        instances: the processes of this machine; jobs of dead ones are released.
+        processes: the processes of this machine; jobs of dead ones are released.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class JobRunner:
         *,
         at_once: int = 4,
         uniform: Callable[[float, float], float] = ids.uniform,
-        instances: Instances | None = None,
+        processes: ProcessRegistry | None = None,
     ) -> None:
-        self._instances = instances
+        self._processes = processes
         self._engine = engine
         self._queue = queue
         self._open_handlers = open_handlers
@@ -191,8 +191,8 @@ class JobRunner:
         await self._renewer.close()
 
     async def _poll(self) -> None:
-        if self._instances:
-            await self._instances.bury()
+        if self._processes:
+            await self._processes.reap_dead()
         if (free := self._at_once - len(self._running)) > 0:
             for job in await self._queue.claim(free):
                 self._start(job)

@@ -7,7 +7,7 @@ an earlier one: once it is among the first it stays there until it is removed, a
 written to pass a lock on.
 
 Claims are leased: they expire unless renewed, and a call that waits behind an expired claim removes
-it. Claims of a process on the same machine are removed as soon as it has died (see `Instances`).
+it. Claims of a process on the same machine are removed as soon as it has died (`ProcessRegistry`).
 Expiry depends on the clocks of several machines and so can be wrong. `assert_claimed` makes
 commits safe: within a transaction it checks that a claim exists, and prevents its removal.
 
@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
-from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_instance
+from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_process
 from services.memory.storage.memory_records import taken_over
 from services.memory.storage.tables import claims, memories, queues
 
@@ -124,26 +124,26 @@ class LockQueue:
         async with writing(self._engine, is_lasting=False) as connection:
             return await delete_in_order(connection, claims, self._rows.has_expired())
 
-    async def remove_of_instance(self, instance: str) -> None:
+    async def remove_of_process(self, process: str) -> None:
         """Remove every claim of a process that has died."""
-        theirs = is_held_by_instance(claims.c.id, CLAIM, instance)
+        theirs = is_held_by_process(claims.c.id, CLAIM, process)
         async with writing(self._engine, is_lasting=False) as connection:
             await delete_in_order(connection, claims, theirs)
 
     async def remove_orphans(
-        self, queue: QueueKey, ticket: int, instance: str, open_claims: Collection[str]
+        self, queue: QueueKey, ticket: int, process: str, open_claims: Collection[str]
     ) -> None:
         """Remove the claims of a process that it does not use any more.
 
         Args:
             queue: the queue.
             ticket: only claims ahead of it are removed.
-            instance: the process.
+            process: name of the process.
             open_claims: ids of the claims that the process still uses.
         """
         orphans = and_(
             _is_ahead(queue, ticket),
-            is_held_by_instance(claims.c.id, CLAIM, instance),
+            is_held_by_process(claims.c.id, CLAIM, process),
             claims.c.id.not_in(open_claims),
         )
         async with writing(self._engine, is_lasting=False) as connection:

@@ -28,8 +28,8 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.database import writing
 from services.common.errors import GatewayError
-from services.common.instances import Instances
 from services.common.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
+from services.common.process_registry import ProcessRegistry
 from services.memory.locks.lock_queue import (
     CLAIM,
     READ,
@@ -113,7 +113,7 @@ class MemoryLocks:
         engine: the database.
         clock: the clock.
         limits: bounds on waiting and holding.
-        instances: the processes of this machine, if their deaths can be detected: the locks of a
+        processes: the processes of this machine, if their deaths can be detected: the locks of a
             process are then free when it has died, otherwise once their leases expire.
         new_id: makes the ids of claims.
 
@@ -126,7 +126,7 @@ class MemoryLocks:
         engine: AsyncEngine,
         clock: Clock | None = None,
         limits: LockLimits | None = None,
-        instances: Instances | None = None,
+        processes: ProcessRegistry | None = None,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
@@ -135,10 +135,10 @@ class MemoryLocks:
         self._limits = limits or LockLimits()
         self.queue = LockQueue(engine, clock or Clock(), self._limits.lease_s)
         self._renewer = LeaseRenewer(self.queue.renew, self._limits.lease_s)
-        self._instances = instances
-        self._instance = instances.name if instances else self._new_id("")
-        if instances:
-            instances.on_death.append(self.queue.remove_of_instance)
+        self._processes = processes
+        self._process_name = processes.name if processes else self._new_id("")
+        if processes:
+            processes.on_death.append(self.queue.remove_of_process)
         # The claims of this process that are in the database, by queue, in the order of tickets.
         self._lines: dict[QueueKey, list[_LocalClaim]] = {}
         # Ids of all claims that are in use, including those that are still being inserted.
@@ -196,7 +196,7 @@ class MemoryLocks:
 
     @asynccontextmanager
     async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
-        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._instance)), queue)
+        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._process_name)), queue)
         self._open.add(claim.id)
         entering = self._start(self._enter(claim, owner_id))
         try:
@@ -250,11 +250,11 @@ class MemoryLocks:
         They are left when the database did not answer their removal, or was killed and lost its
         last changes.
         """
-        await self.queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
+        await self.queue.remove_orphans(claim.queue, claim.ticket, self._process_name, self._open)
 
     async def _poll(self, claim: _LocalClaim) -> None:
-        if self._instances:
-            await self._instances.bury()
+        if self._processes:
+            await self._processes.reap_dead()
         ahead = await self.queue.count_ahead(claim.queue, claim.ticket)
         if ahead is None:
             raise taken_over()

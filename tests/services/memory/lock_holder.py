@@ -9,7 +9,7 @@ from pathlib import Path
 
 from services.common.clock import Clock
 from services.common.database import is_sqlite, open_engine
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
@@ -49,9 +49,9 @@ class LockHolder:
         engine = open_engine(storage)
         self._repository = MemoryRepository(engine)
         clock = Clock()
-        instances = Instances.enter(storage.data_dir) if is_sqlite(storage) else None
+        processes = ProcessRegistry.register(storage.data_dir) if is_sqlite(storage) else None
         limits = LockLimits(wait_s=60, lease_s=lease_s)
-        self._locks = MemoryLocks(engine, clock, limits, instances)
+        self._locks = MemoryLocks(engine, clock, limits, processes)
         self._name = name
 
     async def hold(self) -> None:

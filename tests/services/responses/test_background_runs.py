@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.responses.records import RUN_BYTES
 from services.responses.repository import ResponseRepository
 from tests.manual_clock import ManualClock
@@ -147,15 +147,15 @@ async def test_what_comes_after_an_interruption_is_not_stored(
 async def test_runs_of_a_dead_process_are_interrupted(
     engine: AsyncEngine, clock: ManualClock, service: ResponseProcess, tmp_path: Path
 ) -> None:
-    alive = Instances.enter(tmp_path)
-    for name, instances in (("r1", alive), ("r2", Instances(tmp_path, "dead", -1))):
-        one = ResponseRepository(engine, clock, LIMITS, instances)
+    alive = ProcessRegistry.register(tmp_path)
+    for name, processes in (("r1", alive), ("r2", ProcessRegistry(tmp_path, "dead", -1))):
+        one = ResponseRepository(engine, clock, LIMITS, processes)
         await one.create_held("ada", STORAGE, response(name))
     for note in alive.on_death:
         await note("dead")
     assert await service.state("r1") == "queued"
     assert await service.state("r2") == "interrupted"
-    alive.leave()
+    alive.unregister()
 
 
 async def test_an_end_without_room_is_stored_as_such(

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.memory.jobs.job_queue import JobKind, JobLostError, JobQueue
 from services.memory.storage.tables import jobs as table
 from tests.manual_clock import ManualClock
@@ -171,15 +171,15 @@ async def test_jobs_of_a_process_that_died_are_free_at_once(
 ) -> None:
     shared = Shared(engine)
     await shared.put(2)
-    alive = Instances.enter(tmp_path)
+    alive = ProcessRegistry.register(tmp_path)
     theirs = JobQueue(engine, shared.clock, LEASE_S, alive)
     [kept] = await theirs.claim(1)
-    dead = Instances(tmp_path, "dead", -1)
+    dead = ProcessRegistry(tmp_path, "dead", -1)
     [lost] = await JobQueue(engine, shared.clock, LEASE_S, dead).claim(1)
     assert await shared.queue.claim(2) == []
     (tmp_path / "instances" / "dead").touch()
-    await alive.bury()
+    await alive.reap_dead()
     [again] = await shared.queue.claim(2)
     assert again.id == lost.id != kept.id
     assert await theirs.renew([kept])
-    alive.leave()
+    alive.unregister()

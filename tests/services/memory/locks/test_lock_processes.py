@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.instances import Instances
+from services.common.process_registry import ProcessRegistry
 from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
@@ -105,8 +105,8 @@ async def test_processes_that_are_killed_leave_the_memory_to_others(
 async def test_lock_of_killed_local_process_is_free_at_once(
     storage: Storage, parent: Parent
 ) -> None:
-    instances = Instances.enter(storage.data_dir)
-    parent.locks = MemoryLocks(parent.engine, Clock(), LockLimits(wait_s=10), instances)
+    processes = ProcessRegistry.register(storage.data_dir)
+    parent.locks = MemoryLocks(parent.engine, Clock(), LockLimits(wait_s=10), processes)
     async with lock_holder_process(storage, "held", LONG_LEASE_S, "hold") as held:
         assert held.stdout is not None
         assert await held.stdout.readline() == b"held\n"
@@ -115,7 +115,7 @@ async def test_lock_of_killed_local_process_is_free_at_once(
         held.kill()
         await writing
     assert (await parent.said())[0] == ["first", "second"]
-    instances.leave()
+    processes.unregister()
 
 
 @pytest.mark.soak

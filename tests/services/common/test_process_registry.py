@@ -4,13 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from services.common.instances import FOLDER, Instances
+from services.common.process_registry import FOLDER, ProcessRegistry
 
 _LIVES = """
 import sys
 from pathlib import Path
-from services.common.instances import Instances
-print(Instances.enter(Path(sys.argv[1])).name, flush=True)
+from services.common.process_registry import ProcessRegistry
+print(ProcessRegistry.register(Path(sys.argv[1])).name, flush=True)
 sys.stdin.read()
 """
 
@@ -19,9 +19,9 @@ class Witness:
     """A process that takes note of the dead."""
 
     def __init__(self, folder: Path) -> None:
-        self.instances = Instances.enter(folder)
+        self.processes = ProcessRegistry.register(folder)
         self.dead: list[str] = []
-        self.instances.on_death.append(self._note)
+        self.processes.on_death.append(self._note)
 
     async def _note(self, name: str) -> None:
         self.dead.append(name)
@@ -36,23 +36,23 @@ async def test_only_a_killed_process_is_found_dead_and_once(tmp_path: Path) -> N
     )
     assert process.stdout is not None
     name = (await process.stdout.readline()).decode().strip()
-    await witness.instances.bury()
+    await witness.processes.reap_dead()
     assert witness.dead == []
     process.kill()
     await process.communicate()
-    await witness.instances.bury()
-    await witness.instances.bury()
+    await witness.processes.reap_dead()
+    await witness.processes.reap_dead()
     assert witness.dead == [name]
-    witness.instances.leave()
+    witness.processes.unregister()
     assert list((tmp_path / FOLDER).iterdir()) == []
 
 
 async def test_one_that_leaves_is_not_found_dead(tmp_path: Path) -> None:
     witness = Witness(tmp_path)
-    Instances.enter(tmp_path).leave()
-    await witness.instances.bury()
+    ProcessRegistry.register(tmp_path).unregister()
+    await witness.processes.reap_dead()
     assert witness.dead == []
-    witness.instances.leave()
+    witness.processes.unregister()
 
 
 async def test_a_dead_process_is_found_again_if_its_cleanup_failed(tmp_path: Path) -> None:
@@ -63,14 +63,14 @@ async def test_a_dead_process_is_found_again_if_its_cleanup_failed(tmp_path: Pat
     async def fail(name: str) -> None:
         raise RuntimeError
 
-    witness.instances.on_death.append(fail)
+    witness.processes.on_death.append(fail)
     for _ in range(2):
         try:
-            await witness.instances.bury()
+            await witness.processes.reap_dead()
         except RuntimeError:
             continue
     assert witness.dead == ["dead", "dead"]
-    witness.instances.on_death.remove(fail)
-    await witness.instances.bury()
+    witness.processes.on_death.remove(fail)
+    await witness.processes.reap_dead()
     assert not dead.exists()
-    witness.instances.leave()
+    witness.processes.unregister()

@@ -18,7 +18,7 @@ from services.common.settings import SettingsError
 FOLDER = "instances"
 
 
-class Instances:
+class ProcessRegistry:
     """The registry entry of this process.
 
     Attributes:
@@ -33,7 +33,7 @@ class Instances:
         self.on_death: list[Callable[[str], Awaitable[None]]] = []
 
     @classmethod
-    def enter(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
+    def register(cls, data_dir: Path, new_id: ids.IdGenerator = ids.new_id) -> Self:
         """Register this process as alive, and return its entry.
 
         Raises:
@@ -45,7 +45,7 @@ class Instances:
         except OSError as error:
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
 
-    async def bury(self) -> None:
+    async def reap_dead(self) -> None:
         """Call `on_death` for every dead process, and remove its entry.
 
         Raises:
@@ -57,7 +57,7 @@ class Instances:
                     await call(path.name)
                 path.unlink(missing_ok=True)
 
-    def leave(self) -> None:
+    def unregister(self) -> None:
         """Remove the entry of this process, which must no longer hold anything."""
         (self._folder / self.name).unlink(missing_ok=True)
         os.close(self._descriptor)
