@@ -44,7 +44,7 @@ _GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # The credential of this method is the one-time code in its request message.
 REDEEM_SIGN_IN_CODE = "/gateway.accounts.v1.AccountsService/RedeemSignInCode"
 # Methods that need no key.
-OPEN_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE)
+UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE)
 
 
 class _Credential(Enum):

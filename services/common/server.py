@@ -8,7 +8,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
-from services.common import intake
+from services.common import read_limiter
 from services.common.authentication import (
     Identify,
     IdentifyAdmin,
@@ -77,7 +77,7 @@ class Server:
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
         self._socket: OnDemandSocket | None = None
-        self._intake: intake.IntakeInterceptor | None = None
+        self._read_limiter: read_limiter.RequestReadLimiter | None = None
         self._servicers: list[tuple[Any, object]] = []
         self._lazy: list[LazyService] = []
         self._names: list[str] = []
@@ -113,9 +113,9 @@ class Server:
             self._socket.listen()
             return 0
         credentials = server_credentials(self._bounds)
-        self._intake = intake.IntakeInterceptor(self._bounds)
+        self._read_limiter = read_limiter.RequestReadLimiter(self._bounds)
         self._server = grpc.aio.server(
-            interceptors=[self._interceptor, self._intake],
+            interceptors=[self._interceptor, self._read_limiter],
             options=[
                 *tcp_server_options(self._max_message, self._bounds),
                 ("grpc.so_reuseport", int(is_shared)),
@@ -145,8 +145,8 @@ class Server:
         Calls of this process continue to be served.
         """
         await self._health.enter_graceful_shutdown()
-        if self._intake is not None:
-            self._intake.stop()
+        if self._read_limiter is not None:
+            self._read_limiter.stop()
         if self._socket is not None:
             self._socket.close()
         if self._server is not None:

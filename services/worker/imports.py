@@ -25,7 +25,7 @@ _LAZY = (
     "services.accounts.admin.serving",
     "services.accounts.usage.activity",
     "services.articles.serving",
-    "services.common.intake",
+    "services.common.read_limiter",
     "services.inference.response_cache.cached_answers",
     "services.inference.tools.loop",
     "services.memory.jobs.job_handlers",

@@ -126,7 +126,7 @@ class _OneResponse(Call):
             yield from exchange.serve_here()
         while exchange.code is None:
             try:
-                yield from exchange.changed()
+                yield from exchange.wait_for_change()
             except asyncio.CancelledError:
                 self.cancel()
                 raise
@@ -186,7 +186,7 @@ class _ManyResponses(Call):
             if serve_here is not None:
                 await _Serving(serve_here)
             while not responses.is_ended:
-                await responses.changed()
+                await responses.wait_for_change()
         except asyncio.CancelledError:
             self.cancel()
             raise
@@ -203,7 +203,7 @@ class _ManyResponses(Call):
         responses = self._responses
         while not (responses.messages or responses.is_ended):
             try:
-                await responses.changed()
+                await responses.wait_for_change()
             except asyncio.CancelledError:
                 self.cancel()
                 raise

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from services.common.inprocess.pipe import Changing, Pipe
+from services.common.inprocess.pipe import ChangeNotifier, Pipe
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 _OK = grpc.StatusCode.OK
 
 
-class Exchange(Changing):
+class Exchange(ChangeNotifier):
     """A running call.
 
     The call ends with a status: that of the servicer, after the caller has read all responses, or
@@ -168,19 +168,19 @@ class Exchange(Changing):
     async def begun(self) -> None:
         """Wait for the initial metadata."""
         while self.initial is None:
-            await self.changed()
+            await self.wait_for_change()
 
     async def over(self) -> None:
         """Wait until the call has ended."""
         while self.code is None:
-            await self.changed()
+            await self.wait_for_change()
 
     # The servicer's side.
 
     def begin(self, initial: Metadata) -> None:
         """Send initial metadata."""
         self.initial = initial
-        self.wake()
+        self.notify_all()
 
     def send_response(self, message: Any) -> bool:
         """Send a response; one that is queued and too large ends the call.
@@ -232,7 +232,7 @@ class Exchange(Changing):
         if self.responses is not None:
             self.responses.end()
         if self._waiters is not None:
-            self.wake()
+            self.notify_all()
         self._registry.discard(self)
         if self._callbacks is not None:
             callbacks, self._callbacks = self._callbacks, None

@@ -9,7 +9,7 @@ WINDOW = 256 << 10
 MESSAGE_COST = 64
 
 
-class Changing:
+class ChangeNotifier:
     """A condition whose changes can be awaited.
 
     Attributes:
@@ -19,8 +19,8 @@ class Changing:
     loop: asyncio.AbstractEventLoop
     _waiters: list[asyncio.Future[None]] | None = None
 
-    def changed(self) -> asyncio.Future[None]:
-        """Return a future that completes at the next `wake`."""
+    def wait_for_change(self) -> asyncio.Future[None]:
+        """Return a future that completes at the next `notify_all`."""
         waiter = self.loop.create_future()
         if self._waiters is None:
             self._waiters = [waiter]
@@ -28,7 +28,7 @@ class Changing:
             self._waiters.append(waiter)
         return waiter
 
-    def wake(self) -> None:
+    def notify_all(self) -> None:
         """Wake all waiting tasks."""
         if self._waiters is not None:
             waiters, self._waiters = self._waiters, None
@@ -48,7 +48,7 @@ class Receiver(Protocol):
         """Wait until the writer may continue."""
 
 
-class Pipe(Changing):
+class Pipe(ChangeNotifier):
     """A bounded stream of messages.
 
     Attributes:
@@ -87,20 +87,20 @@ class Pipe(Changing):
         self._sizes.append(size)
         self._held += size
         if self._waiters is not None:
-            self.wake()
+            self.notify_all()
         return self._held > WINDOW
 
     def take(self) -> Any:
         """Remove and return the first message, which must exist."""
         self._held -= self._sizes.popleft()
         if self._waiters is not None:
-            self.wake()
+            self.notify_all()
         return self.messages.popleft()
 
     async def wait(self) -> None:
         """Wait until a message is available or the pipe is closed."""
         while not (self.messages or self.is_ended):
-            await self.changed()
+            await self.wait_for_change()
 
     async def drained(self) -> None:
         """Wait until the writer may continue."""
@@ -111,13 +111,13 @@ class Pipe(Changing):
                 self._fail(error)
             return
         while self._held > WINDOW and not self.is_ended:
-            await self.changed()
+            await self.wait_for_change()
 
     def end(self) -> None:
         """Close the pipe; unread messages stay."""
         self.is_ended = True
         if self._waiters is not None:
-            self.wake()
+            self.notify_all()
 
     def _fail(self, error: Exception) -> None:
         self.failure = error

@@ -20,7 +20,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.authentication import caller
 from services.common.errors import GatewayError
-from services.common.interceptors import OPEN_METHODS, REDEEM_SIGN_IN_CODE
+from services.common.interceptors import REDEEM_SIGN_IN_CODE, UNAUTHENTICATED_METHODS
 from services.common.settings import Grpc
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # call. It may take `_ARRIVAL_S` to arrive in the stream's window, after which reading it is
 # immediate. Of a message that is still incomplete then, little has been received.
 _REFLECTION = "/grpc.reflection."
-_LONGEST_OPEN_MESSAGE = 64 << 10
+_MAX_UNAUTHENTICATED_BYTES = 64 << 10
 _ARRIVAL_S = 0.02
 _READ_S = 0.02
 # Further messages of a stream are sent after a response.
@@ -39,7 +39,7 @@ _NEXT_READ_S = 5.0
 _MAX_WAITING = 100
 
 
-class IntakeInterceptor(grpc.aio.ServerInterceptor):
+class RequestReadLimiter(grpc.aio.ServerInterceptor):
     """Interceptor that limits the reading of request messages.
 
     It runs after the interceptor that authenticates callers. Calls of users with request streams
@@ -47,10 +47,10 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(self, bounds: Grpc) -> None:
-        self._users = _UserIntake(bounds)
-        self._health = _OpenIntake()
-        self._reflection = _OpenIntake()
-        self._sign_in = _OpenIntake()
+        self._users = _UserReadLimiter(bounds)
+        self._health = _UnauthenticatedReadLimiter()
+        self._reflection = _UnauthenticatedReadLimiter()
+        self._sign_in = _UnauthenticatedReadLimiter()
         # By method: its handler, and the wrapped handler.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
@@ -62,12 +62,12 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         """Return the handler of a call, wrapped to limit reading."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        is_open = method.startswith(OPEN_METHODS)
-        if handler is None or (handler.request_streaming and not is_open):
+        is_unauthenticated = method.startswith(UNAUTHENTICATED_METHODS)
+        if handler is None or (handler.request_streaming and not is_unauthenticated):
             return handler
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
-            if not is_open:
+            if not is_unauthenticated:
                 wrapped = self._users.wrap(handler)
             elif method.startswith(_REFLECTION):
                 wrapped = self._reflection.wrap_stream(handler)
@@ -84,7 +84,7 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
         self._reflection.stop()
 
 
-class _UserIntake:
+class _UserReadLimiter:
     """Reads the requests of authenticated callers, a few per user at a time."""
 
     def __init__(self, bounds: Grpc) -> None:
@@ -166,7 +166,7 @@ class _UserIntake:
         return message
 
 
-class _OpenIntake:
+class _UnauthenticatedReadLimiter:
     """Reads messages of callers without a key to one service, one at a time.
 
     gRPC has no message size limit per method: a large message would be received whole before it
@@ -283,11 +283,11 @@ class _OpenIntake:
                 errors_pb2.REASON_TIMEOUT, "a call without a key sends its message at once"
             )
         message: Any = reading.result()
-        if message is not grpc.aio.EOF and len(message) > _LONGEST_OPEN_MESSAGE:
+        if message is not grpc.aio.EOF and len(message) > _MAX_UNAUTHENTICATED_BYTES:
             del message, reading  # not kept alive by the error's traceback
             raise GatewayError(
                 errors_pb2.REASON_TOO_LARGE,
-                f"a call without a key takes {_LONGEST_OPEN_MESSAGE:,} bytes",
+                f"a call without a key takes {_MAX_UNAUTHENTICATED_BYTES:,} bytes",
             )
         return message
 
