@@ -118,7 +118,7 @@ def bearer_admin_key(header: str) -> str:
     return found[1]
 
 
-async def know_no_admin(authorization: str) -> Caller:
+async def reject_admin(authorization: str) -> Caller:
     """Reject every caller: the `IdentifyAdmin` of a gateway without an admin key.
 
     Raises:
@@ -142,7 +142,7 @@ class ServiceAuthenticator:
     def __init__(self, credential: bytes | None) -> None:
         self._expected = service_authorization(credential).encode() if credential else None
 
-    def admit(self, authorization: str, user_id: str, *, is_for_user: bool = True) -> Caller:
+    def authenticate(self, authorization: str, user_id: str, *, is_for_user: bool = True) -> Caller:
         """Return the caller on whose behalf the gateway makes a call.
 
         Args:

@@ -91,14 +91,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(
         self,
         identify: Identify,
-        door: ServiceAuthenticator,
+        service_authenticator: ServiceAuthenticator,
         count_limit: Callable[[str], None],
         identify_admin: IdentifyAdmin,
     ) -> None:
         """Create an interceptor; `count_limit` is called with the name of each limit reached."""
         self._identify = identify
         self._identify_admin = identify_admin
-        self._door = door
+        self._service_authenticator = service_authenticator
         self._count_limit = count_limit
         # By method: its handler, and the wrapped handler.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
@@ -125,9 +125,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 caller.set(await self._identify(key))
                 caller_key.set(key)
             elif credential is _Credential.GATEWAY:
-                caller.set(self._door.admit(authorization, user_id))
+                caller.set(self._service_authenticator.authenticate(authorization, user_id))
             elif credential is _Credential.GATEWAY_ALONE:
-                caller.set(self._door.admit(authorization, "", is_for_user=False))
+                caller.set(
+                    self._service_authenticator.authenticate(authorization, "", is_for_user=False)
+                )
             elif credential is _Credential.ADMIN:
                 caller.set(await self._identify_admin(authorization))
         except Exception as error:

@@ -13,7 +13,7 @@ from services.common.authentication import (
     Identify,
     IdentifyAdmin,
     ServiceAuthenticator,
-    know_no_admin,
+    reject_admin,
 )
 from services.common.channels import is_private, size_options, tcp_server_options
 from services.common.grpc_tls import server_credentials
@@ -56,7 +56,7 @@ class Server:
         bounds: Grpc | None = None,
         registry: CollectorRegistry | None = None,
         service_credential: bytes | None = None,
-        identify_admin: IdentifyAdmin = know_no_admin,
+        identify_admin: IdentifyAdmin = reject_admin,
     ) -> None:
         limits_reached = Counter(
             "gateway_limits_reached",
@@ -68,10 +68,12 @@ class Server:
         def count_limit(limit: str) -> None:
             limits_reached.labels(limit).inc()
 
-        door = ServiceAuthenticator(service_credential)
-        self._interceptor = CallInterceptor(identify, door, count_limit, identify_admin)
+        service_authenticator = ServiceAuthenticator(service_credential)
+        self._interceptor = CallInterceptor(
+            identify, service_authenticator, count_limit, identify_admin
+        )
         # An interceptor of its own: it caches wrapped handlers, which differ between the servers.
-        inside = CallInterceptor(identify, door, count_limit, identify_admin)
+        inside = CallInterceptor(identify, service_authenticator, count_limit, identify_admin)
         self._inside = InProcessServer([inside], max_message_bytes=max_message_bytes)
         self._max_message = max_message_bytes
         self._bounds = bounds or Grpc()

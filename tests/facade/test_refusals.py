@@ -1,4 +1,4 @@
-"""What is refused, at the door and behind it: always in the endpoint's own format."""
+"""What is refused, before and after authentication: always in the endpoint's own format."""
 
 import io
 import re

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.accounts.v1 import accounts_pb2
 from services.accounts.admin.admin_keys import hash_admin_key
-from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_key, know_no_admin
+from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_key, reject_admin
 from services.common.errors import invalid_api_key
 
 # Minimum seconds between reads of the stored keys that an unknown key, or the lack of keys, causes.
@@ -67,7 +67,7 @@ class AdminAuthenticator:
         if not keys:
             keys = await self._keys(_RELOAD_S)
         if not keys:
-            return await know_no_admin(authorization)
+            return await reject_admin(authorization)
         hashed = hash_admin_key(bearer_admin_key(authorization))
         key_id = _match(keys, hashed) or _match(await self._keys(_RELOAD_S), hashed)
         if not key_id:

@@ -1,4 +1,4 @@
-"""AdminService over a TCP port, with its own door."""
+"""AdminService over a TCP port, with its own authentication."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -55,9 +55,9 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
     async def none() -> dict[str, bytes]:
         return {}
 
-    door = AdminAuthenticator(configured, none, ttl_s=30)
-    server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=door)
-    administration = Administration.start(Settings(), engine, Clock(), door)
+    admins = AdminAuthenticator(configured, none, ttl_s=30)
+    server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=admins)
+    administration = Administration.start(Settings(), engine, Clock(), admins)
     server.add_lazy(administration.register, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
