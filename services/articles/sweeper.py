@@ -34,7 +34,7 @@ class ArticleSweeper(Sweeper):
         self._settings = settings
         self._metrics = metrics
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Purge expired sessions, deleted documents, and operations beyond the quota."""
         forgotten = await self._sessions.forget_ended(self._settings.session_remembered_s)
         self._metrics.swept.labels("session").inc(forgotten)
@@ -43,13 +43,13 @@ class ArticleSweeper(Sweeper):
             async for _ in ids:
                 self._metrics.swept.labels("document").inc()
                 purged += 1
-                if purged % _AT_ONCE == 0 and not await self.goes_on():
+                if purged % _AT_ONCE == 0 and not await self.renew_lease():
                     break
         async with aclosing(self._retention.trim()) as counts:
             async for count in counts:
                 self._metrics.swept.labels("operation").inc(count)
                 trimmed += 1
-                if trimmed % _AT_ONCE == 0 and not await self.goes_on():
+                if trimmed % _AT_ONCE == 0 and not await self.renew_lease():
                     break
         if purged:
             log.info("deleted documents swept", extra={"documents": purged})

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from services.common import migrations
-from services.common.database_errors import SILENCE, translated
+from services.common.database_errors import OPERATIONAL_ERRORS, translate_errors
 from services.common.errors import unavailable
 from services.common.migrations import HEAD
 from services.common.migrations.record import Record, insert_record, read_record, write_oldest
@@ -114,7 +114,7 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         GatewayError: unavailable, when the database does not answer.
     """
     connection = await _connect(engine)
-    with translated(engine):
+    with translate_errors(engine):
         try:
             yield connection
         finally:
@@ -160,7 +160,7 @@ async def writing(
     # here: they are served in order, and in half the time.
     async with _turn(engine, _WRITERS):
         connection = await _connect(engine)
-        with translated(engine):
+        with translate_errors(engine):
             try:
                 await connection.execution_options(**{_WRITES: True, _LASTING: is_lasting})
                 async with connection.begin():
@@ -246,7 +246,7 @@ def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object
 async def _connect(engine: AsyncEngine) -> AsyncConnection:
     # Drivers raise OSError while they connect. Later an OSError may come from the caller's own
     # code in the transaction, and is not an error of the database.
-    with translated(engine, (*SILENCE, OSError)):
+    with translate_errors(engine, (*OPERATIONAL_ERRORS, OSError)):
         return await engine.connect()
 
 

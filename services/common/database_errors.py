@@ -14,12 +14,12 @@ from services.common.errors import GatewayError
 
 # Errors of a working database: bugs of the gateway, for which a retry is useless. Those of sqlite3
 # are raised for statements that are passed to its driver directly.
-_FAULTS = (
+_PROGRAMMING_ERRORS = (
     *(exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError),
     *(sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError),
     sqlite3.NotSupportedError,
 )
-SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
+OPERATIONAL_ERRORS = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
 
 # Prefixes of SQLite's error names and of PostgreSQL's SQLSTATE.
 _FULL = ("SQLITE_FULL", "53100")
@@ -49,8 +49,8 @@ class DatabaseError(GatewayError):
 
 
 @contextmanager
-def translated(
-    engine: AsyncEngine, silence: tuple[type[Exception], ...] = SILENCE
+def translate_errors(
+    engine: AsyncEngine, operational: tuple[type[Exception], ...] = OPERATIONAL_ERRORS
 ) -> Iterator[None]:
     """Convert exceptions of the driver to `DatabaseError`; their messages are only logged.
 
@@ -60,9 +60,9 @@ def translated(
     """
     try:
         yield
-    except _FAULTS:
+    except _PROGRAMMING_ERRORS:
         raise
-    except silence as error:
+    except operational as error:
         raise _translate(error, engine) from error
 
 

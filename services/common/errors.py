@@ -170,7 +170,7 @@ class UpstreamError(GatewayError):
     Attributes:
         status: HTTP status of the provider's response, or None without a response.
         body: beginning of the response body, for pattern matching; never shown or logged.
-        asked_wait_s: whole seconds that the provider asked the gateway to wait, or None.
+        upstream_retry_after_s: whole seconds that the provider asked the gateway to wait, or None.
         cause: returns the message of the system or the provider without secrets, for logs only, or
             "" if `message` contains it. A function, since building the text takes time.
     """
@@ -190,7 +190,7 @@ class UpstreamError(GatewayError):
         super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
-        self.asked_wait_s = retry_after_s
+        self.upstream_retry_after_s = retry_after_s
         self.cause = cause
 
 

@@ -48,22 +48,22 @@ class Sweeper(ABC):
         """Remove expired data if this sweeper holds or acquires the lease; return whether it does.
 
         Raises:
-            GatewayError: raised by `clear`; data that were removed before stay removed.
+            GatewayError: raised by `remove_expired`; data that were removed before stay removed.
         """
         if not await self._lease.take():
             return False
-        await self.clear()
+        await self.remove_expired()
         return True
 
     @abstractmethod
-    async def clear(self) -> None:
-        """Remove expired data; long removals check `goes_on` between their batches.
+    async def remove_expired(self) -> None:
+        """Remove expired data; long removals check `renew_lease` between their batches.
 
         Raises:
             GatewayError: unavailable, when it cannot be done now.
         """
 
-    async def goes_on(self) -> bool:
+    async def renew_lease(self) -> bool:
         """Renew the lease; return whether this sweeper still holds it."""
         return await self._lease.take()
 

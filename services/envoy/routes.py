@@ -29,7 +29,7 @@ def max_body_seconds(settings: Settings) -> float:
     return limits.body_idle_s + max_body_bytes(settings) / limits.min_body_bytes_per_s
 
 
-def silence_s(settings: Settings) -> float:
+def idle_timeout_s(settings: Settings) -> float:
     """Return the idle timeout of a request: no bytes are sent before a whole answer is complete."""
     limits = settings.limits
     return max(limits.step_timeout_s, limits.stream_idle_s) + _MARGIN_S
@@ -90,7 +90,7 @@ def _to_services(settings: Settings) -> list[Config]:
         "timeout": "0s",
         # The caller's deadline applies without a maximum.
         "max_stream_duration": {"grpc_timeout_header_max": "0s"},
-        "idle_timeout": seconds(silence_s(settings)),
+        "idle_timeout": seconds(idle_timeout_s(settings)),
     }
     unauthenticated = typed(
         "extensions.filters.http.buffer.v3.BufferPerRoute",
@@ -110,8 +110,8 @@ def _to_services(settings: Settings) -> list[Config]:
 
 def _to_endpoints(settings: Settings) -> list[Config]:
     patterns = [_ENDPOINTS, *([_ADMIN_ENDPOINTS] if settings.envoy.admin_api else [])]
-    silence = seconds(silence_s(settings))
-    return [_to_facades(pattern, timeout="0s", idle_timeout=silence) for pattern in patterns]
+    idle_timeout = seconds(idle_timeout_s(settings))
+    return [_to_facades(pattern, timeout="0s", idle_timeout=idle_timeout) for pattern in patterns]
 
 
 def _to_facades(pattern: str, **timeouts: str) -> Config:

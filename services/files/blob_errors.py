@@ -28,7 +28,7 @@ def storage_unavailable() -> GatewayError:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate errors of a blob store into errors for callers.
 
     Raises:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
-from services.files.blob_errors import BlobMissingError, storage_unavailable, translated
+from services.files.blob_errors import BlobMissingError, storage_unavailable, translate_errors
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -110,7 +110,7 @@ class Blobs(ABC):
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
-        with translated():
+        with translate_errors():
             store = self.store
         writing = Writing(self, store, key, self._part_size)
         try:
@@ -191,12 +191,12 @@ class Writing:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
         if self._handover is None:
-            with translated():
+            with translate_errors():
                 await self._store.put_async(self._key, bytes(self._held))
         else:
             await self._hand_over(None)
             assert self._putting is not None
-            with translated():
+            with translate_errors():
                 await asyncio.shield(self._putting)
         await self._blobs.settle(self._key)
 
@@ -224,7 +224,7 @@ class Writing:
         assert self._putting is not None
         await self._handover.room.wait()
         if self._putting.done():
-            with translated():
+            with translate_errors():
                 self._putting.result()
         self._handover.give(piece)
 
@@ -298,7 +298,7 @@ class FolderBlobs(Blobs):
 
     async def settle(self, key: str) -> None:
         """Sync the file to disk, and then its folder."""
-        with translated():
+        with translate_errors():
             for path in (self._folder / key, self._folder):
                 await asyncio.to_thread(_sync, path)
 
@@ -307,7 +307,7 @@ class FolderBlobs(Blobs):
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read from one open file, which is several times as fast as with the library."""
-        with translated():
+        with translate_errors():
             descriptor = await asyncio.to_thread(os.open, self._folder / key, os.O_RDONLY)
         try:
             yield self._pieces(descriptor, key, first, length)
@@ -316,12 +316,12 @@ class FolderBlobs(Blobs):
 
     async def delete(self, key: str) -> None:
         """Delete the file."""
-        with suppress(BlobMissingError), translated():
+        with suppress(BlobMissingError), translate_errors():
             await asyncio.to_thread(os.unlink, self._folder / key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the folder itself: the library hides the incomplete files of a killed process."""
-        with translated():
+        with translate_errors():
             found = await asyncio.to_thread(_scan, self._folder)
         for start in range(0, len(found), _LIST_AT_ONCE):
             yield found[start : start + _LIST_AT_ONCE]
@@ -331,7 +331,7 @@ class FolderBlobs(Blobs):
     ) -> AsyncIterator[bytes]:
         end = first + length
         while first < end:
-            with translated():
+            with translate_errors():
                 piece = await asyncio.to_thread(
                     os.pread, descriptor, min(_READ_AT_ONCE, end - first), first
                 )
@@ -361,7 +361,7 @@ class BucketBlobs(Blobs):
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read from one response of the server."""
-        with translated():
+        with translate_errors():
             if length == 0:
                 await self._store.head_async(key)
                 yield _nothing()
@@ -371,12 +371,12 @@ class BucketBlobs(Blobs):
 
     async def delete(self, key: str) -> None:
         """Delete the object."""
-        with suppress(BlobMissingError), translated():
+        with suppress(BlobMissingError), translate_errors():
             await self._store.delete_async(key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the objects under the prefix."""
-        with translated():
+        with translate_errors():
             async for batch in self._store.list(chunk_size=_LIST_AT_ONCE):
                 yield [
                     Entry(one["path"], one["last_modified"].timestamp())
@@ -385,7 +385,7 @@ class BucketBlobs(Blobs):
                 ]
 
     async def _pieces(self, answer: "GetResult", key: str, length: int) -> AsyncIterator[bytes]:
-        with translated():
+        with translate_errors():
             async for large in answer.stream(min_chunk_size=PIECE):
                 length -= len(large)
                 for start in range(0, len(large), PIECE):

@@ -252,19 +252,19 @@ class FileRepository:
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
-        with _told():
+        with _translate_errors():
             async with reading(self._engine) as connection:
                 yield connection
 
     @asynccontextmanager
     async def _reading_once(self) -> AsyncIterator[AsyncConnection]:
-        with _told():
+        with _translate_errors():
             async with reading_once(self._engine) as connection:
                 yield connection
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[AsyncConnection]:
-        with _told():
+        with _translate_errors():
             async with writing(self._engine) as connection:
                 yield connection
 
@@ -288,7 +288,7 @@ def quota_exceeded(quota: int) -> GatewayError:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Translate `unavailable`, when the database does not answer, to `storage_unavailable`."""
     try:
         yield

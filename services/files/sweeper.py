@@ -41,7 +41,7 @@ class FileSweeper(Sweeper):
         self._metrics = metrics
         self._orphans_due_at = clock.monotonic()
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Delete expired files, and orphaned blobs once per grace period."""
         await self._sweep_expired()
         if self._clock.monotonic() >= self._orphans_due_at:
@@ -57,7 +57,7 @@ class FileSweeper(Sweeper):
                 await self._blobs.delete(file_id)
             self._metrics.swept.labels("expired").inc(len(removed))
             log.info("expired files swept", extra={"files": len(removed)})
-            if len(removed) < _AT_ONCE or not await self.goes_on():
+            if len(removed) < _AT_ONCE or not await self.renew_lease():
                 return
 
     async def _sweep_orphans(self) -> None:
@@ -69,5 +69,5 @@ class FileSweeper(Sweeper):
                 await self._blobs.delete(key)
                 self._metrics.swept.labels("orphan").inc()
                 log.info("bytes without a file swept", extra={"key": key})
-            if not await self.goes_on():
+            if not await self.renew_lease():
                 return

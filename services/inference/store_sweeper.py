@@ -40,7 +40,7 @@ class StoreSweeper(Sweeper):
         self._bounds = bounds
         self._clock = clock
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Delete the entries that exceed the bounds."""
         entries = await self._store.entries()
         if going := overdue(entries, self._clock.now(), self._bounds):

@@ -22,9 +22,9 @@ class ResponseSweeper(Sweeper):
         self._repository = repository
         self._conversations = conversations
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Interrupt responses with expired leases; delete expired responses and conversations."""
         await self._repository.interrupt_expired()
         for delete_expired in (self._repository.delete_expired, self._conversations.delete_expired):
-            while await delete_expired(_BATCH) == _BATCH and await self.goes_on():
+            while await delete_expired(_BATCH) == _BATCH and await self.renew_lease():
                 pass

@@ -22,8 +22,8 @@ class AuditSweeper(Sweeper):
         self._log = log
         self._retention_s = retention_s
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Remove entries that are older than the retention time."""
         while await self._log.remove_older(self._retention_s, _AT_ONCE) == _AT_ONCE:
-            if not await self.goes_on():
+            if not await self.renew_lease():
                 return

@@ -20,7 +20,7 @@ from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
 from services.common.database import writing
-from services.common.database_errors import translated
+from services.common.database_errors import translate_errors
 from services.common.usage_batch import OWN, SHARED, UsageBatch
 
 # Rows of one statement; binding their values holds the GIL for 50 microseconds.
@@ -89,7 +89,7 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
     driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, aiosqlite.Connection)
     added = 0
-    with translated(connection.engine, (sqlite3.DatabaseError,)):
+    with translate_errors(connection.engine, (sqlite3.DatabaseError,)):
         for statement, rows in ((_ADD_MANY_TO_SQLITE, _ROWS), (_ADD_TO_SQLITE, 1)):
             async with driver.executemany(statement, _parameters(batch, rows)) as cursor:
                 added += max(0, cursor.rowcount)

@@ -29,7 +29,7 @@ class UsageSweeper(Sweeper):
         self._settings = settings
         self._clock = clock
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Delete old sums, and old records in batches of `_AT_ONCE` rows."""
         now_ms = self._clock.now_ms()
         oldest_day = (now_ms - int(self._settings.keep_days_s * 1000)) // DAY_MS
@@ -44,5 +44,5 @@ class UsageSweeper(Sweeper):
                 )
             if removed.rowcount:
                 log.info("old usage records deleted", extra={"records": removed.rowcount})
-            if removed.rowcount < _AT_ONCE or not await self.goes_on():
+            if removed.rowcount < _AT_ONCE or not await self.renew_lease():
                 return

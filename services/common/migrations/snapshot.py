@@ -25,7 +25,7 @@ _ALL = (
 )
 
 
-async def taken() -> str:
+async def dump_schema() -> str:
     """Return the content of the file: the statements, each on lines of its own."""
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(Storage(data_dir=Path(folder)))
@@ -49,4 +49,4 @@ def _statements(connection: Connection) -> Sequence[str]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(asyncio.run(taken()))
+    FILE.write_text(asyncio.run(dump_schema()))

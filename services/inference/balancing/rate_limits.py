@@ -66,7 +66,7 @@ def after_failure(
     if limits_rate or error.status in _OF_LIMITS:
         asked = wait_of(headers, now)
         if asked is None:
-            asked = error.asked_wait_s  # in the body
+            asked = error.upstream_retry_after_s  # in the body
         if asked is None and limits_rate:
             found = exhausted(headers, now)
             asked = UNTOLD_WAIT_S if found is None else found.wait_s

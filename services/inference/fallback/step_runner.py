@@ -199,7 +199,7 @@ class StepRunner:
             place, wait_s = context.log.balancer.soonest(steps)
             return indexes[place], wait_s
         # In mode `auto` a rate limited request is delayed even if the provider names no delay.
-        asked = error.asked_wait_s if context.plan.is_patient else error.retry_after_s
+        asked = error.upstream_retry_after_s if context.plan.is_patient else error.retry_after_s
         return self.index, asked or 0
 
     async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:

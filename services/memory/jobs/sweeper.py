@@ -20,9 +20,9 @@ class MemorySweeper(Sweeper):
         self._repository = repository
         self._locks = locks
 
-    async def clear(self) -> None:
+    async def remove_expired(self) -> None:
         """Remove expired claims, and memories that were reserved and never used."""
         await self._locks.queue.remove_expired()
         while await self._repository.delete_unused(_UNUSED_S, _BATCH) == _BATCH:
-            if not await self.goes_on():
+            if not await self.renew_lease():
                 return

@@ -161,7 +161,7 @@ def test_the_known_head_is_the_newest_step() -> None:
 
 async def test_a_new_sqlite_file_has_the_tables_that_all_steps_make() -> None:
     # `python -m services.common.migrations.snapshot` writes it.
-    assert snapshot.FILE.read_text() == await snapshot.taken()
+    assert snapshot.FILE.read_text() == await snapshot.dump_schema()
 
 
 async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
@@ -233,7 +233,7 @@ async def test_tables_are_held_to_what_refers_to_what(engine: AsyncEngine) -> No
             )
 
 
-async def test_a_failure_of_the_callers_own_is_not_taken_for_silence(engine: AsyncEngine) -> None:
+async def test_a_failure_of_the_callers_own_is_no_operational_error(engine: AsyncEngine) -> None:
     with pytest.raises(FileNotFoundError):
         async with writing(engine):
             raise FileNotFoundError

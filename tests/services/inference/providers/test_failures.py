@@ -174,10 +174,10 @@ GOOGLE = "type.googleapis.com/google.rpc."
 def test_google_s_retry_delay_is_read_from_the_body(delay: object, wait: int | None) -> None:
     details = [{"@type": f"{GOOGLE}QuotaFailure"}, 7, None, {"retryDelay": delay}]
     body = error_body(code=429, status="RESOURCE_EXHAUSTED", details=details)
-    assert judged(429, body).asked_wait_s == wait
-    assert judged(429, body, {"retry-after": "3"}).asked_wait_s == 3
-    assert judged(400, body).asked_wait_s is None
-    assert in_band("acme", body).asked_wait_s == wait
+    assert judged(429, body).upstream_retry_after_s == wait
+    assert judged(429, body, {"retry-after": "3"}).upstream_retry_after_s == 3
+    assert judged(400, body).upstream_retry_after_s is None
+    assert in_band("acme", body).upstream_retry_after_s == wait
 
 
 @pytest.mark.parametrize("details", [None, "x", 7, {"reason": "API_KEY_INVALID"}, [[]]])
