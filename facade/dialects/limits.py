@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from facade.credentials import ApiFormat
 from facade.dialects import anthropic, openai
 from gateway.accounts.v1.limits_pb2 import LimitState
-from services.common.passed_answer import CallerLimit
+from services.common.passthrough_answer import CallerLimit
 
 
 def set_limits(

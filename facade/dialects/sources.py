@@ -37,12 +37,12 @@ class Source(NamedTuple):
     Attributes:
         fields: the JSON to send, by field name.
         parts: the JSON of the conversation by field name, for parsing it later.
-        only_maker: whether only the dialect's own maker accepts it in this form.
+        requires_official_api: whether only the API of the dialect's author accepts it.
     """
 
     fields: Mapping[str, orjson.Fragment]
     parts: dict[str, bytes]
-    only_maker: bool
+    requires_official_api: bool
 
 
 class SourceReader(Generic[_Wire]):

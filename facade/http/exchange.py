@@ -12,7 +12,7 @@ from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.authentication import Caller
-from services.common.passed_answer import Route, TokenCounts
+from services.common.passthrough_answer import Route, TokenCounts
 from services.common.telemetry.trace_context import TraceContext
 
 _NO_CONTENT_TYPE = "application/octet-stream"

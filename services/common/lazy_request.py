@@ -31,9 +31,9 @@ class LazyRequest:
     Attributes:
         request: the canonical request without messages and tools, which `complete` adds.
         fields: see the argument.
-        only_maker: whether only the API of the dialect's author accepts the conversation as it is;
-            compatible servers support fewer forms.
-        is_whole: whether `fields` are all fields of the body but `model` and `stream`, and
+        requires_official_api: whether only the API of the dialect's author accepts the conversation
+            as it is; compatible servers support fewer forms.
+        has_whole_body: whether `fields` are all fields of the body but `model` and `stream`, and
             `request` contains only the fields that routing needs.
     """
 
@@ -44,8 +44,8 @@ class LazyRequest:
         add: Callable[[GenerateRequest], None],
         *,
         size: int,
-        only_maker: bool,
-        is_whole: bool = False,
+        requires_official_api: bool,
+        has_whole_body: bool = False,
         read_plain: Callable[[], PlainRequest | None] | None = None,
         read_beginning: Callable[[], Iterable[PlainMessage]] = tuple,
     ) -> None:
@@ -56,14 +56,14 @@ class LazyRequest:
             fields: the parsed JSON of the conversation; numbers have 64 bits and a JSON form.
             add: adds the messages and tools to the request.
             size: bytes of the body.
-            only_maker: see the attribute.
-            is_whole: see the attribute.
+            requires_official_api: see the attribute.
+            has_whole_body: see the attribute.
             read_plain: returns the conversation's plain form, or None if it has none.
             read_beginning: implements `beginning`.
         """
         self.request = request
-        self.only_maker = only_maker
-        self.is_whole = is_whole
+        self.requires_official_api = requires_official_api
+        self.has_whole_body = has_whole_body
         self.fields = fields
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 
 
 class PlainChoice(NamedTuple):
@@ -27,7 +27,7 @@ class PlainChoice(NamedTuple):
     stop_sequence: str = ""
 
 
-class PlainAnswer(PassedAnswer):
+class PlainAnswer(PassthroughAnswer):
     """A whole answer without features of a single dialect.
 
     Attributes:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import UpstreamError
-from services.common.passed_answer import PassedAnswer, Route, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, Route, TokenCounts
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
@@ -66,10 +66,10 @@ class Attempt:
         """The headers of the provider's response; None before the response, and without HTTP."""
         return self._call.answer_headers
 
-    def whole(self) -> Awaitable[Batch | PassedAnswer]:
+    def whole(self) -> Awaitable[Batch | PassthroughAnswer]:
         """Call the provider; return all events of its answer, to be filtered by `passed`.
 
-        A `PassedAnswer` is not filtered.
+        A `PassthroughAnswer` is not filtered.
 
         Raises:
             GatewayError: as `batches`.

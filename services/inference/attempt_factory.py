@@ -330,7 +330,7 @@ class RequestAttempts:
             or (
                 refused_fields
                 and is_own
-                and lazy.is_whole
+                and lazy.has_whole_body
                 and not refused_fields.isdisjoint(lazy.fields)
             )
         ):
@@ -371,7 +371,7 @@ class RequestAttempts:
         If not, the lazy request is completed.
         """
         if (
-            not lazy.is_whole
+            not lazy.has_whole_body
             and provider.dialect == self._request.dialect
             and step.parameters is None
             and options.delivered is None

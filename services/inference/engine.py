@@ -19,7 +19,7 @@ from services.common import ids
 from services.common.errors import UpstreamError, unsupported
 from services.common.far_timers import FarTimers
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits, Memory
 from services.common.telemetry.spans import Telemetry
 from services.inference import estimate, thinking, validation
@@ -157,11 +157,11 @@ class Engine:
             task: the helper task that the request does for another request, or "".
         """
         answer = await self.answer(given, task=task)
-        return answer.response() if isinstance(answer, PassedAnswer) else answer
+        return answer.response() if isinstance(answer, PassthroughAnswer) else answer
 
     async def answer(
         self, given: GenerateRequest | LazyRequest, *, task: str = ""
-    ) -> GenerateResponse | PassedAnswer:
+    ) -> GenerateResponse | PassthroughAnswer:
         """Like `generate`, but may return the provider's response body unparsed."""
         request, lazy = self._split(given)
         if lazy is not None:
@@ -171,7 +171,7 @@ class Engine:
             return await self._whole(await self._prepared(request, checked, task=task))
         async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
             response = await self._whole(await self._prepared(request, checked, turn))
-            assert not isinstance(response, PassedAnswer), "one to be remembered is read here"
+            assert not isinstance(response, PassthroughAnswer), "one to be remembered is read here"
             await turn.commit(response)
         return response
 
@@ -208,7 +208,7 @@ class Engine:
         """Wait up to `within_s` seconds for answers that are still to be committed to memory."""
         await self._committer.drain(within_s)
 
-    async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassedAnswer:
+    async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassthroughAnswer:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])

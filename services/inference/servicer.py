@@ -60,7 +60,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> Any:
-        """Return a whole answer, as a message or a `PassedAnswer`."""
+        """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
         answers = self._answers(context)

@@ -111,8 +111,8 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
             fields,
             add,
             size=size,
-            only_maker=source.only_maker,
-            is_whole=settings is not None,
+            requires_official_api=source.requires_official_api,
+            has_whole_body=settings is not None,
             read_plain=lambda: plain_request(unread.conversation(), settings),
             read_beginning=lambda: beginning(unread.conversation()),
         )

@@ -16,7 +16,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
 )
 from gateway.inference.v1.inference_pb2 import Choice, Finish, GenerateResponse
-from services.common.passed_answer import TokenCounts
+from services.common.passthrough_answer import TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 
 ID_PREFIX = "chatcmpl-"

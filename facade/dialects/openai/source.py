@@ -142,10 +142,10 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
         messages = _MESSAGES.decode(given)
         if isinstance(messages[-1], _Assistant):
             return None  # a message that the model continues
-        only_maker = _settle(messages)
+        requires_official_api = _settle(messages)
     except (DecodeError, RecursionError):
         return None
-    if only_maker is None:
+    if requires_official_api is None:
         return None
     sent = {"messages": orjson.Fragment(encode(messages))}
     parts = {"messages": bytes(given)}
@@ -155,7 +155,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return Source(sent, parts, only_maker)
+    return Source(sent, parts, requires_official_api)
 
 
 def _settle(messages: Sequence[_Message]) -> bool | None:

@@ -93,7 +93,7 @@ def parse_request(
     if unread is not None:
         lazy = _lazy(plain, source, unread, source_map, size)
         request = lazy.request
-        if lazy.is_whole:
+        if lazy.has_whole_body:
             if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in source.fields:
                 state = plain.state
         elif exact_json(rest) is None:
@@ -191,8 +191,8 @@ def _lazy(
         fields,
         add,
         size=size,
-        only_maker=source.only_maker,
-        is_whole=settings is not None,
+        requires_official_api=source.requires_official_api,
+        has_whole_body=settings is not None,
         read_plain=lambda: plain_request(unread.conversation(), instructions, settings),
         read_beginning=lambda: beginning(unread.conversation(), instructions),
     )

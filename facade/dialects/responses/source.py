@@ -139,7 +139,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return Source(sent, parts, only_maker=False)
+    return Source(sent, parts, requires_official_api=False)
 
 
 def _written(given: bytes) -> bytes:

@@ -9,7 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
 from services.common.metrics import Counter, Histogram
-from services.common.passed_answer import TokenCounts
+from services.common.passthrough_answer import TokenCounts
 from services.common.telemetry.spans import Span, Telemetry
 from services.common.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.attempt import Attempt
 from services.inference.fallback.hedging import Hedge
 from services.inference.fallback.run_context import RetryBudget, RunContext
@@ -56,10 +56,10 @@ class FallbackRunner:
         answer = started.answer
         if answer is None:
             return started.head
-        assert not isinstance(answer, PassedAnswer), "the request takes no passthrough"
+        assert not isinstance(answer, PassthroughAnswer), "the request takes no passthrough"
         return [events_of(answer)]
 
-    async def answer(self) -> GenerateResponse | PassedAnswer:
+    async def answer(self) -> GenerateResponse | PassthroughAnswer:
         """Return a whole answer.
 
         Raises:

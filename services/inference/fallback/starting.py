@@ -6,7 +6,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.far_timers import Deadline
-from services.common.passed_answer import PassedAnswer, Route
+from services.common.passthrough_answer import PassthroughAnswer, Route
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
 from services.inference.fallback.run_context import RunContext
@@ -47,7 +47,7 @@ class StartedAnswer:
         record: AttemptRecord,
         head: list[Batch],
         batches: Batches | None = None,
-        answer: GenerateResponse | PassedAnswer | None = None,
+        answer: GenerateResponse | PassthroughAnswer | None = None,
     ) -> None:
         self.index = index
         self.attempt = attempt
@@ -87,7 +87,7 @@ async def start_attempt(
     """
     provider = context.plan.steps[index].target.provider
     batches: Batches | None = None
-    whole: GenerateResponse | PassedAnswer | None = None
+    whole: GenerateResponse | PassthroughAnswer | None = None
     head: list[Batch] = []
     record.asked = attempt
     try:
@@ -106,7 +106,7 @@ async def start_attempt(
                             raise cut_off(provider)
                 else:
                     answer = await attempt.whole()
-                    if isinstance(answer, PassedAnswer):
+                    if isinstance(answer, PassthroughAnswer):
                         whole, attempt.usage = answer, answer.usage
                     else:
                         head = [_content(attempt.passed(answer), provider)]
@@ -201,10 +201,10 @@ def _describe(
     context: RunContext,
     index: int,
     attempt: Attempt,
-    begun: Batch | GenerateResponse | PassedAnswer,
+    begun: Batch | GenerateResponse | PassthroughAnswer,
 ) -> None:
     """Set the route of an answer, or of the first batch of one."""
-    if isinstance(begun, PassedAnswer):
+    if isinstance(begun, PassthroughAnswer):
         begun.route = _route(context, index, attempt)
         return
     if isinstance(begun, GenerateResponse):

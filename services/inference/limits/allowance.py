@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
-from services.common.passed_answer import CallerLimit
+from services.common.passthrough_answer import CallerLimit
 from services.inference.limits.windows import Window, window_of
 
 # The amount kept available after a tick, as a multiple of what was used in the tick.

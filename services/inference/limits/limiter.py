@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference import estimate
 from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
 from services.inference.limits.refusals import model_refused
@@ -41,13 +41,13 @@ class LimitedAnswer:
     def __init__(self, permit: Permit, price: Price) -> None:
         self._permit = permit
         self._price = price
-        self._answer: GenerateResponse | PassedAnswer | EmbedResponse | None = None
+        self._answer: GenerateResponse | PassthroughAnswer | EmbedResponse | None = None
         self._meter: AnswerMeter | None = None
         # The meter of this task's request adds the usage of its models there.
         self._used = Spent()
         spent.set(self._used)
 
-    def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
+    def add_answer(self, answer: GenerateResponse | PassthroughAnswer | EmbedResponse) -> None:
         """Set the whole answer, and add the state of the caller's limits to it."""
         self._answer = answer
         self._permit.put_limits(answer.route)

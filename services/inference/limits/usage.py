@@ -17,7 +17,7 @@ from gateway.inference.v1.inference_pb2 import (
     RouteInfo,
     Start,
 )
-from services.common.passed_answer import PassedAnswer, Route
+from services.common.passthrough_answer import PassthroughAnswer, Route
 from services.common.tokens import estimate_tokens
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.spent import Spent
@@ -60,7 +60,7 @@ class AnswerMeter:
         self._counted = 0  # tokens of earlier pieces, which were removed from the lists
         self._answer: GenerateResponse | None = None
 
-    def add_answer(self, answer: GenerateResponse | PassedAnswer | EmbedResponse) -> None:
+    def add_answer(self, answer: GenerateResponse | PassthroughAnswer | EmbedResponse) -> None:
         """Set the whole answer."""
         self._add_route(answer.route)
         if isinstance(answer, GenerateResponse):

@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common import dialect_headers
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
@@ -296,13 +296,13 @@ class Provider(Protocol):
         """
         ...
 
-    async def whole(self, call: Call) -> Sequence[Event] | PassedAnswer:
+    async def whole(self, call: Call) -> Sequence[Event] | PassthroughAnswer:
         """Return all events of a non-streamed answer.
 
         The events are those of `gateway.inference.v1.Event`, in its order, without `route`.
         Cancelling the task closes the connection to the provider at once. The caller sets the
-        timeout. If the call allows it, the answer may be one `whole` event, or a `PassedAnswer`
-        without `route`.
+        timeout. If the call allows it, the answer may be one `whole` event, or a
+        `PassthroughAnswer` without `route`.
 
         Raises:
             GatewayError: unsupported, if the provider does not support the request (before anything

@@ -21,7 +21,7 @@ from services.common.authentication import caller
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.engine import Engine
@@ -90,7 +90,7 @@ class CachedAnswers:
 
     async def answer(
         self, given: Request, directives: CacheDirectives
-    ) -> GenerateResponse | PassedAnswer:
+    ) -> GenerateResponse | PassthroughAnswer:
         """Return a whole answer, from the cache if possible.
 
         Raises:
@@ -132,7 +132,7 @@ class CachedAnswers:
             return observed(batches, partial(_mark, status=CACHE_STATUS_BYPASS))
         return self._recorded(place, batches, n)
 
-    async def _made(self, given: Request, place: _Place) -> GenerateResponse | PassedAnswer:
+    async def _made(self, given: Request, place: _Place) -> GenerateResponse | PassthroughAnswer:
         """Return a new whole answer, store it, and share it with waiting equal requests."""
         is_first = place.key not in self._under_way
         if is_first:
@@ -249,7 +249,7 @@ class DirectedAnswers:
         self._answers = answers
         self._directives = directives
 
-    async def answer(self, given: Request) -> GenerateResponse | PassedAnswer:
+    async def answer(self, given: Request) -> GenerateResponse | PassthroughAnswer:
         """Return a whole answer; see `CachedAnswers`."""
         return await self._answers.answer(given, self._directives)
 

@@ -9,7 +9,7 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import logs
 from services.common.authentication import Caller, caller
-from services.common.passed_answer import TokenCounts
+from services.common.passthrough_answer import TokenCounts
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts

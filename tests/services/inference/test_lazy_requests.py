@@ -40,7 +40,7 @@ def lazy_of(given: GenerateRequest) -> LazyRequest:
         target.messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")]))
         target.tools.append(Tool(name="f"))
 
-    return LazyRequest(given, FIELDS, add, size=100, only_maker=False)
+    return LazyRequest(given, FIELDS, add, size=100, requires_official_api=False)
 
 
 def calls_of(scripted: ScriptedEngine) -> list[Call]:

@@ -12,12 +12,12 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.passthrough import (
-    passed_answer,
+    passthrough_answer,
     plain_answer,
     whole_of_text,
 )
@@ -95,13 +95,13 @@ class AnthropicProvider:
         if lazy.request.dialect != self.dialect:
             # The thinking parameters depend on the canonical messages.
             return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
-        if lazy.only_maker and not self.checks_signatures:
+        if lazy.requires_official_api and not self.checks_signatures:
             return False
         if not self.pass_stateful and _KEPT_THERE in lazy.json_of("tools"):
             return False  # a reference to a stored file, unless it is inside a string
         return not refused_fields or not changes_messages(refused_fields)
 
-    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
+    async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
         if call.lazy is not None:
             body = build_request(call, **self._rules)  # lazy requests are small
@@ -111,9 +111,9 @@ class AnthropicProvider:
             _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
         )
         self._upstream.check_values(answer)
-        read: PassedAnswer | None = None
+        read: PassthroughAnswer | None = None
         if call.takes_passthrough:
-            read = passed_answer(answer)
+            read = passthrough_answer(answer)
         elif call.takes_plain(self.dialect):
             read = plain_answer(answer)
         if read is not None:

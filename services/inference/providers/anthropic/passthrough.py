@@ -13,7 +13,7 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
@@ -74,20 +74,20 @@ class _Message(Struct, gc=False):
 _MESSAGE = Decoder(_Message)
 
 
-def passed_answer(body: bytes) -> PassedAnswer | None:
+def passthrough_answer(body: bytes) -> PassthroughAnswer | None:
     """Return a whole answer to pass through, None if it must be translated.
 
     Args:
         body: the response.
     """
     read = _read(body)
-    return None if read is None else PassedAnswer(body, read[1])
+    return None if read is None else PassthroughAnswer(body, read[1])
 
 
 def plain_answer(body: bytes) -> PlainAnswer | None:
     """Return a plain answer of one text for a caller of another dialect.
 
-    None if it must be translated; the argument as for `passed_answer`.
+    None if it must be translated; the argument as for `passthrough_answer`.
     """
     read = _read(body)
     if read is None:

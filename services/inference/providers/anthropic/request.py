@@ -62,12 +62,12 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         GatewayError: invalid or unsupported, with the path of the field.
     """
     lazy = call.lazy
-    is_whole = lazy is not None and lazy.is_whole
-    if lazy is not None and is_whole and call.is_native(AnthropicFields.dialect):
+    has_whole_body = lazy is not None and lazy.has_whole_body
+    if lazy is not None and has_whole_body and call.is_native(AnthropicFields.dialect):
         # Passed through as the caller wrote it.
         stream = {"stream": True} if call.stream else {}
         return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})
-    if is_whole:
+    if has_whole_body:
         body = plain_body(call)
         if body is not None:
             return _finished(body, call)

@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
-from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
 from services.inference.providers.openai import unnamed
@@ -83,7 +83,7 @@ class _Answer(Struct, gc=False):
 _ANSWER = Decoder(_Answer)
 
 
-def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
+def passthrough_answer(body: bytes, n: int) -> PassthroughAnswer | None:
     """Return a whole answer to pass through, None if it must be translated.
 
     Args:
@@ -91,13 +91,13 @@ def passed_answer(body: bytes, n: int) -> PassedAnswer | None:
         n: number of requested choices.
     """
     read = _read(body, n)
-    return None if read is None else PassedAnswer(body, read[1])
+    return None if read is None else PassthroughAnswer(body, read[1])
 
 
 def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
     """Return a plain answer for a caller of another dialect.
 
-    None if it must be translated; arguments as for `passed_answer`.
+    None if it must be translated; arguments as for `passthrough_answer`.
     """
     read = _read(body, n)
     if read is None:

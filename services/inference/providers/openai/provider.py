@@ -6,7 +6,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
@@ -17,7 +17,7 @@ from services.inference.providers.openai.events import (
 )
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.passthrough import (
-    passed_answer,
+    passthrough_answer,
     plain_answer,
     whole_of_texts,
 )
@@ -73,11 +73,11 @@ class OpenAIProvider:
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation can be sent without its canonical messages."""
         is_own = lazy.request.dialect == self.dialect
-        if is_own and lazy.only_maker and not self._server.newest:
+        if is_own and lazy.requires_official_api and not self._server.newest:
             return False
         return not refused_fields or not changes_messages(refused_fields)
 
-    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
+    async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
         if call.lazy is not None:
             body = build_request(call, self._server)  # lazy requests are small
@@ -89,9 +89,9 @@ class OpenAIProvider:
         )
         self._upstream.check_values(answer)
         n = call.request.n or 1
-        read: PassedAnswer | None = None
+        read: PassthroughAnswer | None = None
         if call.takes_passthrough:
-            read = passed_answer(answer, n)
+            read = passthrough_answer(answer, n)
         elif call.takes_plain(self.dialect):
             read = plain_answer(answer, n)
         if read is not None:

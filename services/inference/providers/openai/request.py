@@ -71,11 +71,11 @@ def build_request(call: Call, server: Server) -> bytes:
             part is malformed or refers to an object stored at the provider.
     """
     lazy = call.lazy
-    is_whole = lazy is not None and lazy.is_whole
-    if lazy is not None and is_whole and call.is_native(OpenAIFields.dialect):
+    has_whole_body = lazy is not None and lazy.has_whole_body
+    if lazy is not None and has_whole_body and call.is_native(OpenAIFields.dialect):
         return _as_it_is(call, lazy.fields)
     fields = OpenAIFields(call, server)
-    if is_whole:
+    if has_whole_body:
         body = plain_body(call, fields)
         if body is not None:
             return _finished(body, call, fields, {})

@@ -6,7 +6,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
@@ -93,7 +93,7 @@ class ResponsesProvider(OpenAIProvider):
             return False
         return "tools" not in fields or not names_state(lazy.json_of("tools"))
 
-    async def whole(self, call: Call) -> list[Event] | PassedAnswer:
+    async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
         headers = call.request_headers(self.dialect)

@@ -66,7 +66,7 @@ def build_request(call: Call, server: Server) -> bytes:
             part is malformed or refers to an object stored at the provider.
     """
     lazy = call.lazy
-    if lazy is not None and lazy.is_whole:
+    if lazy is not None and lazy.has_whole_body:
         return orjson.dumps(
             _finished({"model": call.target.upstream, **lazy.writable()}, call, server)
         )

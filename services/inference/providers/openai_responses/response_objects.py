@@ -14,7 +14,7 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
-from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.raw_json import NULL
 from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
@@ -85,7 +85,7 @@ def read_object(data: bytes) -> ResponseObject | None:
         return None
 
 
-def passthrough(answer: bytes) -> PassedAnswer | None:
+def passthrough(answer: bytes) -> PassthroughAnswer | None:
     """Return a whole answer to pass through, or None if it does not have OpenAI's structure.
 
     Args:
@@ -104,7 +104,7 @@ def passthrough(answer: bytes) -> PassedAnswer | None:
             answer = orjson.dumps(unkept(orjson.loads(answer)))
     except MALFORMED:
         return None
-    return PassedAnswer(answer, usage)
+    return PassthroughAnswer(answer, usage)
 
 
 def unkept(response: Json) -> Json:

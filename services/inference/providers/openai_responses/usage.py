@@ -6,7 +6,7 @@ from msgspec import DecodeError, Meta, Struct
 from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque, Usage
-from services.common.passed_answer import TokenCounts
+from services.common.passthrough_answer import TokenCounts
 from services.inference.providers.bounds import MAX_TOKENS, dump, tokens
 from services.inference.providers.request_fields import Json
 

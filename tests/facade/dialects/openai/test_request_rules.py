@@ -14,7 +14,7 @@ STEP = "fallback_config.steps[1].parameters"
 
 
 @pytest.mark.parametrize(
-    ("fields", "is_whole"),
+    ("fields", "has_whole_body"),
     [
         ({}, True),
         ({"temperature": 0.5, "n": 2, "max_tokens": 7}, True),
@@ -26,11 +26,13 @@ STEP = "fallback_config.steps[1].parameters"
         ({"verbosity": "low", "n": 2}, False),
     ],
 )
-def test_a_lazy_request_is_completed_to_the_same(fields: dict[str, Any], is_whole: bool) -> None:
+def test_a_lazy_request_is_completed_to_the_same(
+    fields: dict[str, Any], has_whole_body: bool
+) -> None:
     eager, parsed = parse(**fields), parse_chat(body(**fields), lazily=True)
     lazy = parsed.lazy
     assert lazy is not None
-    assert lazy.is_whole == is_whole
+    assert lazy.has_whole_body == has_whole_body
     assert not parsed.request.messages
     assert not parsed.request.tools
     for name in ("model", "n", "max_tokens"):

@@ -46,7 +46,7 @@ def sent(given: LazyRequest) -> dict[str, Any]:
 )
 def test_plain_conversations_go_as_they_came(fields: dict[str, Any]) -> None:
     given = lazy(**fields)
-    assert given is not None and given.is_whole
+    assert given is not None and given.has_whole_body
     names = ("input", "instructions", "tools")
     assert sent(given) == {
         name: value for name, value in {"input": "hello", **fields}.items() if name in names
@@ -57,12 +57,12 @@ def test_plain_conversations_go_as_they_came(fields: dict[str, Any]) -> None:
 def test_settings_go_with_them_where_they_are_plain() -> None:
     plain = {"max_output_tokens": 3, "temperature": 0.5, "metadata": {"k": "v"}}
     given = lazy(**plain)
-    assert given is not None and given.is_whole
+    assert given is not None and given.has_whole_body
     assert sent(given) == {"input": "hello", **plain}
     assert given.complete() == request(**plain)
     other = {"reasoning": {"effort": "low"}, "newest": 1, "tools": [FUNCTION]}
     given = lazy(**other)
-    assert given is not None and not given.is_whole
+    assert given is not None and not given.has_whole_body
     assert given.request.thinking.effort == "low"
     assert sent(given) == {"input": "hello", "tools": [FUNCTION]}
     assert given.complete() == request(**other)
@@ -98,7 +98,7 @@ def test_large_numbers_beside_it_stay_what_they_are() -> None:
     schema = {"type": "object", "maxProperties": 2**70}
     form = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
     found = parse_request(body(newest=2**70, text=form), lazily=True)
-    assert found.lazy is not None and not found.lazy.is_whole
+    assert found.lazy is not None and not found.lazy.has_whole_body
     assert json.loads(found.lazy.complete().extra.json)["newest"] == 2**70
     echoed = json.loads(b"{%b}" % found.state.echo.json)
     assert echoed["text"]["format"]["schema"] == schema

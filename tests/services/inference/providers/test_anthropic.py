@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits
 from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers
@@ -144,7 +144,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
 async def answer_of(provider: AnthropicProvider, call: Call) -> GenerateResponse:
     if call.takes_passthrough:
         passed = await provider.whole(call)
-        assert isinstance(passed, PassedAnswer)
+        assert isinstance(passed, PassthroughAnswer)
         return passed.response()
     accumulator = Accumulator()
     for batch in await batches_of(provider, call):

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.anthropic.passthrough import (
-    passed_answer,
+    passthrough_answer,
     plain_answer,
     whole_of_text,
 )
@@ -68,12 +68,12 @@ def translated(answer: dict[str, Any]) -> GenerateResponse:
 
 
 def goes(answer: Any) -> bool:
-    return passed_answer(orjson.dumps(answer)) is not None
+    return passthrough_answer(orjson.dumps(answer)) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    passed = passed_answer(body)
+    passed = passthrough_answer(body)
     assert passed is not None
     assert passed.passthrough == body
     response = translated(answer)
@@ -202,7 +202,7 @@ def test_passthrough_and_translation_mean_the_same(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if passed_answer(body) is not None:
+    if passthrough_answer(body) is not None:
         check_same(body, read)
     else:
         assert plain_answer(body) is None and whole_of_text(body, read) is None
@@ -232,4 +232,4 @@ def test_a_text_that_is_cited_nowhere_is_read_at_once() -> None:
 @pytest.mark.parametrize("spoilt", [b"\xff", b"\xed\xa0\x80"])
 def test_a_message_that_is_not_utf_8_is_not_passed_on(spoilt: bytes) -> None:
     body = orjson.dumps(changed(ONE_TEXT, {("brand_new",): "é"}))
-    assert passed_answer(body.replace("é".encode(), spoilt)) is None
+    assert passthrough_answer(body.replace("é".encode(), spoilt)) is None

@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.passthrough import (
-    passed_answer,
+    passthrough_answer,
     plain_answer,
     whole_of_texts,
 )
@@ -86,12 +86,12 @@ def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
 
 
 def goes(answer: Any, n: int = 2) -> bool:
-    return passed_answer(orjson.dumps(answer), n) is not None
+    return passthrough_answer(orjson.dumps(answer), n) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    passed = passed_answer(body, n)
+    passed = passthrough_answer(body, n)
     assert passed is not None
     assert passed.passthrough == body
     response = translated(answer, n)
@@ -228,7 +228,7 @@ def test_passthrough_and_translation_mean_the_same(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if passed_answer(body, 2) is not None:
+    if passthrough_answer(body, 2) is not None:
         check_same(body, read)
     else:
         assert plain_answer(body, 2) is None and whole_of_texts(body, read, 2) is None
@@ -238,19 +238,19 @@ def test_passthrough_and_translation_mean_the_same(
     "changes", [{}, {PROMPT: GONE, COMPLETION: None}, {("service_tier",): GONE, ("new",): [{}]}]
 )
 def test_usual_answers_are_found_by_one_scan(changes: dict[Path, Any]) -> None:
-    assert passed_answer(orjson.dumps(changed(OFFICIAL, changes)), 2) is not None
+    assert passthrough_answer(orjson.dumps(changed(OFFICIAL, changes)), 2) is not None
 
 
 @pytest.mark.parametrize("spoilt", [b"\xff", b"\xed\xa0\x80"])
 def test_an_answer_that_is_not_utf_8_is_not_passed_on(spoilt: bytes) -> None:
     body = orjson.dumps(changed(OFFICIAL, {("new",): "é"}))
-    assert passed_answer(body.replace("é".encode(), spoilt), 2) is None
+    assert passthrough_answer(body.replace("é".encode(), spoilt), 2) is None
 
 
 @pytest.mark.parametrize("medium", ["audio", "image"])
 def test_tokens_of_media_are_told_apart(medium: str) -> None:
     answer = changed(OFFICIAL, {(*PROMPT, f"{medium}_tokens"): 2})
-    passed = passed_answer(orjson.dumps(answer), 2)
+    passed = passthrough_answer(orjson.dumps(answer), 2)
     assert passed is not None and isinstance(passed.usage, Usage)
     assert orjson.loads(passed.usage.extra.json)["prompt_tokens_details"][f"{medium}_tokens"] == 2
     check_same(orjson.dumps(answer), answer)

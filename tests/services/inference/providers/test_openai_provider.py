@@ -9,7 +9,7 @@ import pytest
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.stream.accumulator import Accumulator
@@ -80,7 +80,7 @@ async def batches_of(provider: OpenAIProvider, call: Call) -> list[list[Event]]:
 async def answer(provider: OpenAIProvider, call: Call) -> GenerateResponse:
     if call.takes_passthrough:
         passed = await provider.whole(call)
-        assert isinstance(passed, PassedAnswer)
+        assert isinstance(passed, PassthroughAnswer)
         return passed.response()
     accumulator = Accumulator()
     for batch in await batches_of(provider, call):

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.passed_answer import PassedAnswer, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic import passthrough as anthropic_passthrough
@@ -106,7 +106,7 @@ async def test_a_message_is_plain_for_other_dialects(parse: Any, body: Any) -> N
 )
 async def test_fields_of_its_own_dialect_reach_a_caller(make: Any, parse: Any, answer: Any) -> None:
     passed = await answered(make, parse, HELLO, answer, takes_passthrough=True)
-    assert isinstance(passed, PassedAnswer) and orjson.loads(passed.passthrough) == answer
+    assert isinstance(passed, PassthroughAnswer) and orjson.loads(passed.passthrough) == answer
     [event] = await answered(make, parse, HELLO, answer)
     assert event.whole.HasField("extra") or event.whole.usage.HasField("extra")
 

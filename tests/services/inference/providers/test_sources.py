@@ -214,7 +214,7 @@ def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: 
 )
 def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
     lazy = parse(dumped({"model": "m", **body}), True).lazy
-    assert lazy.is_whole
+    assert lazy.has_whole_body
     assert lazy.fields.keys() == body.keys() - {"stream"}
 
 
@@ -234,4 +234,4 @@ def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
     ],
 )
 def test_settings_that_are_looked_at_are_translated(parse: Any, fields: Json) -> None:
-    assert not parse(dumped(HELLO | fields), True).lazy.is_whole
+    assert not parse(dumped(HELLO | fields), True).lazy.has_whole_body

@@ -27,7 +27,9 @@ def complete(*blocks: Block, **fields: Any) -> bool:
 
 def written(size: int = 9, has_search: bool = True, **fields: Any) -> bool:
     request = GenerateRequest(model="m")
-    lazy = LazyRequest(request, {"messages": [USER], **fields}, print, size=size, only_maker=False)
+    lazy = LazyRequest(
+        request, {"messages": [USER], **fields}, print, size=size, requires_official_api=False
+    )
     return is_cacheable(request, lazy, has_search=has_search)
 
 

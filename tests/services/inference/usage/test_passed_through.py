@@ -5,8 +5,8 @@ from typing import Any
 
 from services.inference.pricing.counts import counts_of
 from services.inference.pricing.price import Unit
-from services.inference.providers.anthropic.passthrough import passed_answer as of_anthropic
-from services.inference.providers.openai.passthrough import passed_answer as of_openai
+from services.inference.providers.anthropic.passthrough import passthrough_answer as of_anthropic
+from services.inference.providers.openai.passthrough import passthrough_answer as of_openai
 
 
 def test_cache_writes_of_an_hour() -> None:

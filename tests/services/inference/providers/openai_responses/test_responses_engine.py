@@ -197,8 +197,8 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
             fields,
             lambda target: target.messages.append(says(USER, "hi")),
             size=99,
-            only_maker=True,
-            is_whole=True,
+            requires_official_api=True,
+            has_whole_body=True,
         )
 
     whole = await gateway.ask(lazy())

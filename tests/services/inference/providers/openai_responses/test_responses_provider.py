@@ -14,7 +14,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
-from services.common.passed_answer import PassedAnswer
+from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint, is_about_path
@@ -113,7 +113,7 @@ async def test_a_request_goes_to_the_endpoint(here: ScriptedUpstream, stream: bo
 async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: ScriptedUpstream) -> None:
     plays_answer(here, False)
     found = await provider(here).whole(call_of(takes_passthrough=True))
-    assert isinstance(found, PassedAnswer)
+    assert isinstance(found, PassthroughAnswer)
     assert {"id": ANSWER["id"], **orjson.loads(found.passthrough)} == ANSWER
     assert found.usage.output_tokens == 7
 
@@ -229,7 +229,11 @@ async def test_a_conversation_goes_as_it_is_unless_it_names_state(
 ) -> None:
     given = {"input": "hi", **fields}
     lazy = LazyRequest(
-        GenerateRequest(dialect=DIALECT_RESPONSES), given, lambda _: None, size=1, only_maker=True
+        GenerateRequest(dialect=DIALECT_RESPONSES),
+        given,
+        lambda _: None,
+        size=1,
+        requires_official_api=True,
     )
     assert provider(here).takes_lazy(lazy, refused_fields) == goes
 

@@ -21,10 +21,15 @@ ENCRYPTED = "reasoning.encrypted_content"
 F = Tool(name="f", description="d", input_schema=b'{"type": "object"}', strict=True)
 
 
-def with_written(call: Call, fields: dict[str, Any], *, is_whole: bool = True) -> Call:
+def with_written(call: Call, fields: dict[str, Any], *, has_whole_body: bool = True) -> Call:
     """Return a call with what its caller wrote: a whole body, or the conversation alone."""
     lazy = LazyRequest(
-        call.request, fields, lambda _: None, size=1, only_maker=False, is_whole=is_whole
+        call.request,
+        fields,
+        lambda _: None,
+        size=1,
+        requires_official_api=False,
+        has_whole_body=has_whole_body,
     )
     return replace(call, lazy=lazy)
 
@@ -134,7 +139,7 @@ def test_a_plain_request_goes_as_its_caller_wrote_it() -> None:
 
 def test_a_conversation_goes_as_its_caller_wrote_it() -> None:
     written = {"input": [{"role": "user", "content": "a"}], "instructions": "Be brief."}
-    body = body_of(with_written(call_of(temperature=0.5), written, is_whole=False))
+    body = body_of(with_written(call_of(temperature=0.5), written, has_whole_body=False))
     assert body["input"] == written["input"]
     assert (body["instructions"], body["temperature"]) == ("Be brief.", 0.5)
 

@@ -1,6 +1,6 @@
-"""A whole answer that is passed to its caller in the provider's own JSON.
+"""A whole answer that is passed through to its caller in the provider's own JSON.
 
-Within a process, the inference service returns a `PassedAnswer` (or a
+Within a process, the inference service returns a `PassthroughAnswer` (or a
 `services.common.plain_answer.PlainAnswer`) in place of a `GenerateResponse`, since only few of the
 message's fields are read, and only once. Over gRPC it is serialized as the message.
 """
@@ -118,7 +118,7 @@ class Route:
         return message
 
 
-class PassedAnswer:
+class PassthroughAnswer:
     """A whole answer in the provider's own JSON.
 
     Attributes:

@@ -1,11 +1,11 @@
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import CACHE_STATUS_MISS, GenerateResponse, RouteInfo
-from services.common.passed_answer import PassedAnswer, Route, TokenCounts
+from services.common.passthrough_answer import PassthroughAnswer, Route, TokenCounts
 
 
 def test_another_process_gets_all_that_is_known_of_an_answer() -> None:
-    answer = PassedAnswer(b'{"id":"a"}', TokenCounts(1, 2, 3))
+    answer = PassthroughAnswer(b'{"id":"a"}', TokenCounts(1, 2, 3))
     route = answer.route = Route("m", "p", "primary", 2, {}, "req_1")
     # As those do who come after the engine: the cache, and the limits of the caller.
     route.headers["x-ratelimit-limit-requests"] = "9"
