@@ -120,7 +120,7 @@ class Blobs(ABC):
             raise
 
     @abstractmethod
-    async def settle(self, key: str) -> None:
+    async def sync(self, key: str) -> None:
         """Make a blob that was just written durable."""
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Writing:
         self._key = key
         self._part_size = part_size
         self._held = bytearray()
-        self._handover: _Handover | None = None
+        self._pieces: _PieceIterator | None = None
         self._putting: asyncio.Future[Any] | None = None
 
     async def write(self, piece: bytes) -> None:
@@ -175,14 +175,14 @@ class Writing:
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
-        if self._handover is None:
+        if self._pieces is None:
             self._held += piece
             if len(self._held) <= min(self._part_size, PIECE):
                 return
             piece = bytes(self._held)
             self._held.clear()
-            self._handover = self._begin()
-        await self._hand_over(piece)
+            self._pieces = self._begin()
+        await self._push(piece)
 
     async def finish(self) -> None:
         """Write the rest; afterwards the blob exists and is durable.
@@ -190,82 +190,80 @@ class Writing:
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
-        if self._handover is None:
+        if self._pieces is None:
             with translate_errors():
                 await self._store.put_async(self._key, bytes(self._held))
         else:
-            await self._hand_over(None)
+            await self._push(None)
             assert self._putting is not None
             with translate_errors():
                 await asyncio.shield(self._putting)
-        await self._blobs.settle(self._key)
+        await self._blobs.sync(self._key)
 
     async def abandon(self) -> None:
         """Abort the upload: discard what was written, and delete the blob if it exists already."""
-        if self._putting is not None and self._handover is not None:
-            self._handover.give(_AbandonedError())
+        if self._putting is not None and self._pieces is not None:
+            self._pieces.push(_AbandonedError())
             await asyncio.wait([self._putting], timeout=_ABANDON_S)
         with suppress(GatewayError):
             await self._blobs.delete(self._key)
 
-    def _begin(self) -> "_Handover":
-        handover = _Handover()
+    def _begin(self) -> "_PieceIterator":
+        pieces = _PieceIterator()
         putting = asyncio.ensure_future(
-            self._store.put_async(
-                self._key, handover, chunk_size=self._part_size, max_concurrency=1
-            )
+            self._store.put_async(self._key, pieces, chunk_size=self._part_size, max_concurrency=1)
         )
-        putting.add_done_callback(handover.close)
+        putting.add_done_callback(pieces.close)
         self._putting = putting
-        return handover
+        return pieces
 
-    async def _hand_over(self, piece: bytes | None) -> None:
-        assert self._handover is not None
+    async def _push(self, piece: bytes | None) -> None:
+        assert self._pieces is not None
         assert self._putting is not None
-        await self._handover.room.wait()
+        await self._pieces.ready.wait()
         if self._putting.done():
             with translate_errors():
                 self._putting.result()
-        self._handover.give(piece)
+        self._pieces.push(piece)
 
 
-class _Handover:
-    """Async iterator from which a store pulls the pieces that are given.
+class _PieceIterator:
+    """Async iterator from which a store pulls the pieces that are pushed.
 
-    A given None ends the iteration; a given exception is raised in the store.
+    Pushing None ends the iteration; a pushed exception is raised in the store.
 
     Attributes:
-        room: set while the next piece may be given, or when the store has stopped reading.
+        ready: set while the next piece may be pushed, or when the store has stopped reading.
     """
 
     def __init__(self) -> None:
-        self.room = asyncio.Event()
-        self.room.set()
-        self._given = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.ready.set()
+        self._pushed = asyncio.Event()
         self._piece: bytes | Exception | None = None
 
-    def give(self, piece: bytes | Exception | None) -> None:
+    def push(self, piece: bytes | Exception | None) -> None:
         self._piece = piece
-        self.room.clear()
-        self._given.set()
+        self.ready.clear()
+        self._pushed.set()
 
     def close(self, putting: "asyncio.Future[Any]") -> None:
         if not putting.cancelled():
             putting.exception()  # retrieved here, in case nobody awaits it any more
-        self.room.set()
+        self.ready.set()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        await self._given.wait()
-        self._given.clear()
+        await self._pushed.wait()
+        self._pushed.clear()
         piece, self._piece = self._piece, None
         if piece is None:
             raise StopAsyncIteration
         if isinstance(piece, Exception):
             raise piece
-        self.room.set()
+        self.ready.set()
         return piece
 
 
@@ -296,7 +294,7 @@ class FolderBlobs(Blobs):
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
         return cls(folder)
 
-    async def settle(self, key: str) -> None:
+    async def sync(self, key: str) -> None:
         """Sync the file to disk, and then its folder."""
         with translate_errors():
             for path in (self._folder / key, self._folder):
@@ -353,7 +351,7 @@ class BucketBlobs(Blobs):
         """The bucket."""
         return self._store
 
-    async def settle(self, key: str) -> None:
+    async def sync(self, key: str) -> None:
         """Do nothing: an object is durable once it has been written."""
 
     @asynccontextmanager

@@ -62,8 +62,8 @@ class Uploads:
         room = quota - (await self._repository.usage(owner_id)).size_bytes
         file_id = self._new_id(PREFIX)
         async with self._blobs.writing(file_id) as writing:
-            arrival = _Arrival(writing, self._limits.max_file_bytes, room, quota, self._reserve)
-            trailer = await self._copy(messages, arrival)
+            upload = _UploadState(writing, self._limits.max_file_bytes, room, quota, self._reserve)
+            trailer = await self._copy(messages, upload)
             lifetime_s = self._lifetime_s(trailer)
             await writing.finish()
         now_s = int(self._clock.now())
@@ -71,11 +71,11 @@ class Uploads:
             id=file_id,
             filename=filename,
             purpose=trailer.purpose,
-            size_bytes=arrival.size,
-            mime_type=detect_type(bytes(arrival.head), header.mime_type, filename),
+            size_bytes=upload.size,
+            mime_type=detect_type(bytes(upload.head), header.mime_type, filename),
             created_at=now_s,
             expires_at=now_s + lifetime_s,
-            sha256=arrival.hash.hexdigest(),
+            sha256=upload.hash.hexdigest(),
         )
         await self._keep(owner_id, file, quota)
         self._metrics.uploads.inc()
@@ -89,12 +89,12 @@ class Uploads:
         return first.header
 
     async def _copy(
-        self, messages: AsyncIterator[CreateFileRequest], arrival: "_Arrival"
+        self, messages: AsyncIterator[CreateFileRequest], upload: "_UploadState"
     ) -> FileTrailer:
         while (message := await self._next(messages)) is not None:
             match message.WhichOneof("part"):
                 case "chunk":
-                    await arrival.take(message.chunk)
+                    await upload.add_chunk(message.chunk)
                 case "trailer":
                     return message.trailer
                 case _:
@@ -154,8 +154,8 @@ class Uploads:
             await self._blobs.delete(file_id)
 
 
-class _Arrival:
-    """The received part of a file.
+class _UploadState:
+    """The state of an upload: the received part of a file, and its limits.
 
     Attributes:
         size: number of bytes received.
@@ -175,7 +175,7 @@ class _Arrival:
         self.hash = hashlib.sha256()
         self.head = bytearray()
 
-    async def take(self, chunk: bytes) -> None:
+    async def add_chunk(self, chunk: bytes) -> None:
         if not 1 <= len(chunk) <= PIECE:
             raise invalid("chunk", f"chunk: takes 1 to {PIECE} bytes")
         self._reserve.check()
