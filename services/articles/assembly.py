@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.articles.v1 import articles_pb2_grpc
-from services.articles import serving
+from services.articles import servicer_factory
 from services.articles.metrics import Metrics
 from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
@@ -29,10 +29,10 @@ class Articles:
     """The article service of one process, with its sweeper running."""
 
     def __init__(
-        self, open_editing: Callable[[], serving.Editing], sweeper: ArticleSweeper
+        self, open_editing: Callable[[], servicer_factory.ArticleEditing], sweeper: ArticleSweeper
     ) -> None:
         self._open_editing = open_editing
-        self._editing: serving.Editing | None = None
+        self._editing: servicer_factory.ArticleEditing | None = None
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
 
@@ -54,8 +54,8 @@ class Articles:
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)
 
-        def open_editing() -> serving.Editing:
-            return serving.Editing(
+        def open_editing() -> servicer_factory.ArticleEditing:
+            return servicer_factory.ArticleEditing(
                 chosen, database, clock, sessions, usage, metrics, channel, reserve
             )
 

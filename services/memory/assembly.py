@@ -18,7 +18,7 @@ from services.common.process_registry import ProcessRegistry
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
-from services.memory import serving
+from services.memory import servicer_factory
 from services.memory.jobs import job_handlers, stores
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.job_runner import JobRunner
@@ -93,7 +93,7 @@ class MemoryService:
         )
 
         def register(server: Any) -> None:
-            servicer = serving.open_servicer(
+            servicer = servicer_factory.open_servicer(
                 limits, database, clock, opened_stores(), locks, jobs, tasks, metrics, reserve
             )
             memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)

@@ -10,12 +10,12 @@ from services.common.disk import DiskReserve
 from services.common.process_registry import ProcessRegistry
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
-from services.responses.conversation import ConversationReader
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import ConversationServicer
 from services.responses.records import ResponseLimits
 from services.responses.repository import ResponseRepository
+from services.responses.response_chain import ResponseChainReader
 from services.responses.runs import ResponseRuns
 from services.responses.servicer import ResponseServicer
 from services.responses.sweeper import ResponseSweeper
@@ -74,7 +74,7 @@ class Responses:
         )
         repository = ResponseRepository(database, clock, limits, processes)
         runs = ResponseRuns(repository)
-        reader = ConversationReader(database, clock, limits)
+        reader = ResponseChainReader(database, clock, limits)
         conversations = ConversationRepository(database, clock, limits.conversations)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "responses", every_s, clock)

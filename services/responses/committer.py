@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.common.database import writing
 from services.common.errors import GatewayError
-from services.responses.conversation import extend_lives
 from services.responses.records import ResponseLimits, storage_exceeded, taken
+from services.responses.response_chain import extend_expiry
 from services.responses.response_rows import NewRow, insert_responses
 
 _BATCH = 64
@@ -105,7 +105,7 @@ class ResponseCommitter:
             for call in batch:
                 row = call.new.row
                 if row["previous_id"]:
-                    await extend_lives(
+                    await extend_expiry(
                         connection, row["owner_id"], row["previous_id"], row, self._limits
                     )
             charged = await insert_responses(

@@ -58,7 +58,7 @@ class ResponseLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldResponse:
+class LeasedResponse:
     """A response that this process generates.
 
     Attributes:
@@ -106,7 +106,7 @@ def taken() -> GatewayError:
     )
 
 
-def lost() -> GatewayError:
+def lease_lost_error() -> GatewayError:
     """Return the 409 error for a call that generates a response and has lost its lease."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,

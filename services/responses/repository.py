@@ -36,10 +36,10 @@ from services.responses.packing import (
 from services.responses.records import (
     RUN_BYTES,
     RUNNING,
-    HeldResponse,
+    LeasedResponse,
     ResponseLimits,
     ResponseState,
-    lost,
+    lease_lost_error,
     not_found,
     not_in_background,
     storage_exceeded,
@@ -137,13 +137,15 @@ class ResponseRepository:
         row, _ = await self._new_row(owner_id, new, ResponseState.ENDED, append=append)
         self._remember(owner_id, await self._committer.store(row, max_bytes))
 
-    async def create_held(self, owner_id: str, max_bytes: int, new: NewResponse) -> HeldResponse:
+    async def create_leased(
+        self, owner_id: str, max_bytes: int, new: NewResponse
+    ) -> LeasedResponse:
         """Store a queued response, leased to this process; raises the errors of `create`."""
-        row, held = await self._new_row(owner_id, new, ResponseState.QUEUED)
+        row, leased = await self._new_row(owner_id, new, ResponseState.QUEUED)
         await self._committer.store(row, max_bytes)
-        return held
+        return leased
 
-    async def start(self, held: HeldResponse) -> None:
+    async def start(self, leased: LeasedResponse) -> None:
         """Record that a queued response is being generated.
 
         Raises:
@@ -151,14 +153,16 @@ class ResponseRepository:
         """
         async with writing(self._engine) as connection:
             started = await connection.execute(
-                update(responses).where(self._is_held(held)).values(state=ResponseState.IN_PROGRESS)
+                update(responses)
+                .where(self._is_held(leased))
+                .values(state=ResponseState.IN_PROGRESS)
             )
             if not started.rowcount:
-                raise lost()
+                raise lease_lost_error()
 
     async def finish(
         self,
-        held: HeldResponse,
+        leased: LeasedResponse,
         max_bytes: int,
         content: ResponseContent,
         without_room: bytes,
@@ -170,7 +174,7 @@ class ResponseRepository:
         Otherwise the body `without_room` is stored.
 
         Args:
-            held: the response.
+            leased: the response.
             max_bytes: the storage quota.
             content: the generated content.
             without_room: the body to store if there is no room for the content.
@@ -180,20 +184,20 @@ class ResponseRepository:
             GatewayError: conflict, this process does not hold it any more.
         """
         packed = await PackedContent.of(content)
-        if packed.size(held.input_bytes) <= self.limits.max_bytes:
+        if packed.size(leased.input_bytes) <= self.limits.max_bytes:
             output = list(content.output) if append else None
             try:
-                await self._write_end(held, packed, max_bytes, output)
+                await self._write_end(leased, packed, max_bytes, output)
             except NoRoomError:
                 pass
             else:
                 return True
-        await self._write_end(held, PackedContent(without_room, b"", b""), None, None)
+        await self._write_end(leased, PackedContent(without_room, b"", b""), None, None)
         return False
 
     async def _write_end(
         self,
-        held: HeldResponse,
+        leased: LeasedResponse,
         packed: PackedContent,
         max_bytes: int | None,
         output: Sequence[ResponseItem] | None,
@@ -206,34 +210,34 @@ class ResponseRepository:
         """
         async with writing(self._engine) as connection:
             charged = await connection.scalar(
-                select(responses.c.size_bytes).where(self._is_held(held)).with_for_update()
+                select(responses.c.size_bytes).where(self._is_held(leased)).with_for_update()
             )
             if charged is None:
-                raise lost()
-            size = packed.size(held.input_bytes)
+                raise lease_lost_error()
+            size = packed.size(leased.input_bytes)
             added = size - charged
-            if output is not None and held.conversation_id:
-                added += await self._append(connection, held, output)
-            total = await charge(connection, held.owner_id, added)
+            if output is not None and leased.conversation_id:
+                added += await self._append(connection, leased, output)
+            total = await charge(connection, leased.owner_id, added)
             if max_bytes is not None and total > max_bytes and added > 0:
                 raise NoRoomError
-            await response_rows.write_end(connection, held.id, held.owner_id, packed, size)
+            await response_rows.write_end(connection, leased.id, leased.owner_id, packed, size)
 
     async def _append(
-        self, connection: AsyncConnection, held: HeldResponse, output: Sequence[ResponseItem]
+        self, connection: AsyncConnection, leased: LeasedResponse, output: Sequence[ResponseItem]
     ) -> int:
         """Append the input and the output of a response; see `append_of_response`.
 
         Raises:
             NoRoomError: its conversation has no room.
         """
-        sent = await connection.scalar(select(contents.c.input).where(contents.c.id == held.id))
+        sent = await connection.scalar(select(contents.c.input).where(contents.c.id == leased.id))
         items = [*(await unpack_items([sent or b""])).items, *output]
         try:
             return await response_rows.append_of_response(
                 connection,
-                held.owner_id,
-                held.conversation_id,
+                leased.owner_id,
+                leased.conversation_id,
                 items,
                 self._clock.now_ms(),
                 self.limits.conversations,
@@ -243,20 +247,20 @@ class ResponseRepository:
                 raise
             raise NoRoomError from error
 
-    async def renew(self, held: Collection[HeldResponse]) -> Collection[HeldResponse]:
+    async def renew(self, leased: Collection[LeasedResponse]) -> Collection[LeasedResponse]:
         """Renew the leases of responses; return those that this process still holds."""
         which = and_(
-            responses.c.id.in_([one.id for one in held]),
+            responses.c.id.in_([one.id for one in leased]),
             responses.c.holder == self._holder,
             _IS_RUNNING,
         )
         async with writing(self._engine, is_lasting=False) as connection:
             renewed = {row.id for row in await self._rows.hold(connection, which)}
-        return [one for one in held if one.id in renewed]
+        return [one for one in leased if one.id in renewed]
 
-    async def interrupt(self, held: HeldResponse) -> None:
+    async def interrupt(self, leased: LeasedResponse) -> None:
         """Mark a response as interrupted, unless it has ended."""
-        await self._end(self._is_held(held), ResponseState.INTERRUPTED)
+        await self._end(self._is_held(leased), ResponseState.INTERRUPTED)
 
     async def interrupt_expired(self) -> int:
         """Interrupt all responses whose lease has expired; return their number."""
@@ -318,7 +322,7 @@ class ResponseRepository:
 
     async def _new_row(
         self, owner_id: str, new: NewResponse, state: ResponseState, *, append: bool = False
-    ) -> tuple[NewRow, HeldResponse]:
+    ) -> tuple[NewRow, LeasedResponse]:
         """Return the row of a new response, and its handle.
 
         Raises:
@@ -326,16 +330,16 @@ class ResponseRepository:
         """
         packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
         origin = new.conversation if new.HasField("conversation") else None
-        held = HeldResponse(
+        leased = LeasedResponse(
             self._new_id(PREFIX), owner_id, new.id, len(sent), origin.id if origin else ""
         )
-        size = packed.size(held.input_bytes)
+        size = packed.size(leased.input_bytes)
         if size > self.limits.max_bytes:
             raise too_large(self.limits.max_bytes)
         is_running = state in RUNNING
         now_ms = self._clock.now_ms()
         row = {
-            "id": held.id,
+            "id": leased.id,
             "owner_id": owner_id,
             "response_id": new.id,
             "previous_id": new.previous_id,
@@ -348,9 +352,9 @@ class ResponseRepository:
             "size_bytes": size + (RUN_BYTES if is_running else 0),
         }
         if origin is None:
-            return NewRow(row, sent, packed), held
+            return NewRow(row, sent, packed), leased
         appended = [*new.input, *new.content.output] if append else ()
-        return NewRow(row, sent, packed, origin, appended), held
+        return NewRow(row, sent, packed, origin, appended), leased
 
     def _remember(self, owner_id: str, stored: int) -> None:
         """Cache an owner's stored size for some seconds."""
@@ -395,8 +399,8 @@ class ResponseRepository:
     def _is_alive(self) -> ColumnElement[bool]:
         return or_(responses.c.expires_at_ms > self._clock.now_ms(), _IS_RUNNING)
 
-    def _is_held(self, held: HeldResponse) -> ColumnElement[bool]:
-        return and_(responses.c.id == held.id, responses.c.holder == self._holder, _IS_RUNNING)
+    def _is_held(self, leased: LeasedResponse) -> ColumnElement[bool]:
+        return and_(responses.c.id == leased.id, responses.c.holder == self._holder, _IS_RUNNING)
 
 
 def _is_owned(owner_id: str, response_id: str) -> ColumnElement[bool]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
 from services.common.leased_rows import LeaseRenewer, wait_briefly
-from services.responses.records import HeldResponse, lost
+from services.responses.records import LeasedResponse, lease_lost_error
 from services.responses.repository import ResponseRepository
 
 # Seconds between two polls of a response that another process generates.
@@ -24,19 +24,21 @@ class Run:
         is_over: whether it has ended, or its lease is lost.
     """
 
-    def __init__(self, repository: ResponseRepository, held: HeldResponse, max_bytes: int) -> None:
+    def __init__(
+        self, repository: ResponseRepository, leased: LeasedResponse, max_bytes: int
+    ) -> None:
         self._repository = repository
-        self._held = held
+        self._leased = leased
         self._max_bytes = max_bytes
         self._lost = asyncio.Event()
         self.is_over = False
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Mark the lease of the response as lost."""
         self.is_over = True
         self._lost.set()
 
-    async def unless_lost(self, step: Awaitable[_T]) -> _T:
+    async def wait_unless_lost(self, step: Awaitable[_T]) -> _T:
         """Wait for the caller's next step.
 
         Raises:
@@ -47,7 +49,7 @@ class Run:
         try:
             await asyncio.wait({waiting, losing}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                raise lost()
+                raise lease_lost_error()
             return waiting.result()
         finally:
             waiting.cancel()
@@ -55,14 +57,14 @@ class Run:
 
     async def start(self) -> None:
         """Record that the response is being generated; see `ResponseRepository.start`."""
-        await self._repository.start(self._held)
+        await self._repository.start(self._leased)
 
     async def finish(
         self, content: ResponseContent, without_room: bytes, *, append: bool = False
     ) -> bool:
         """Record the end of the response; see `ResponseRepository.finish`."""
         has_room = await self._repository.finish(
-            self._held, self._max_bytes, content, without_room, append=append
+            self._leased, self._max_bytes, content, without_room, append=append
         )
         self.is_over = True
         return has_room
@@ -84,21 +86,21 @@ class ResponseRuns:
         A response that has not ended by then is interrupted.
 
         Raises:
-            GatewayError: as `ResponseRepository.create_held`.
+            GatewayError: as `ResponseRepository.create_leased`.
         """
-        held = await self._repository.create_held(owner_id, max_bytes, new)
-        run = Run(self._repository, held, max_bytes)
-        key = (owner_id, held.response_id)
+        leased = await self._repository.create_leased(owner_id, max_bytes, new)
+        run = Run(self._repository, leased, max_bytes)
+        key = (owner_id, leased.response_id)
         self._running[key] = run
-        self._renewer.add(held, run.lose)
+        self._renewer.add(leased, run.mark_lost)
         try:
             yield run
         finally:
-            self._renewer.discard(held)
+            self._renewer.discard(leased)
             del self._running[key]
             if not run.is_over:
                 # Shielded: this task is cancelled when the caller leaves.
-                await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(held)))
+                await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(leased)))
             self._wake()
 
     async def wait(
@@ -137,7 +139,7 @@ class ResponseRuns:
     def _lose(self, owner_id: str, response_id: str) -> None:
         """Mark the lease of a response as lost, if a caller of this process generates it."""
         if run := self._running.get((owner_id, response_id)):
-            run.lose()
+            run.mark_lost()
         self._wake()
 
     def _wake(self) -> None:

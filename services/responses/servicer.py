@@ -18,7 +18,6 @@ from services.common.errors import invalid
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
-from services.responses.conversation import ConversationReader
 from services.responses.item_checks import check_items, is_item_id, page_size
 from services.responses.records import (
     MAX_ID,
@@ -27,6 +26,7 @@ from services.responses.records import (
     not_found,
 )
 from services.responses.repository import ResponseRepository
+from services.responses.response_chain import ResponseChainReader
 from services.responses.runs import ResponseRuns
 
 SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full_name
@@ -43,7 +43,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     Args:
         repository: the stored responses.
         runs: the responses that are generated in the background.
-        conversations: reads the conversations that responses continue.
+        reader: reads the conversations that responses continue.
         storage: storage quotas of users, by plan.
         reserve: the free disk space that storing requires.
     """
@@ -52,13 +52,13 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self,
         repository: ResponseRepository,
         runs: ResponseRuns,
-        conversations: ConversationReader,
+        reader: ResponseChainReader,
         storage: MemoryStorage,
         reserve: DiskReserve,
     ) -> None:
         self._repository = repository
         self._runs = runs
-        self._conversations = conversations
+        self._reader = reader
         self._storage = storage
         self._reserve = reserve
 
@@ -98,11 +98,11 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         async with self._runs.run(owner.user_id, self._max_bytes(owner), first.create) as run:
             del first
             yield RunResponseResponse(created=responses_pb2.ResponseCreated())
-            step = await run.unless_lost(anext(steps, None))
+            step = await run.wait_unless_lost(anext(steps, None))
             if step is not None and step.HasField("start"):
                 await run.start()
                 yield RunResponseResponse(started=responses_pb2.ResponseStarted())
-                step = await run.unless_lost(anext(steps, None))
+                step = await run.wait_unless_lost(anext(steps, None))
             if step is None:
                 return
             _check_step(step, "finish")
@@ -145,7 +145,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     ) -> responses_pb2.ListInputItemsResponse:
         """List the items that a response was generated from."""
         size = page_size(request)
-        found = await self._conversations.read(
+        found = await self._reader.read(
             caller.get().user_id, _possible(request.id), with_last_output=False
         )
         items = found.items if request.ascending else found.items[::-1]
@@ -158,7 +158,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self, request: responses_pb2.GetResponseChainRequest, context: Context
     ) -> responses_pb2.GetResponseChainResponse:
         """Return the conversation up to a response."""
-        found = await self._conversations.read(caller.get().user_id, _possible(request.id))
+        found = await self._reader.read(caller.get().user_id, _possible(request.id))
         return responses_pb2.GetResponseChainResponse(items=found.items)
 
     async def FindItems(
@@ -170,7 +170,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         for place, item_id in enumerate(request.ids):
             if not is_item_id(item_id):
                 raise item_not_found(item_id, place)
-        found = await self._conversations.find_items(caller.get().user_id, request.ids)
+        found = await self._reader.find_items(caller.get().user_id, request.ids)
         return responses_pb2.FindItemsResponse(items=found)
 
     def _max_bytes(self, owner: Caller) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.admin import serving
+from services.accounts.admin import servicer_factory
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
 from services.accounts.admin.audit import AuditLog
 from services.accounts.admin.authentication import AdminAuthenticator
@@ -65,7 +65,7 @@ class Administration:
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
-            lambda server: serving.register(server, database, clock, log),
+            lambda server: servicer_factory.register(server, database, clock, log),
             AuditSweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),

@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common.clock import Clock
 from services.common.database import insert_into, reading, writing
 from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_process
-from services.memory.storage.memory_records import taken_over
+from services.memory.storage.memory_records import lock_lost_error
 from services.memory.storage.tables import claims, memories, queues
 
 WRITE = "write"
@@ -71,7 +71,7 @@ class LockQueue:
             async with writing(self._engine, is_lasting=False) as connection:
                 ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
                 if ticket is None:
-                    raise taken_over()
+                    raise lock_lost_error()
                 claim = {"id": claim_id, "entity_id": queue.entity_id, "mode": queue.mode}
                 ends_at_ms = self._rows.ends_at_ms()
                 await connection.execute(
@@ -80,7 +80,7 @@ class LockQueue:
                 return ticket, (await _position(connection, queue, ticket)).ahead
         except IntegrityError as error:
             # The memory was deleted between two statements.
-            raise taken_over() from error
+            raise lock_lost_error() from error
 
     async def count_ahead(self, queue: QueueKey, ticket: int) -> int | None:
         """Return the number of claims ahead of a ticket; None when the ticket's claim is gone.
@@ -165,7 +165,7 @@ async def assert_claimed(
         .with_for_update(read=True, key_share=True)
     )
     if await connection.scalar(claim) is None:
-        raise taken_over()
+        raise lock_lost_error()
 
 
 def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:

@@ -41,8 +41,8 @@ from services.memory.locks.lock_queue import (
 from services.memory.storage.memory_records import (
     MemoryRecord,
     busy,
+    lock_lost_error,
     select_owned,
-    taken_over,
     to_record,
 )
 
@@ -95,13 +95,13 @@ class _LocalClaim:
     id: str
     queue: QueueKey
     ticket: int = 0
-    ahead: int = 0
+    claims_ahead: int = 0
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_waiting(self) -> bool:
-        return self.ahead >= self.queue.holders
+        return self.claims_ahead >= self.queue.holders
 
 
 class MemoryLocks:
@@ -140,7 +140,7 @@ class MemoryLocks:
         if processes:
             processes.on_death.append(self.queue.remove_of_process)
         # The claims of this process that are in the database, by queue, in the order of tickets.
-        self._lines: dict[QueueKey, list[_LocalClaim]] = {}
+        self._local_queues: dict[QueueKey, list[_LocalClaim]] = {}
         # Ids of all claims that are in use, including those that are still being inserted.
         self._open: set[str] = set()
         self._work: set[asyncio.Task[Any]] = set()
@@ -184,7 +184,7 @@ class MemoryLocks:
             query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
             row = (await connection.execute(query)).one_or_none()
             if row is None:
-                raise taken_over()
+                raise lock_lost_error()
             await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
             yield connection, to_record(row)
 
@@ -215,8 +215,10 @@ class MemoryLocks:
         return task
 
     async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
-        claim.ticket, claim.ahead = await self.queue.enter(claim.queue, owner_id, claim.id)
-        insort(self._lines.setdefault(claim.queue, []), claim, key=lambda other: other.ticket)
+        claim.ticket, claim.claims_ahead = await self.queue.enter(claim.queue, owner_id, claim.id)
+        insort(
+            self._local_queues.setdefault(claim.queue, []), claim, key=lambda other: other.ticket
+        )
         self._renewer.add(claim.id, lambda: self._lose(claim))
 
     async def _wait(self, claim: _LocalClaim) -> None:
@@ -242,7 +244,7 @@ class MemoryLocks:
 
     def _is_foremost(self, claim: _LocalClaim) -> bool:
         """Return whether only claims of other processes can keep a claim from the lock."""
-        return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
+        return claim in self._local_queues.get(claim.queue, [])[: claim.queue.holders]
 
     async def _remove_orphans(self, claim: _LocalClaim) -> None:
         """Remove ended claims of this process that are still in the database ahead of a claim.
@@ -257,8 +259,8 @@ class MemoryLocks:
             await self._processes.reap_dead()
         ahead = await self.queue.count_ahead(claim.queue, claim.ticket)
         if ahead is None:
-            raise taken_over()
-        claim.ahead = ahead
+            raise lock_lost_error()
+        claim.claims_ahead = ahead
 
     async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
         await asyncio.wait([entering])
@@ -278,12 +280,12 @@ class MemoryLocks:
         self._remove(claim)
 
     def _remove(self, claim: _LocalClaim) -> None:
-        """Remove a claim from its line, and wake the claims that may hold the lock now."""
-        line = self._lines.get(claim.queue, [])
-        if claim not in line:
+        """Remove a claim from its local queue, and wake the claims that may hold the lock now."""
+        local_queue = self._local_queues.get(claim.queue, [])
+        if claim not in local_queue:
             return
-        line.remove(claim)
-        for following in line[: claim.queue.holders]:
+        local_queue.remove(claim)
+        for following in local_queue[: claim.queue.holders]:
             following.woken.set()
-        if not line:
-            del self._lines[claim.queue]
+        if not local_queue:
+            del self._local_queues[claim.queue]

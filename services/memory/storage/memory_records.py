@@ -60,7 +60,7 @@ def select_owned(entity_id: str, owner_id: str) -> Any:
     return select(*COLUMNS).where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
 
 
-def taken_over() -> GatewayError:
+def lock_lost_error() -> GatewayError:
     """Return the 409 error for a caller whose lock on a memory, or the memory itself, is gone."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,

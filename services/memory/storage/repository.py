@@ -32,8 +32,8 @@ from services.memory.storage.memory_records import (
     COLUMNS,
     WAS_USED,
     MemoryRecord,
+    lock_lost_error,
     select_owned,
-    taken_over,
     to_record,
 )
 from services.memory.storage.messages import message_key
@@ -124,7 +124,7 @@ class MemoryRepository:
                     record = await quota.create(connection, new, max_memories)
             if record:
                 return record
-        raise taken_over()
+        raise lock_lost_error()
 
     async def release(self, record: MemoryRecord) -> None:
         """Release a reservation; the release of the last one deletes a memory without a turn."""

@@ -21,7 +21,7 @@ from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
-from services.memory.storage.memory_records import MemoryRecord, check_storage, taken_over
+from services.memory.storage.memory_records import MemoryRecord, check_storage, lock_lost_error
 from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
 from services.memory.storage.stored_turns import complete_turns, have_many_messages, user_text
 from services.memory.turns.context import ContextReader
@@ -179,7 +179,7 @@ class TurnService:
     async def _current(self, record: MemoryRecord) -> MemoryRecord:
         current = await self._stores.repository.current(record)
         if current is None:
-            raise taken_over()
+            raise lock_lost_error()
         return current
 
     async def _without_memory(

@@ -20,7 +20,6 @@ from services.common.errors import from_rpc_error
 from services.common.owners import owners
 from services.common.server import Server
 from services.common.settings import MemoryStorage
-from services.responses.conversation import ConversationReader
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import SERVICE_NAME as CONVERSATION_SERVICE
@@ -28,6 +27,7 @@ from services.responses.conversations.servicer import ConversationServicer
 from services.responses.conversations.tables import conversations
 from services.responses.records import ResponseLimits
 from services.responses.repository import ResponseRepository
+from services.responses.response_chain import ResponseChainReader
 from services.responses.runs import ResponseRuns
 from services.responses.servicer import SERVICE_NAME, ResponseServicer
 from services.responses.tables import contents, responses
@@ -199,7 +199,7 @@ async def response_process(
     """Serve stored responses in a database as one process does."""
     repository = ResponseRepository(engine, clock, replace(LIMITS, **limits))
     runs = ResponseRuns(repository)
-    reader = ConversationReader(engine, clock, repository.limits)
+    reader = ResponseChainReader(engine, clock, repository.limits)
     talks = ConversationRepository(engine, clock, repository.limits.conversations)
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)

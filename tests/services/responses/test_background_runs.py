@@ -1,4 +1,4 @@
-"""Responses that are generated in the background: held, ended, cancelled, interrupted."""
+"""Responses that are generated in the background: leased, ended, cancelled, interrupted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -150,7 +150,7 @@ async def test_runs_of_a_dead_process_are_interrupted(
     alive = ProcessRegistry.register(tmp_path)
     for name, processes in (("r1", alive), ("r2", ProcessRegistry(tmp_path, "dead", -1))):
         one = ResponseRepository(engine, clock, LIMITS, processes)
-        await one.create_held("ada", STORAGE, response(name))
+        await one.create_leased("ada", STORAGE, response(name))
     for note in alive.on_death:
         await note("dead")
     assert await service.state("r1") == "queued"

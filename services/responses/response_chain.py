@@ -23,12 +23,12 @@ from services.responses.records import (
 )
 from services.responses.tables import contents, output_items, responses
 
-_EXTRA_LIFE_MS = 86_400_000
+_EXTRA_TTL_MS = 86_400_000
 # Ids in one SQL statement; databases accept some thousands.
 _IDS_AT_ONCE = 500
 
 
-class ConversationReader:
+class ResponseChainReader:
     """Reads the conversations that new responses continue.
 
     Args:
@@ -190,7 +190,7 @@ async def read_outputs(
     return packed
 
 
-async def extend_lives(
+async def extend_expiry(
     connection: AsyncConnection,
     owner_id: str,
     previous_id: str,
@@ -213,7 +213,7 @@ async def extend_lives(
     if ends is None or ends >= row["expires_at_ms"]:
         return
     chain = _chain(owner_id, previous_id, row["created_at_ms"], limits)
-    lives_until_ms = row["expires_at_ms"] + _EXTRA_LIFE_MS
+    expires_at_ms = row["expires_at_ms"] + _EXTRA_TTL_MS
     # The same order everywhere, so that two transactions never deadlock.
     ordered = (
         select(responses.c.id)
@@ -223,8 +223,8 @@ async def extend_lives(
     )
     await connection.execute(
         update(responses)
-        .where(responses.c.id.in_(ordered), responses.c.expires_at_ms < lives_until_ms)
-        .values(expires_at_ms=lives_until_ms)
+        .where(responses.c.id.in_(ordered), responses.c.expires_at_ms < expires_at_ms)
+        .values(expires_at_ms=expires_at_ms)
     )
 
 

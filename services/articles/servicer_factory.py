@@ -18,7 +18,7 @@ from services.common.disk import DiskReserve
 from services.common.settings import Articles as ArticleSettings
 
 
-class Editing:
+class ArticleEditing:
     """The servicer and the committer of the article service.
 
     Attributes:
