@@ -95,7 +95,7 @@ clients: setup ## run third-party clients against a gateway
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
 	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
 
-screenshots: setup console ## take the screenshots in docs/console.md (needs Chromium)
+screenshots: setup console ## take the screenshots of the console (needs Chromium)
 	$(BIN)/python -m tests.console.screenshots
 
 # Otherwise each of the hundreds of processes that tests start would compile the sources again.
