@@ -72,8 +72,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_GONE: _Reason.ValueType  # 18
     """FAILED_PRECONDITION, 410: the resource existed and was permanently deleted."""
     REASON_BUDGET_EXCEEDED: _Reason.ValueType  # 19
-    """RESOURCE_EXHAUSTED, 402 (429 in Format A): the budget of the key, the user or the team is
-    spent; a new window begins after `retry_after_s`.
+    """RESOURCE_EXHAUSTED, 402 (429 in OpenAI's format): the budget of the key, the user or the team
+    is spent; a new window begins after `retry_after_s`.
     """
     REASON_MEMORY_BUSY: _Reason.ValueType  # 30
     """RESOURCE_EXHAUSTED, 429: other requests hold the memory's lock; retry after `retry_after_s`."""
@@ -102,7 +102,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_UPSTREAM_RATE_LIMITED: _Reason.ValueType  # 24
     """RESOURCE_EXHAUSTED, 429: the provider limits the gateway's rate."""
     REASON_UPSTREAM_OVERLOADED: _Reason.ValueType  # 25
-    """UNAVAILABLE, 529 (503 in Format A): the provider is overloaded."""
+    """UNAVAILABLE, 529 (503 in OpenAI's format): the provider is overloaded."""
     REASON_UPSTREAM_ERROR: _Reason.ValueType  # 26
     """UNAVAILABLE, 502: the provider returned 5xx, or an invalid answer."""
     REASON_UPSTREAM_CONNECTION: _Reason.ValueType  # 27
@@ -160,8 +160,8 @@ REASON_CONFLICT: Reason.ValueType  # 17
 REASON_GONE: Reason.ValueType  # 18
 """FAILED_PRECONDITION, 410: the resource existed and was permanently deleted."""
 REASON_BUDGET_EXCEEDED: Reason.ValueType  # 19
-"""RESOURCE_EXHAUSTED, 402 (429 in Format A): the budget of the key, the user or the team is
-spent; a new window begins after `retry_after_s`.
+"""RESOURCE_EXHAUSTED, 402 (429 in OpenAI's format): the budget of the key, the user or the team
+is spent; a new window begins after `retry_after_s`.
 """
 REASON_MEMORY_BUSY: Reason.ValueType  # 30
 """RESOURCE_EXHAUSTED, 429: other requests hold the memory's lock; retry after `retry_after_s`."""
@@ -190,7 +190,7 @@ REASON_UPSTREAM_AUTH: Reason.ValueType  # 23
 REASON_UPSTREAM_RATE_LIMITED: Reason.ValueType  # 24
 """RESOURCE_EXHAUSTED, 429: the provider limits the gateway's rate."""
 REASON_UPSTREAM_OVERLOADED: Reason.ValueType  # 25
-"""UNAVAILABLE, 529 (503 in Format A): the provider is overloaded."""
+"""UNAVAILABLE, 529 (503 in OpenAI's format): the provider is overloaded."""
 REASON_UPSTREAM_ERROR: Reason.ValueType  # 26
 """UNAVAILABLE, 502: the provider returned 5xx, or an invalid answer."""
 REASON_UPSTREAM_CONNECTION: Reason.ValueType  # 27
