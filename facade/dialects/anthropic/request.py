@@ -55,14 +55,17 @@ def parse_messages(
         GatewayError: invalid, naming the first invalid field.
     """
     found = _SOURCES.read(body) if lazily and len(betas) <= _FEW_BETAS else None
-    if found is None:
-        checked, source = validate(_MESSAGES, exact_json(body), body), None
-    else:
-        checked, source, _ = found
-    size = len(body)
-    del body  # frees its megabytes, unless the caller keeps a reference
     source_map = SourceMap()
-    request, lazy = _translated(checked, betas, coding, source, size, source_map)
+    checked: MessagesBody
+    if found is None:
+        checked, lazy = validate(_MESSAGES, exact_json(body), body), None
+        del body  # frees its megabytes, unless the caller keeps a reference
+        request = _translated(checked, betas, coding, source_map)
+    else:
+        unread, source, _ = found
+        checked, lazy = unread, _lazy(unread, source, betas, coding, source_map, len(body))
+        request = lazy.request
+    set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
 
 
@@ -74,52 +77,61 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
     """
     checked, _ = read_quickly(_COUNT_TOKENS, body)
     source_map = SourceMap()
-    request, _ = _translated(checked, betas, coding, None, 0, source_map)
+    request = _translated(checked, betas, coding, source_map)
+    set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, False, source_map)
 
 
 def _translated(
-    body: CountTokensBody,
+    body: CountTokensBody, betas: Sequence[str], coding: bool, source_map: SourceMap
+) -> pb.GenerateRequest:
+    """Return the canonical request, without extensions."""
+    request = _begin(body, betas, coding)
+    _add_conversation(request, body, "", source_map)
+    set_settings(request, body, _names_of(body), "", betas)
+    return request
+
+
+def _lazy(
+    body: UnreadMessagesBody,
+    source: Source,
     betas: Sequence[str],
     coding: bool,
-    source: Source | None,
-    size: int,
     source_map: SourceMap,
-) -> tuple[pb.GenerateRequest, LazyRequest | None]:
-    """Return the request, and the lazy one if the body, of `size` bytes, has a `source`."""
+    size: int,
+) -> LazyRequest:
+    """Return a request whose conversation is translated later, without extensions."""
     request = _begin(body, betas, coding)
-    names: AbstractSet[str] = body.model_fields_set
-    if body.model_extra:
-        names = names | body.model_extra.keys()
-    lazy = settings = None
-    if source is None:
-        _add_conversation(request, body, "", source_map)
-    else:
-        unread = UnreadBody(body, source.parts)
-        fields: Mapping[str, object] = source.fields
-        settings = plain_settings(body, has_tools="tools" in fields)
-        if settings is None:
-            if "tool_choice" in names:
-                body = unread.read("tools")
-            add = partial(_complete, unread, source_map)
-        else:
-            fields = {**fields, **settings}
-            add = partial(_complete_with_settings, unread, names, source_map)
-            request.max_tokens = settings["max_tokens"]
-        lazy = LazyRequest(
-            request,
-            fields,
-            add,
-            size=size,
-            requires_official_api=source.requires_official_api,
-            has_whole_body=settings is not None,
-            read_plain=lambda: plain_request(unread.conversation(), settings),
-            read_beginning=lambda: beginning(unread.conversation()),
-        )
+    unread = UnreadBody[MessagesBody](body, source.parts)
+    fields: Mapping[str, object] = source.fields
+    settings = plain_settings(body, has_tools="tools" in fields)
     if settings is None:
-        set_settings(request, body, names, "", betas)
-    set_extensions(request, body, partial(_step_parameters, body, betas), source_map)
-    return request, lazy
+        names = _names_of(body)
+        given: MessagesBody = body
+        if "tool_choice" in names:
+            given = unread.read("tools")
+        set_settings(request, given, names, "", betas)
+        add = partial(_complete, unread, source_map)
+    else:
+        fields = {**fields, **settings}
+        request.max_tokens = settings["max_tokens"]
+        add = partial(_complete_with_settings, unread, body.model_fields_set, source_map)
+    return LazyRequest(
+        request,
+        fields,
+        add,
+        size=size,
+        requires_official_api=source.requires_official_api,
+        has_whole_body=settings is not None,
+        read_plain=lambda: plain_request(unread.conversation(), settings),
+        read_beginning=lambda: beginning(unread.conversation()),
+    )
+
+
+def _names_of(body: CountTokensBody) -> AbstractSet[str]:
+    """Return the names of the fields in a body."""
+    names: AbstractSet[str] = body.model_fields_set
+    return names | body.model_extra.keys() if body.model_extra else names
 
 
 def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
@@ -162,13 +174,13 @@ def _is_plain(body: MessagesBody) -> bool:
     )
 
 
-_SOURCES = SourceReader[MessagesBody](
+_SOURCES = SourceReader[UnreadMessagesBody](
     UnreadMessagesBody, ("messages", "system", "tools"), _is_plain, source_of
 )
 
 
 def _complete(
-    unread: UnreadBody[CountTokensBody], source_map: SourceMap, request: pb.GenerateRequest
+    unread: UnreadBody[MessagesBody], source_map: SourceMap, request: pb.GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
     body = unread.read()
@@ -178,7 +190,7 @@ def _complete(
 
 
 def _complete_with_settings(
-    unread: UnreadBody[CountTokensBody],
+    unread: UnreadBody[MessagesBody],
     names: AbstractSet[str],
     source_map: SourceMap,
     request: pb.GenerateRequest,

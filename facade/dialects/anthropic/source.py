@@ -10,6 +10,7 @@ no other validation.
 
 import binascii
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeGuard
 
 import orjson
@@ -20,7 +21,6 @@ from pydantic import ConfigDict
 from facade.dialects.anthropic.messages import starts_with_billing
 from facade.dialects.anthropic.types import (
     MAX_TOOL_NAME,
-    CountTokensBody,
     MessagesBody,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
@@ -47,6 +47,11 @@ class UnreadMessagesBody(MessagesBody):
     messages: Any = None
     system: Any = None
     tools: Any = None
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any] | None:
+        """The result of `_settings_of`, which most callers send again with each request."""
+        return _settings_of(self)
 
 
 class _Marked(Struct, forbid_unknown_fields=True, gc=False):
@@ -101,11 +106,18 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def plain_settings(body: CountTokensBody, *, has_tools: bool) -> dict[str, Any] | None:
+def plain_settings(body: UnreadMessagesBody, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     Return None if translation checks, renames or drops some of them.
     """
+    settings = body.settings
+    # Without tools, a choice of tools is invalid.
+    return None if settings and "tool_choice" in settings and not has_tools else settings
+
+
+def _settings_of(body: UnreadMessagesBody) -> Mapping[str, Any] | None:
+    """Return the `plain_settings` of a request with tools."""
     if body.model_extra or not body.model_fields_set <= _PLAIN:
         return None
     held = body.__dict__
@@ -114,7 +126,7 @@ def plain_settings(body: CountTokensBody, *, has_tools: bool) -> dict[str, Any] 
         for name in body.model_fields_set
         if name not in _BESIDE and (value := held[name]) is not None
     }
-    if "tool_choice" in settings and not (settings["tool_choice"] == _AUTO and has_tools):
+    if settings.get("tool_choice", _AUTO) != _AUTO:
         return None
     return settings if "max_tokens" in settings else None
 

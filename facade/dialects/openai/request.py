@@ -24,7 +24,7 @@ from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
-from facade.dialects.sources import SourceReader, UnreadBody
+from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -72,61 +72,36 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     found = _SOURCES.read(body) if lazily else None
+    wire: ChatRequest
     if found is None:
-        wire, source = validate(_REQUEST, exact_json(body), body), None
+        wire, unread = validate(_REQUEST, exact_json(body), body), None
     else:
-        wire, source, _ = found
+        unread, source, _ = found
+        wire = unread
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
     source_map = SourceMap()
-    lazy = None
-    if source is None:
+    if unread is None:
+        lazy = None
         request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
     else:
-        unread = UnreadBody(wire, source.parts)
-        fields: Mapping[str, object] = source.fields
-        settings = plain_settings(wire, has_tools="tools" in fields)
-        if settings is None:
-            if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-                wire = unread.read("tools")
-            request = _parameters(wire, "", with_tools=False)
-            add = partial(_complete, unread, source_map)
-        else:
-            fields = {**fields, **settings}
-            request = GenerateRequest(
-                dialect=DIALECT_OPENAI,
-                n=wire.n,
-                max_tokens=wire.max_tokens or wire.max_completion_tokens,
-            )
-            add = partial(_complete_with_settings, unread, source_map)
-        request.model = wire.model
-        lazy = LazyRequest(
-            request,
-            fields,
-            add,
-            size=size,
-            requires_official_api=source.requires_official_api,
-            has_whole_body=settings is not None,
-            read_plain=lambda: plain_request(unread.conversation(), settings),
-            read_beginning=lambda: beginning(unread.conversation()),
-        )
+        lazy = _lazy(unread, source, source_map, size)
+        request = lazy.request
     set_extensions(request, wire, partial(_step_parameters, wire), source_map)
-    options = {
-        name: value for name, value in (wire.stream_options or {}).items() if value is not None
-    }
-    include_usage = bool(options.pop("include_usage", False))
-    if options:
-        keep_stream_options(request, options)
-    are_functions = source is None and calls_functions(wire)
-    return ParsedRequest(
-        request, wire.model, stream, source_map, lazy, include_usage, are_functions
-    )
+    include_usage = False
+    if wire.stream_options is not None:
+        options = {name: value for name, value in wire.stream_options.items() if value is not None}
+        include_usage = bool(options.pop("include_usage", False))
+        if options:
+            keep_stream_options(request, options)
+    are_functions = unread is None and calls_functions(wire)
+    return ParsedRequest(request, wire.model, stream, source_map, lazy, include_usage, are_functions)
 
 
 def _is_plain(wire: ChatRequest) -> bool:
@@ -134,7 +109,41 @@ def _is_plain(wire: ChatRequest) -> bool:
     return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
 
 
-_SOURCES = SourceReader[ChatRequest](UnreadChatRequest, ("messages", "tools"), _is_plain, source_of)
+_SOURCES = SourceReader[UnreadChatRequest](
+    UnreadChatRequest, ("messages", "tools"), _is_plain, source_of
+)
+
+
+def _lazy(wire: UnreadChatRequest, source: Source, source_map: SourceMap, size: int) -> LazyRequest:
+    """Return a request whose conversation is translated later."""
+    unread = UnreadBody[ChatRequest](wire, source.parts)
+    fields: Mapping[str, object] = source.fields
+    settings = plain_settings(wire, has_tools="tools" in fields)
+    if settings is None:
+        given: ChatRequest = wire
+        if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
+            given = unread.read("tools")
+        request = _parameters(given, "", with_tools=False)
+        add = partial(_complete, unread, source_map)
+    else:
+        fields = {**fields, **settings}
+        request = GenerateRequest(
+            dialect=DIALECT_OPENAI,
+            n=wire.n,
+            max_tokens=wire.max_tokens or wire.max_completion_tokens,
+        )
+        add = partial(_complete_with_settings, unread, source_map)
+    request.model = wire.model
+    return LazyRequest(
+        request,
+        fields,
+        add,
+        size=size,
+        requires_official_api=source.requires_official_api,
+        has_whole_body=settings is not None,
+        read_plain=lambda: plain_request(unread.conversation(), settings),
+        read_beginning=lambda: beginning(unread.conversation()),
+    )
 
 
 def _complete(

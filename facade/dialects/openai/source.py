@@ -9,6 +9,7 @@ no other validation.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeGuard
 
 import orjson
@@ -51,6 +52,11 @@ class UnreadChatRequest(ChatRequest):
 
     messages: Any = None
     tools: Any = None
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any] | None:
+        """The result of `_settings_of`, which most callers send again with each request."""
+        return _settings_of(self)
 
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
@@ -109,12 +115,19 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def plain_settings(wire: ChatRequest, *, has_tools: bool) -> dict[str, object] | None:
+def plain_settings(wire: UnreadChatRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     The result has no fields about streaming. Return None if translation checks, renames or drops
     some fields.
     """
+    settings = wire.settings
+    # Without tools, a choice of tools is invalid.
+    return None if settings and "tool_choice" in settings and not has_tools else settings
+
+
+def _settings_of(wire: UnreadChatRequest) -> Mapping[str, Any] | None:
+    """Return the `plain_settings` of a request with tools."""
     if wire.model_extra or not wire.model_fields_set <= _PLAIN:
         return None
     held = wire.__dict__
@@ -125,7 +138,7 @@ def plain_settings(wire: ChatRequest, *, has_tools: bool) -> dict[str, object] |
     }
     if "max_tokens" in settings and "max_completion_tokens" in settings:
         return None
-    if "tool_choice" in settings and not (settings["tool_choice"] == "auto" and has_tools):
+    if settings.get("tool_choice", "auto") != "auto":
         return None
     options = wire.stream_options
     return settings if options is None or options.keys() <= _USAGE else None

@@ -124,11 +124,6 @@ class _Unread(UnreadResponseRequest):
     """A body without its conversation, with cached values that depend on it alone."""
 
     @cached_property
-    def settings(self) -> Mapping[str, object] | None:
-        """The fields that can be passed on if there are no tools; see `plain_settings`."""
-        return plain_settings(self, has_tools=False)
-
-    @cached_property
     def state(self) -> ResponseState | None:
         """The state of a request without tools; None if it has items of the input."""
         if self.store is not False:
@@ -166,10 +161,7 @@ def _lazy(
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
     instructions = wire.instructions
-    if "tools" in source.fields:
-        settings: Mapping[str, object] | None = plain_settings(wire, has_tools=True)
-    else:
-        settings = wire.settings
+    settings = plain_settings(wire, has_tools="tools" in source.fields)
     fields: dict[str, object] = {**source.fields}
     if instructions:
         fields["instructions"] = instructions

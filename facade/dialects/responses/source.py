@@ -9,6 +9,7 @@ no other validation.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeGuard
 
@@ -48,6 +49,11 @@ class UnreadResponseRequest(ResponseRequest):
 
     input: Any = None
     tools: Any = None
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any] | None:
+        """The result of `_settings_of`, which most callers send again with each request."""
+        return _settings_of(self)
 
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
@@ -102,11 +108,18 @@ _SPOKEN_PARTS = Decoder(Annotated[list[_SpokenPart], _Blocks])
 _THOUGHTS = Decoder(list[_Thought])
 
 
-def plain_settings(wire: ResponseRequest, *, has_tools: bool) -> dict[str, object] | None:
+def plain_settings(wire: UnreadResponseRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     Return None if translation checks, renames or drops some of them.
     """
+    settings = wire.settings
+    # Without tools, a choice of tools is invalid.
+    return None if settings and "tool_choice" in settings and not has_tools else settings
+
+
+def _settings_of(wire: UnreadResponseRequest) -> Mapping[str, Any] | None:
+    """Return the `plain_settings` of a request with tools."""
     given = wire.model_fields_set
     if wire.model_extra or not given <= _PLAIN:
         return None
@@ -114,7 +127,7 @@ def plain_settings(wire: ResponseRequest, *, has_tools: bool) -> dict[str, objec
     settings = {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
     choice = held["tool_choice"]
     if choice is not None:
-        if not (choice == "auto" and has_tools):
+        if choice != "auto":
             return None
         settings["tool_choice"] = choice
     return settings

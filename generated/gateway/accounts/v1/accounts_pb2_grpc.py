@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AccountsServiceStub:
-    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    """Identifies callers. Identify needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
@@ -49,27 +49,27 @@ class AccountsServiceStub:
 
 
 class AccountsServiceServicer:
-    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    """Identifies callers. Identify needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 
     def Identify(self, request, context):
-        """Tells whose key the call carries.
+        """Returns the owner of the call's key.
 
-        Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): no key, or one that is
-        malformed, unknown or revoked (a revocation counts within 30 s).
-        UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the key is missing,
+        malformed, unknown or revoked (revocation takes effect within 2 s, or 30 s while the database
+        does not answer). UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RedeemSignInCode(self, request, context):
-        """Returns the development key of a gateway on this machine alone for a one-time code, which
-        `gateway up` and `gateway console` print in a link. A code is redeemed once.
+        """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
+        development key of a gateway that is reachable only from this machine.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code has been redeemed, has expired or never
-        was one, or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code is redeemed, expired or unknown,
+        or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
         database does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -98,7 +98,7 @@ def add_AccountsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AccountsService:
-    """Answers who the caller is. Identify needs the caller's API key in the metadata entry
+    """Identifies callers. Identify needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
     """
 

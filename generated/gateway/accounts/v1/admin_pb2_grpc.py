@@ -27,15 +27,15 @@ if _version_not_supported:
 
 class AdminServiceStub:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`); an admin key opens no other service, and a user's key opens nothing here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
-    if there were no such service. UNAUTHENTICATED (REASON_INVALID_API_KEY): no admin key, or one that
-    is malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
+    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
-    Every call that changes something writes one entry of the audit log in the transaction of the
-    change, and none if it fails. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
-    the first a letter or digit. A list has `page_size` items at most, 1 to 1000, 20 by default.
+    Every successful change writes one entry of the audit log in its own transaction; a failed
+    one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
+    the first a letter or digit. A list has at most `page_size` items, 1 to 1000, 20 by default.
     """
 
     def __init__(self, channel):
@@ -153,15 +153,15 @@ class AdminServiceStub:
 
 class AdminServiceServicer:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`); an admin key opens no other service, and a user's key opens nothing here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
-    if there were no such service. UNAUTHENTICATED (REASON_INVALID_API_KEY): no admin key, or one that
-    is malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
+    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
-    Every call that changes something writes one entry of the audit log in the transaction of the
-    change, and none if it fails. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
-    the first a letter or digit. A list has `page_size` items at most, 1 to 1000, 20 by default.
+    Every successful change writes one entry of the audit log in its own transaction; a failed
+    one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
+    the first a letter or digit. A list has at most `page_size` items, 1 to 1000, 20 by default.
     """
 
     def CheckAdminKey(self, request, context):
@@ -184,7 +184,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetKey(self, request, context):
-        """Returns a key, without the key itself.
+        """Returns a key's record, without the key itself.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
         """
@@ -193,7 +193,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListKeys(self, request, context):
-        """Lists keys, oldest first, revoked and expired ones too.
+        """Lists keys, oldest first, including revoked and expired ones.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
         """
@@ -205,7 +205,7 @@ class AdminServiceServicer:
         """Changes the name and the expiry of a key, and disables or enables it.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
-        (REASON_INVALID_REQUEST): a field is invalid, or nothing is to change. ABORTED
+        (REASON_INVALID_REQUEST): a field is invalid, or there is nothing to change. ABORTED
         (REASON_CONFLICT): the key is revoked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -213,7 +213,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
-        """Revokes a key for good. Revoking it again keeps the first time.
+        """Revokes a key permanently. Revoking it again keeps the first revocation time.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
         """
@@ -223,11 +223,11 @@ class AdminServiceServicer:
 
     def RotateKey(self, request, context):
         """Creates a key of the same user with the name, expiry and limits of another one, which expires
-        after a grace time.
+        after a grace period.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
-        (REASON_INVALID_REQUEST): an invalid grace time. ABORTED (REASON_CONFLICT): the key is revoked,
-        expired or disabled, or has been rotated before.
+        (REASON_INVALID_REQUEST): an invalid grace period. ABORTED (REASON_CONFLICT): the key is
+        revoked, expired or disabled, or was already rotated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -265,16 +265,16 @@ class AdminServiceServicer:
         """Moves a user to another team or to none, and sets the plan of a user without a team.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. INVALID_ARGUMENT
-        (REASON_INVALID_REQUEST): a field is invalid, nothing is to change, there is no such team, or
-        the user is in a team, whose plan counts.
+        (REASON_INVALID_REQUEST): a field is invalid, there is nothing to change, there is no such
+        team, or the user is in a team, whose plan applies.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteUser(self, request, context):
-        """Deletes a user with the user's keys and limits. Usage records, the audit log, and what the user
-        stored stay under the user's id, which is never used again.
+        """Deletes a user with the user's keys and limits. Usage records, the audit log, and the user's
+        stored data are kept under the user's id, which is never reused.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
         """
@@ -321,8 +321,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTeam(self, request, context):
-        """Deletes a team without users, with its limits. Usage records and the audit log stay under its
-        id, which is never used again.
+        """Deletes a team without users, with its limits. Usage records and the audit log are kept under
+        its id, which is never reused.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such team. ABORTED (REASON_CONFLICT):
         the team has users.
@@ -335,7 +335,7 @@ class AdminServiceServicer:
         """Returns the limits of a key, user or team.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such subject. INVALID_ARGUMENT
-        (REASON_INVALID_REQUEST): no kind of subject.
+        (REASON_INVALID_REQUEST): an invalid kind of subject.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -344,16 +344,16 @@ class AdminServiceServicer:
     def SetLimits(self, request, context):
         """Replaces the limits of a key, user or team.
 
-        Statuses: OK. As GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST), too: a limit is invalid.
+        Statuses: those of GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also an invalid limit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearLimits(self, request, context):
-        """Removes the limits of a key, user or team; without limits nothing changes.
+        """Removes the limits of a key, user or team; has no effect if there are none.
 
-        Statuses: OK. As GetLimits.
+        Statuses: those of GetLimits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -486,15 +486,15 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`); an admin key opens no other service, and a user's key opens nothing here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
-    if there were no such service. UNAUTHENTICATED (REASON_INVALID_API_KEY): no admin key, or one that
-    is malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
+    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
-    Every call that changes something writes one entry of the audit log in the transaction of the
-    change, and none if it fails. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
-    the first a letter or digit. A list has `page_size` items at most, 1 to 1000, 20 by default.
+    Every successful change writes one entry of the audit log in its own transaction; a failed
+    one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
+    the first a letter or digit. A list has at most `page_size` items, 1 to 1000, 20 by default.
     """
 
     @staticmethod

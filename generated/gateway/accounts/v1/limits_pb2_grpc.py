@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class LimitServiceStub:
-    """Keeps the counts of all workers for the limits. Only the gateway itself can call it.
+    """Counts the usage of limits for all workers. Only the gateway itself can call it.
     """
 
     def __init__(self, channel):
@@ -43,18 +43,18 @@ class LimitServiceStub:
 
 
 class LimitServiceServicer:
-    """Keeps the counts of all workers for the limits. Only the gateway itself can call it.
+    """Counts the usage of limits for all workers. Only the gateway itself can call it.
     """
 
     def Lease(self, request, context):
         """Takes, renews and returns leases on allowances, all in one transaction.
 
-        An allowance is what one subject may use of one measure in one window. A worker leases a part
-        of it, admits requests out of that without asking again, and returns what it does not use.
-        The leases of all workers together never exceed the limit.
+        An allowance is the amount of one measure that one subject may use in one window. A worker
+        leases a part of it, admits requests from it without further calls, and returns the unused
+        part. The leases of all workers together never exceed the limit.
 
-        Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the call is not the gateway's own.
-        INVALID_ARGUMENT (REASON_INVALID_REQUEST): a claim breaks a rule below.
+        Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the caller is not the gateway itself.
+        INVALID_ARGUMENT (REASON_INVALID_REQUEST): a claim is invalid.
         UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -78,7 +78,7 @@ def add_LimitServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LimitService:
-    """Keeps the counts of all workers for the limits. Only the gateway itself can call it.
+    """Counts the usage of limits for all workers. Only the gateway itself can call it.
     """
 
     @staticmethod

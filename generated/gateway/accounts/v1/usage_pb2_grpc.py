@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class UsageServiceStub:
-    """Keeps usage records, and the sums of them by day. No text of a request or an answer is kept.
+    """Stores usage records and their daily sums. No text of a request or an answer is stored.
     """
 
     def __init__(self, channel):
@@ -53,16 +53,16 @@ class UsageServiceStub:
 
 
 class UsageServiceServicer:
-    """Keeps usage records, and the sums of them by day. No text of a request or an answer is kept.
+    """Stores usage records and their daily sums. No text of a request or an answer is stored.
     """
 
     def RecordUsage(self, request, context):
-        """Adds records. One that is stored already is left as it is, so that a batch may be sent
+        """Adds records. A record that is already stored is not changed, so a batch may be sent
         again.
 
         For the gateway itself, with its own credential.
 
-        Statuses: OK, and all are stored. INVALID_ARGUMENT (REASON_INVALID_REQUEST): more than
+        Statuses: OK: all are stored. INVALID_ARGUMENT (REASON_INVALID_REQUEST): more than
         1,000 records, or one without an id or a time. UNAUTHENTICATED (REASON_INVALID_API_KEY):
         another credential.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
@@ -72,12 +72,12 @@ class UsageServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportUsage(self, request, context):
-        """Sums up usage by day, user, team, key, model or provider, in the order of that.
+        """Returns sums of usage by day, user, team, key, model or provider, in that order.
 
         For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a day that is none, a page size
-        outside 1 to 1,000, or a page token that no answer had. UNAUTHENTICATED
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a page size
+        outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
         (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
         gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
@@ -87,14 +87,14 @@ class UsageServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportActivity(self, request, context):
-        """Sums up the records of a time: usage with latencies, by hour and more, in the order of that.
-        Records are kept for `usage.keep_records_s`, the sums of days much longer.
+        """Returns sums of the records in an interval: usage with latencies, by hour and other groupings,
+        in the order of the groups. Records are kept for `usage.keep_records_s`, daily sums longer.
 
         For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a time that ends before it begins or
-        is longer than 31 days, a split by what the rows are of, a page size outside 1 to 1,000, or a
-        page token that no answer had. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an interval that ends before it begins
+        or is longer than 31 days, a `split_by` equal to `by`, a page size outside 1 to 1,000, or an
+        unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
         UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
         (REASON_UNAVAILABLE): the database does not answer.
         """
@@ -129,7 +129,7 @@ def add_UsageServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class UsageService:
-    """Keeps usage records, and the sums of them by day. No text of a request or an answer is kept.
+    """Stores usage records and their daily sums. No text of a request or an answer is stored.
     """
 
     @staticmethod

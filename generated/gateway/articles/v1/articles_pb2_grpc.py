@@ -29,22 +29,22 @@ class ArticleEditorServiceStub:
     """Edits documents. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Failures carry a gateway.errors.v1.ErrorDetail whose
-    `article_code` is the number of the document editing API and whose `param` is a JSON
+    `article_code` is the error number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
+    Blocks, styles and references are JSON in UTF-8, as in the HTTP API.
 
-    A session names an open document; every call that names one keeps it alive for
-    another 10 minutes. A call that names a session which is not the caller's, unknown or
+    A session is an open document; every call in a session extends it by
+    10 minutes. A call with a session that is another caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). A failed call changes nothing; after an OK status, an edit survives a crash.
 
-    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
-    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    Edits, and creating a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    if they do not fit in the quota of the document's owner, and UNAVAILABLE
     (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
-    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
-    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
+    documents still work. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE if it is damaged) while the database does not work.
     """
 
     def __init__(self, channel):
@@ -114,29 +114,29 @@ class ArticleEditorServiceServicer:
     """Edits documents. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Failures carry a gateway.errors.v1.ErrorDetail whose
-    `article_code` is the number of the document editing API and whose `param` is a JSON
+    `article_code` is the error number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
+    Blocks, styles and references are JSON in UTF-8, as in the HTTP API.
 
-    A session names an open document; every call that names one keeps it alive for
-    another 10 minutes. A call that names a session which is not the caller's, unknown or
+    A session is an open document; every call in a session extends it by
+    10 minutes. A call with a session that is another caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). A failed call changes nothing; after an OK status, an edit survives a crash.
 
-    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
-    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    Edits, and creating a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    if they do not fit in the quota of the document's owner, and UNAVAILABLE
     (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
-    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
-    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
+    documents still work. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE if it is damaged) while the database does not work.
     """
 
     def CreateSession(self, request, context):
-        """Opens a document, or finds the session that has it open already.
+        """Opens a document, or returns the session in which it is already open.
 
-        Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or not the
-        caller's to read. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
+        Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or the caller
+        may not read it. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
         many sessions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -144,7 +144,7 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DestroySession(self, request, context):
-        """Ends a session; nothing is saved or lost by that.
+        """Ends a session; this neither saves nor loses anything.
 
         Statuses: OK, and NOT_FOUND (40401).
         """
@@ -162,7 +162,7 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateArticle(self, request, context):
-        """Makes an empty document.
+        """Creates an empty document.
 
         Statuses: OK, and INVALID_ARGUMENT (40003): the name. NOT_FOUND (40406): no such
         group, or the caller is not in it.
@@ -172,7 +172,7 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteArticle(self, request, context):
-        """Deletes a document; its live sessions answer REASON_GONE from then on.
+        """Deletes a document; its live sessions return REASON_GONE from then on.
 
         Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
         """
@@ -181,7 +181,7 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadArticle(self, request, context):
-        """Reads a document: every block as Markdown, and all of it in one text.
+        """Reads a document: every block as Markdown, and the whole document as one text.
 
         Statuses: OK, and those of sessions.
         """
@@ -190,7 +190,7 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadBlock(self, request, context):
-        """Reads one block, raw and as Markdown, with its place and its computed style.
+        """Reads one block, raw and as Markdown, with its position and its computed style.
 
         Statuses: OK, and NOT_FOUND (40403).
         """
@@ -200,7 +200,7 @@ class ArticleEditorServiceServicer:
 
     def ReadBlocks(self, request, context):
         """Reads several blocks as ReadBlock does, in the order of their ids. Ids that the document
-        does not have (any more) are left out.
+        does not (or no longer) contain are omitted.
 
         Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
         """
@@ -209,9 +209,9 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadChanges(self, request, context):
-        """Reads which top-level blocks there are, and which of them read otherwise than at a revision
-        that the caller has seen. Callers that follow a document ask again and again: while nothing
-        changes, the answer is a revision and nothing else.
+        """Returns the ids of the top-level blocks, and of those that have changed since a revision
+        that the caller has read. Callers that follow a document poll this call: while nothing
+        changes, the response contains only a revision.
 
         Statuses: OK, and those of sessions.
         """
@@ -220,10 +220,10 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApplyEdit(self, request, context):
-        """Applies one edit to the document of a session, all of it or nothing.
+        """Applies one edit to the document of a session, completely or not at all.
 
-        Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 fields
-        that are missing or exclude each other). NOT_FOUND (40403 block, 40404 reference, 40405
+        Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
+        or mutually exclusive fields). NOT_FOUND (40403 block, 40404 reference, 40405
         leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -231,8 +231,8 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def KeepSessionAlive(self, request, context):
-        """Keeps a session alive for another 10 minutes and does nothing else: for requests that are
-        refused before they reach another call.
+        """Extends a session by 10 minutes and does nothing else: for requests that are
+        rejected before they reach another call.
 
         Statuses: OK, and those of sessions.
         """
@@ -310,22 +310,22 @@ class ArticleEditorService:
     """Edits documents. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Failures carry a gateway.errors.v1.ErrorDetail whose
-    `article_code` is the number of the document editing API and whose `param` is a JSON
+    `article_code` is the error number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
+    Blocks, styles and references are JSON in UTF-8, as in the HTTP API.
 
-    A session names an open document; every call that names one keeps it alive for
-    another 10 minutes. A call that names a session which is not the caller's, unknown or
+    A session is an open document; every call in a session extends it by
+    10 minutes. A call with a session that is another caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). A failed call changes nothing; after an OK status, an edit survives a crash.
 
-    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
-    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    Edits, and creating a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    if they do not fit in the quota of the document's owner, and UNAVAILABLE
     (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
-    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
-    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
+    documents still work. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE if it is damaged) while the database does not work.
     """
 
     @staticmethod

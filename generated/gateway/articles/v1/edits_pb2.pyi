@@ -22,9 +22,9 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class Edit(_message.Message):
     """One edit of a document: exactly one of its fields is set.
 
-    What has an open or deep shape (blocks, leaves, styles, references) is JSON in UTF-8, as the
-    HTTP API has it. JSON that cannot be parsed is refused with 40001, a value that breaks its
-    schema with 40003. Pointers of errors lead into the edit's fields as the HTTP API names them.
+    Values with an open or nested structure (blocks, leaves, styles, references) are JSON in UTF-8,
+    as in the HTTP API. JSON that cannot be parsed is rejected with 40001, a value that violates its
+    schema with 40003. Pointers in errors use the HTTP API's names of the edit's fields.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -46,11 +46,11 @@ class Edit(_message.Message):
 
     @_builtins.property
     def delete_block(self) -> Global___DeleteBlock:
-        """Deletes an element with all it holds."""
+        """Deletes an element with its content."""
 
     @_builtins.property
     def replace_text(self) -> Global___ReplaceText:
-        """Replaces what a block holds."""
+        """Replaces the content of a block."""
 
     @_builtins.property
     def append_text(self) -> Global___AppendText:
@@ -111,7 +111,7 @@ Global___Edit: _TypeAlias = Edit  # noqa: Y015
 
 @_typing.final
 class InsertBlocks(_message.Message):
-    """Blocks to insert. Refused with 40002 (path), 40003, and 40404 for an unknown citation."""
+    """Blocks to insert. Rejected with 40002 (path), 40003, and 40404 for an unknown citation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -121,7 +121,7 @@ class InsertBlocks(_message.Message):
     """Required. A JSON array of 1 to 500 blocks."""
     @_builtins.property
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Required. Where the first goes, before what is there now: child indices from the root."""
+        """Required. Position of the first block, before its current element: child indices from the root."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ Global___InsertBlocks: _TypeAlias = InsertBlocks  # noqa: Y015
 
 @_typing.final
 class DeleteBlock(_message.Message):
-    """An element to delete. Refused with 40003 (a table cell) and 40403."""
+    """An element to delete. Rejected with 40003 (a table cell) and 40403."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -161,7 +161,7 @@ Global___DeleteBlock: _TypeAlias = DeleteBlock  # noqa: Y015
 
 @_typing.final
 class ReplaceText(_message.Message):
-    """What a block is to hold. Refused with 40003, 40004, 40403, and 40404 for an unknown citation."""
+    """The new content of a block. Rejected with 40003, 40004, 40403, and 40404 for an unknown citation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -170,7 +170,9 @@ class ReplaceText(_message.Message):
     block_id: _builtins.str
     """Required."""
     fields: _builtins.bytes
-    """Required. A JSON object with at least one of children, equation, code, language, image, author, institution."""
+    """Required. A JSON object with at least one of children, equation, code, language, image, author,
+    institution.
+    """
     def __init__(
         self,
         *,
@@ -187,7 +189,7 @@ Global___ReplaceText: _TypeAlias = ReplaceText  # noqa: Y015
 
 @_typing.final
 class AppendText(_message.Message):
-    """Text to append to a title, paragraph, abstract, heading or label. Refused with 40003, 40403,
+    """Text to append to a title, paragraph, abstract, heading or label. Rejected with 40003, 40403,
     and 40404 for an unknown citation.
     """
 
@@ -215,7 +217,7 @@ Global___AppendText: _TypeAlias = AppendText  # noqa: Y015
 
 @_typing.final
 class Cite(_message.Message):
-    """A citation to set or clear. Refused with 40002, 40004, 40403, 40404 and 40405."""
+    """A citation to set or clear. Rejected with 40002, 40004, 40403, 40404 and 40405."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -223,12 +225,12 @@ class Cite(_message.Message):
     LEAF_PATH_FIELD_NUMBER: _builtins.int
     REFERENCE_ID_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
-    """This or `leaf_path`, not both."""
+    """Either this or `leaf_path`."""
     reference_id: _builtins.str
     """Optional. Id of a reference; absent clears the citation."""
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """This or `block_id`, not both: child indices from the root."""
+        """Either this or `block_id`: child indices from the root."""
 
     def __init__(
         self,
@@ -254,13 +256,13 @@ Global___Cite: _TypeAlias = Cite  # noqa: Y015
 
 @_typing.final
 class AddReference(_message.Message):
-    """A reference to add. Refused with 40003, and with 40902 when its id is taken."""
+    """A reference to add. Rejected with 40003, and with 40902 if its id is taken."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REFERENCE_FIELD_NUMBER: _builtins.int
     reference: _builtins.bytes
-    """Required. A JSON object; its `id` is made when absent."""
+    """Required. A JSON object; an `id` is generated if absent."""
     def __init__(
         self,
         *,
@@ -276,7 +278,7 @@ Global___AddReference: _TypeAlias = AddReference  # noqa: Y015
 
 @_typing.final
 class UpdateReference(_message.Message):
-    """Changes to a reference. Refused with 40003, 40004 and 40404."""
+    """Changes to a reference. Rejected with 40003, 40004 and 40404."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -298,7 +300,7 @@ Global___UpdateReference: _TypeAlias = UpdateReference  # noqa: Y015
 
 @_typing.final
 class DeleteReference(_message.Message):
-    """A reference to delete. Refused with 40404."""
+    """A reference to delete. Rejected with 40404."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -320,7 +322,7 @@ Global___DeleteReference: _TypeAlias = DeleteReference  # noqa: Y015
 
 @_typing.final
 class SetBlockStyle(_message.Message):
-    """Changes to a block's own properties. Refused with 40003 and 40403."""
+    """Changes to a block's own properties. Rejected with 40003 and 40403."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -329,7 +331,7 @@ class SetBlockStyle(_message.Message):
     block_id: _builtins.str
     """Required."""
     properties: _builtins.bytes
-    """Required. A JSON object of `style` and the type's own properties; null removes one."""
+    """Required. A JSON object with `style` and properties of the block type; null removes one."""
     def __init__(
         self,
         *,
@@ -346,7 +348,7 @@ Global___SetBlockStyle: _TypeAlias = SetBlockStyle  # noqa: Y015
 
 @_typing.final
 class SetLeafStyle(_message.Message):
-    """Changes to the marks of leaves. Refused with 40002, 40003, 40004, 40403 and 40405."""
+    """Changes to the marks of leaves. Rejected with 40002, 40003, 40004, 40403 and 40405."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -354,12 +356,14 @@ class SetLeafStyle(_message.Message):
     LEAF_PATH_FIELD_NUMBER: _builtins.int
     MARKS_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
-    """This or `leaf_path`, not both."""
+    """Either this or `leaf_path`."""
     marks: _builtins.bytes
-    """Required. A JSON object with at least one of bold, italic, textDecoration, color; null removes one."""
+    """Required. A JSON object with at least one of bold, italic, textDecoration, color; null removes
+    one.
+    """
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """This or `block_id`, not both: child indices from the root."""
+        """Either this or `block_id`: child indices from the root."""
 
     def __init__(
         self,
@@ -380,13 +384,13 @@ Global___SetLeafStyle: _TypeAlias = SetLeafStyle  # noqa: Y015
 
 @_typing.final
 class SetArticleStyle(_message.Message):
-    """Changes to the document's style. Refused with 40003."""
+    """Changes to the document's style. Rejected with 40003."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     STYLE_FIELD_NUMBER: _builtins.int
     style: _builtins.bytes
-    """Required. A JSON object, merged as RFC 7396 says; null removes a part."""
+    """Required. A JSON object, merged as in RFC 7396; null removes a property."""
     def __init__(
         self,
         *,

@@ -3,7 +3,7 @@
 isort:skip_file
 The canonical model of a conversation, shared by the services.
 
-Every HTTP dialect and every provider is translated to it and from it, and none
+Every HTTP dialect and every provider is translated to and from this model, and none
 depends on the JSON of another. Fields without a canonical name are carried as
 `Opaque`, and are sent only to providers of the same dialect.
 """
@@ -39,10 +39,10 @@ class _DialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dialect.Value
     DIALECT_RESPONSES: _Dialect.ValueType  # 3
     """OpenAI's responses."""
     DIALECT_GEMINI: _Dialect.ValueType  # 4
-    """Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
+    """Google's generateContent. Not used by callers; only for answer parts without a canonical name."""
 
 class Dialect(_Dialect, metaclass=_DialectEnumTypeWrapper):
-    """The API whose JSON is used."""
+    """The API that defines the JSON format."""
 
 DIALECT_UNSPECIFIED: Dialect.ValueType  # 0
 """A gRPC caller; nothing is opaque."""
@@ -53,7 +53,7 @@ DIALECT_ANTHROPIC: Dialect.ValueType  # 2
 DIALECT_RESPONSES: Dialect.ValueType  # 3
 """OpenAI's responses."""
 DIALECT_GEMINI: Dialect.ValueType  # 4
-"""Google's generateContent. No caller writes it: parts of answers without a name here are in it."""
+"""Google's generateContent. Not used by callers; only for answer parts without a canonical name."""
 Global___Dialect: _TypeAlias = Dialect  # noqa: Y015
 
 class _Role:
@@ -65,12 +65,12 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     ROLE_UNSPECIFIED: _Role.ValueType  # 0
     """Invalid."""
     ROLE_USER: _Role.ValueType  # 1
-    """The person or program that asks; results of tools come from here too."""
+    """The person or program that sends requests; tool results have this role too."""
     ROLE_ASSISTANT: _Role.ValueType  # 2
     """The model."""
     ROLE_SYSTEM: _Role.ValueType  # 3
-    """Instructions that rank above the user's. The system prompt is the first
-    message; providers without later ones get all of them there, in order.
+    """Instructions that take precedence over the user's. The system prompt is the first
+    message. Providers that do not support later system messages get all of them there, in order.
     """
     ROLE_DEVELOPER: _Role.ValueType  # 4
     """OpenAI's name for ROLE_SYSTEM on newer models; the same everywhere else."""
@@ -81,12 +81,12 @@ class Role(_Role, metaclass=_RoleEnumTypeWrapper):
 ROLE_UNSPECIFIED: Role.ValueType  # 0
 """Invalid."""
 ROLE_USER: Role.ValueType  # 1
-"""The person or program that asks; results of tools come from here too."""
+"""The person or program that sends requests; tool results have this role too."""
 ROLE_ASSISTANT: Role.ValueType  # 2
 """The model."""
 ROLE_SYSTEM: Role.ValueType  # 3
-"""Instructions that rank above the user's. The system prompt is the first
-message; providers without later ones get all of them there, in order.
+"""Instructions that take precedence over the user's. The system prompt is the first
+message. Providers that do not support later system messages get all of them there, in order.
 """
 ROLE_DEVELOPER: Role.ValueType  # 4
 """OpenAI's name for ROLE_SYSTEM on newer models; the same everywhere else."""
@@ -101,27 +101,27 @@ class _MediaKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MediaKind.V
     MEDIA_KIND_UNSPECIFIED: _MediaKind.ValueType  # 0
     """Invalid."""
     MEDIA_KIND_IMAGE: _MediaKind.ValueType  # 1
-    """A picture: PNG, JPEG, GIF or WebP."""
+    """An image: PNG, JPEG, GIF or WebP."""
     MEDIA_KIND_DOCUMENT: _MediaKind.ValueType  # 2
     """A document: PDF, DOCX or text."""
     MEDIA_KIND_AUDIO: _MediaKind.ValueType  # 3
-    """A recording: WAV, MP3 and others."""
+    """Audio: WAV, MP3 and others."""
     MEDIA_KIND_VIDEO: _MediaKind.ValueType  # 4
-    """A film."""
+    """Video."""
 
 class MediaKind(_MediaKind, metaclass=_MediaKindEnumTypeWrapper):
-    """What a medium is."""
+    """The type of a medium."""
 
 MEDIA_KIND_UNSPECIFIED: MediaKind.ValueType  # 0
 """Invalid."""
 MEDIA_KIND_IMAGE: MediaKind.ValueType  # 1
-"""A picture: PNG, JPEG, GIF or WebP."""
+"""An image: PNG, JPEG, GIF or WebP."""
 MEDIA_KIND_DOCUMENT: MediaKind.ValueType  # 2
 """A document: PDF, DOCX or text."""
 MEDIA_KIND_AUDIO: MediaKind.ValueType  # 3
-"""A recording: WAV, MP3 and others."""
+"""Audio: WAV, MP3 and others."""
 MEDIA_KIND_VIDEO: MediaKind.ValueType  # 4
-"""A film."""
+"""Video."""
 Global___MediaKind: _TypeAlias = MediaKind  # noqa: Y015
 
 class _FinishReason:
@@ -137,11 +137,11 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     FINISH_REASON_MAX_TOKENS: _FinishReason.ValueType  # 2
     """`max_tokens` was reached."""
     FINISH_REASON_STOP_SEQUENCE: _FinishReason.ValueType  # 3
-    """A stop sequence of the caller's was generated."""
+    """One of the caller's stop sequences was generated."""
     FINISH_REASON_TOOL_USE: _FinishReason.ValueType  # 4
-    """It calls tools and waits for their results."""
+    """The model calls tools and waits for their results."""
     FINISH_REASON_REFUSAL: _FinishReason.ValueType  # 5
-    """It refused, or the provider's filter stopped it."""
+    """The model refused, or the provider's filter stopped it."""
     FINISH_REASON_PAUSE_TURN: _FinishReason.ValueType  # 6
     """The provider paused a long turn; sending the answer back continues it."""
     FINISH_REASON_CONTEXT_WINDOW: _FinishReason.ValueType  # 7
@@ -157,11 +157,11 @@ FINISH_REASON_END_TURN: FinishReason.ValueType  # 1
 FINISH_REASON_MAX_TOKENS: FinishReason.ValueType  # 2
 """`max_tokens` was reached."""
 FINISH_REASON_STOP_SEQUENCE: FinishReason.ValueType  # 3
-"""A stop sequence of the caller's was generated."""
+"""One of the caller's stop sequences was generated."""
 FINISH_REASON_TOOL_USE: FinishReason.ValueType  # 4
-"""It calls tools and waits for their results."""
+"""The model calls tools and waits for their results."""
 FINISH_REASON_REFUSAL: FinishReason.ValueType  # 5
-"""It refused, or the provider's filter stopped it."""
+"""The model refused, or the provider's filter stopped it."""
 FINISH_REASON_PAUSE_TURN: FinishReason.ValueType  # 6
 """The provider paused a long turn; sending the answer back continues it."""
 FINISH_REASON_CONTEXT_WINDOW: FinishReason.ValueType  # 7
@@ -184,14 +184,14 @@ class Opaque(_message.Message):
     """Required. One JSON value, UTF-8; an object unless the field's comment says otherwise."""
     @_builtins.property
     def required(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Names of fields of `json` that cannot be left out without changing the meaning. A
+        """Optional. Names of fields of `json` that cannot be omitted without changing the meaning. A
         provider of another dialect rejects the request instead of dropping them.
         """
 
     @_builtins.property
     def named(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Paths of fields of `json`, such as `response_format.type`, that a canonical
-        field covers as well. A provider of another dialect does not report them as dropped.
+        field also represents. A provider of another dialect does not report them as dropped.
         """
 
     def __init__(
@@ -212,8 +212,8 @@ Global___Opaque: _TypeAlias = Opaque  # noqa: Y015
 
 @_typing.final
 class Message(_message.Message):
-    """One message. Neighbours of one role are allowed; providers that want
-    alternating roles get them merged.
+    """One message. Consecutive messages of one role are allowed; they are merged for providers
+    that require alternating roles.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -228,17 +228,17 @@ class Message(_message.Message):
     name: _builtins.str
     """Optional. The participant's name (OpenAI's `name`)."""
     has_billing_line: _builtins.bool
-    """Optional, with ROLE_SYSTEM. Whether the first line of the first block says whom the maker of the
-    request's dialect is to bill, as coding agents write it. It is not meant for models and differs
-    in every request, which would defeat prompt caching: other providers are not sent it.
+    """Optional, with ROLE_SYSTEM. Whether the first line of the first block is billing information
+    for the vendor of the request's dialect, as coding agents send it. It is not meant for models
+    and differs in every request, which would defeat prompt caching: other providers do not get it.
     """
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
-        """Required, at least one block unless `extra` is set. Order is the order of reading."""
+        """Required, at least one block unless `extra` is set. In reading order."""
 
     @_builtins.property
     def extra(self) -> Global___Opaque:
-        """Optional. The message's fields without a name here."""
+        """Optional. The message's fields without a canonical name."""
 
     def __init__(
         self,
@@ -279,50 +279,50 @@ class Block(_message.Message):
     text: _builtins.str
     """Text, not empty."""
     redacted_thinking: _builtins.str
-    """Thoughts that only the provider can read: its own bytes, passed back as they came."""
+    """Thinking that only the provider can read: its own bytes, sent back unchanged."""
     refusal: _builtins.str
     """The text of a model's refusal. Assistant messages only."""
     cache_control: _builtins.bytes
     """Optional. Anthropic's `cache_control` of the block: one JSON object, UTF-8."""
     @_builtins.property
     def media(self) -> Global___Media:
-        """An image, document, recording or film."""
+        """An image, document, audio or video."""
 
     @_builtins.property
     def thinking(self) -> Global___Thinking:
-        """What a model thought, as far as it shows."""
+        """The visible thinking of a model."""
 
     @_builtins.property
     def tool_use(self) -> Global___ToolUse:
-        """A model's call of a tool. Assistant messages only."""
+        """A tool call by a model. Assistant messages only."""
 
     @_builtins.property
     def tool_result(self) -> Global___ToolResult:
-        """What a tool answered. User messages only."""
+        """The result of a tool. User messages only."""
 
     @_builtins.property
     def opaque(self) -> Global___Opaque:
-        """A block of a type without a name here."""
+        """A block of a type without a canonical name."""
 
     @_builtins.property
     def server_tool_use(self) -> Global___ToolUse:
-        """A call of one of the gateway's own tools, which the gateway runs itself. Its id begins with
+        """A call of one of the gateway's own tools, which the gateway runs. Its id begins with
         `srvtoolu_gw`. Assistant messages only.
         """
 
     @_builtins.property
     def server_tool_result(self) -> Global___ServerToolResult:
-        """What one of the gateway's own tools gave. Assistant messages only, after the call."""
+        """The result of one of the gateway's own tools. Assistant messages only, after the call."""
 
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Citation]:
-        """Optional, with `text`, in answers. Pages of the web that the text names or rests on, in the order
-        of the text. Those that a provider told to a caller of its own dialect are in `extra` instead.
+        """Optional, with `text`, in answers. Web pages that the text cites, in text order. Citations from
+        a provider to a caller of its own dialect are in `extra` instead.
         """
 
     @_builtins.property
     def extra(self) -> Global___Opaque:
-        """Optional. The block's fields without a name here (citations, for one)."""
+        """Optional. The block's fields without a canonical name (for example citations)."""
 
     def __init__(
         self,
@@ -375,8 +375,8 @@ class Media(_message.Message):
     file_id: _builtins.str
     """Id of a file in the gateway's store."""
     sha256: _builtins.bytes
-    """SHA-256 of the bytes, 32 bytes, where they themselves are elsewhere or gone. Only
-    between Inference and Memory; no caller sends it.
+    """SHA-256 of the bytes, 32 bytes, if the bytes are elsewhere or deleted. Only
+    between Inference and Memory; callers do not send it.
     """
     mime_type: _builtins.str
     """MIME type such as `image/png`. Required with `data`, otherwise optional."""
@@ -385,7 +385,7 @@ class Media(_message.Message):
     detail: _builtins.str
     """Optional. OpenAI's `detail` of an image: low, high or auto."""
     description: _builtins.str
-    """Optional. A description or transcript, which replaces it once its bytes are gone."""
+    """Optional. A description or transcript, which replaces the medium once its bytes are deleted."""
     def __init__(
         self,
         *,
@@ -419,12 +419,12 @@ class Thinking(_message.Message):
     SIGNATURE_FIELD_NUMBER: _builtins.int
     FIELD_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Optional. The text; empty where a provider shows none of it."""
+    """Optional. The text; empty if the provider does not show it."""
     signature: _builtins.str
-    """Optional. Proof of origin: a provider's own, or the gateway's for providers that sign nothing."""
+    """Optional. Proof of origin: the provider's signature, or the gateway's if the provider has none."""
     field: _builtins.str
-    """Optional, in answers. The field of OpenAI's dialect that the provider wrote it in, where
-    it was another than `reasoning_content`.
+    """Optional, in answers. The provider's field for thinking in OpenAI's dialect, if it is not
+    `reasoning_content`.
     """
     def __init__(
         self,
@@ -443,7 +443,7 @@ Global___Thinking: _TypeAlias = Thinking  # noqa: Y015
 
 @_typing.final
 class Citation(_message.Message):
-    """A page of the web that a passage of an answer's text names or rests on."""
+    """A web page that a passage of an answer's text cites."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -457,11 +457,11 @@ class Citation(_message.Message):
     title: _builtins.str
     """Optional. Title of the page."""
     start_index: _builtins.int
-    """Required. Where the passage begins in the text of its block, in Unicode characters."""
+    """Required. Start of the passage in the text of its block, in Unicode characters."""
     end_index: _builtins.int
-    """Required, above `start_index`. Where it ends: the index after its last character."""
+    """Required, above `start_index`. End of the passage: the index after its last character."""
     quote: _builtins.str
-    """Optional, at most 150 characters. What the page says. Untrusted."""
+    """Optional, at most 150 characters. Quote from the page. Untrusted."""
     def __init__(
         self,
         *,
@@ -494,11 +494,11 @@ class ToolUse(_message.Message):
     name: _builtins.str
     """Required. Name of the tool."""
     input: _builtins.str
-    """Required. The arguments: JSON text of an object (as the model wrote it, so
-    possibly malformed), or free text where `freeform` is set.
+    """Required. The arguments: JSON text of an object (as written by the model, so
+    possibly malformed), or free text if `freeform` is set.
     """
     freeform: _builtins.bool
-    """Optional. Whether the tool takes free text (OpenAI's custom tools)."""
+    """Optional. Whether the tool accepts free text (OpenAI's custom tools)."""
     def __init__(
         self,
         *,
@@ -517,7 +517,7 @@ Global___ToolUse: _TypeAlias = ToolUse  # noqa: Y015
 
 @_typing.final
 class ToolResult(_message.Message):
-    """The answer of a tool."""
+    """The result of a tool."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -525,7 +525,7 @@ class ToolResult(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     IS_ERROR_FIELD_NUMBER: _builtins.int
     tool_use_id: _builtins.str
-    """Required. The `id` of the ToolUse that this answers."""
+    """Required. The `id` of the ToolUse that this result answers."""
     is_error: _builtins.bool
     """Optional. Whether the tool failed."""
     @_builtins.property
@@ -568,11 +568,11 @@ class ServerToolResult(_message.Message):
     """
     @_builtins.property
     def search(self) -> Global___SearchResults:
-        """What a search found."""
+        """The results of a search."""
 
     @_builtins.property
     def page(self) -> Global___WebPage:
-        """A page of the web."""
+        """A web page."""
 
     def __init__(
         self,
@@ -595,14 +595,14 @@ Global___ServerToolResult: _TypeAlias = ServerToolResult  # noqa: Y015
 
 @_typing.final
 class SearchResults(_message.Message):
-    """What a search of the web found."""
+    """The results of a web search."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SearchResult]:
-        """Optional, possibly empty. The best first."""
+        """Optional, possibly empty. Best first."""
 
     def __init__(
         self,
@@ -619,7 +619,7 @@ Global___SearchResults: _TypeAlias = SearchResults  # noqa: Y015
 
 @_typing.final
 class SearchResult(_message.Message):
-    """One finding of a search."""
+    """One result of a search."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -653,7 +653,7 @@ Global___SearchResult: _TypeAlias = SearchResult  # noqa: Y015
 
 @_typing.final
 class WebPage(_message.Message):
-    """A page of the web that was fetched."""
+    """A fetched web page."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -664,17 +664,17 @@ class WebPage(_message.Message):
     RETRIEVED_AT_FIELD_NUMBER: _builtins.int
     IS_CUT_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """Required. Where it was found, after redirects."""
+    """Required. Its address after redirects."""
     title: _builtins.str
     """Optional."""
     text: _builtins.str
-    """Required. Its text. Written by strangers."""
+    """Required. Its text. Untrusted."""
     media_type: _builtins.str
-    """Optional. MIME type of what was fetched."""
+    """Optional. MIME type of the fetched content."""
     retrieved_at: _builtins.str
-    """Optional. When it was fetched, as RFC 3339."""
+    """Optional. Time of the fetch, as RFC 3339."""
     is_cut: _builtins.bool
-    """Optional. Whether the page has more text than this."""
+    """Optional. Whether the text is truncated."""
     def __init__(
         self,
         *,
@@ -695,7 +695,7 @@ Global___WebPage: _TypeAlias = WebPage  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """Tokens, as the provider counted them."""
+    """Token counts of the provider."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -709,27 +709,27 @@ class Usage(_message.Message):
     WEB_SEARCH_REQUESTS_FIELD_NUMBER: _builtins.int
     WEB_FETCH_REQUESTS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
-    """Required. Tokens read that came from no cache and went into none."""
+    """Required. Input tokens, excluding those read from or written to a cache."""
     output_tokens: _builtins.int
-    """Required. Tokens written, thinking included."""
+    """Required. Output tokens, including thinking."""
     cache_creation_input_tokens: _builtins.int
-    """Optional. Tokens put into the provider's prompt cache."""
+    """Optional. Tokens written to the provider's prompt cache."""
     cache_read_input_tokens: _builtins.int
     """Optional. Tokens read from the provider's prompt cache."""
     reasoning_tokens: _builtins.int
     """Optional. The part of `output_tokens` spent on thinking."""
     web_search_requests: _builtins.int
-    """Optional. Searches of the web that the gateway made for the answer."""
+    """Optional. Web searches that the gateway ran for the answer."""
     web_fetch_requests: _builtins.int
-    """Optional. Pages of the web that the gateway fetched for the answer."""
+    """Optional. Web pages that the gateway fetched for the answer."""
     @_builtins.property
     def extra(self) -> Global___Opaque:
-        """Optional. The provider's further figures."""
+        """Optional. Further figures of the provider."""
 
     @_builtins.property
     def helpers(self) -> _containers.RepeatedCompositeFieldContainer[Global___HelperUsage]:
-        """Optional, in answers. What other models read and wrote to convert media of the request. No
-        part of the figures above.
+        """Optional, in answers. Tokens of other models that converted media of the request. Not
+        included in the figures above.
         """
 
     def __init__(
@@ -755,7 +755,7 @@ Global___Usage: _TypeAlias = Usage  # noqa: Y015
 
 @_typing.final
 class HelperUsage(_message.Message):
-    """Tokens of a model that converted media of a request, in one call."""
+    """Tokens of one call to a model that converted media of a request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -766,7 +766,7 @@ class HelperUsage(_message.Message):
     OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
     task: _builtins.str
-    """Required. What it did: `describe_image` or `transcribe_audio`."""
+    """Required. The task: `describe_image` or `transcribe_audio`."""
     model: _builtins.str
     """Required. The name of the model, as used by callers."""
     provider: _builtins.str

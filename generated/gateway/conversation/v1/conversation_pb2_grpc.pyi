@@ -3,7 +3,7 @@
 isort:skip_file
 The canonical model of a conversation, shared by the services.
 
-Every HTTP dialect and every provider is translated to it and from it, and none
+Every HTTP dialect and every provider is translated to and from this model, and none
 depends on the JSON of another. Fields without a canonical name are carried as
 `Opaque`, and are sent only to providers of the same dialect.
 """

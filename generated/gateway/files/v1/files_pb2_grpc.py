@@ -26,11 +26,11 @@ if _version_not_supported:
 
 
 class FileStoreServiceStub:
-    """Keeps files. Every call needs the caller's API key in the metadata entry
+    """Stores files. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Files belong to the caller's team where there is one, else
-    to the user; anybody else's, a deleted, an expired and a malformed id are all the
-    same NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
+    (REASON_INVALID_API_KEY). Files belong to the caller's team, or to the
+    user if there is no team. Ids of other owners' files and deleted, expired and malformed ids all
+    return NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
     """
 
     def __init__(self, channel):
@@ -72,24 +72,24 @@ class FileStoreServiceStub:
 
 
 class FileStoreServiceServicer:
-    """Keeps files. Every call needs the caller's API key in the metadata entry
+    """Stores files. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Files belong to the caller's team where there is one, else
-    to the user; anybody else's, a deleted, an expired and a malformed id are all the
-    same NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
+    (REASON_INVALID_API_KEY). Files belong to the caller's team, or to the
+    user if there is no team. Ids of other owners' files and deleted, expired and malformed ids all
+    return NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
     """
 
     def CreateFile(self, request_iterator, context):
-        """Keeps a file: a header, its bytes in order, then what stood around it in the form.
-        When it answers, the file survives a crash; a call that ends otherwise leaves
-        nothing behind.
+        """Stores a file: a header, its bytes in order, then a trailer with the other form fields.
+        After an OK status, the file survives a crash; otherwise nothing
+        is stored.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field breaks its rule, or
-        the messages come in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
-        is larger than allowed, told as soon as it is known. PERMISSION_DENIED
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or
+        the messages are in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
+        is larger than allowed, reported as soon as it is known. PERMISSION_DENIED
         (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage is full. UNAVAILABLE
-        (REASON_STORAGE_UNAVAILABLE): the store cannot write now; (REASON_STORAGE_FULL): its
-        disk is almost full, while reading and deleting go on. DEADLINE_EXCEEDED
+        (REASON_STORAGE_UNAVAILABLE): the store cannot currently write; (REASON_STORAGE_FULL): its
+        disk is almost full, while reading and deleting still work. DEADLINE_EXCEEDED
         (REASON_TIMEOUT): the caller sent nothing for too long.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -106,19 +106,19 @@ class FileStoreServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListFiles(self, request, context):
-        """Lists the caller's files by (created_at, id), a page at a time.
+        """Lists the caller's files in pages, by (created_at, id).
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit out of range, a
-        cursor that names no file of the caller's, or both cursors.
+        cursor that is not the id of a file of the caller, or both cursors.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteFile(self, request, context):
-        """Deletes a file; it is gone at once for every reader that begins after.
+        """Deletes a file; reads that begin afterwards do not find it.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for one deleted before.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,14 +128,14 @@ class FileStoreServiceServicer:
         """Reads a file, or a range of it: first its description, then its bytes in order.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
-        the range begins behind the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetStorage(self, request, context):
-        """Tells how much the caller's owner stores, and may store.
+        """Returns the used and the allowed storage of the caller's files.
 
         Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
         """
@@ -185,11 +185,11 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FileStoreService:
-    """Keeps files. Every call needs the caller's API key in the metadata entry
+    """Stores files. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Files belong to the caller's team where there is one, else
-    to the user; anybody else's, a deleted, an expired and a malformed id are all the
-    same NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
+    (REASON_INVALID_API_KEY). Files belong to the caller's team, or to the
+    user if there is no team. Ids of other owners' files and deleted, expired and malformed ids all
+    return NOT_FOUND. Failures carry a gateway.errors.v1.ErrorDetail.
     """
 
     @staticmethod

@@ -83,52 +83,53 @@ class InferenceServiceServicer:
     def Generate(self, request, context):
         """Generates one whole answer.
 
-        Statuses: OK. INVALID_ARGUMENT: the request breaks a rule (REASON_INVALID_REQUEST),
-        the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
-        its images (REASON_NO_VISION_MODEL), or the provider refused it
+        Statuses: OK. INVALID_ARGUMENT: the request is invalid (REASON_INVALID_REQUEST),
+        the model does not support it (REASON_UNSUPPORTED), no model is configured that could describe
+        its images (REASON_NO_VISION_MODEL), or the provider rejected it
         (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. PERMISSION_DENIED
-        (REASON_PERMISSION_DENIED): the caller's limits do not allow a model that it names.
+        (REASON_PERMISSION_DENIED): the caller's limits do not allow a model in the request.
         RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, REASON_BUDGET_EXCEEDED): a limit of the key, its
         user or the user's team is reached. UNAVAILABLE (REASON_UNAVAILABLE): the caller has limits,
-        and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
-        _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
-        INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
+        and the counts cannot be read. RESOURCE_EXHAUSTED (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE
+        (REASON_UPSTREAM_OVERLOADED, _ERROR, _CONNECTION), DEADLINE_EXCEEDED
+        (REASON_UPSTREAM_TIMEOUT): the provider failed. INTERNAL (REASON_UPSTREAM_AUTH): the provider
+        rejected the gateway's credential.
 
-        Where the gateway has a cache of answers, the metadata entry `cache-control` of this call and
-        of StreamGenerate says `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
+        With the response cache on, the metadata entry `cache-control` of this call and
+        of StreamGenerate may be `no-store`, `no-cache` or `max-age=SECONDS`, as in HTTP.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamGenerate(self, request, context):
-        """Generates an answer as it comes: one message for all that one read from the
-        provider held. The stream that ends OK is whole; one that ends with another
-        status broke off, and what came before stays what it is.
+        """Generates an answer as a stream, with one message for all events of one read from the
+        provider. A stream that ends OK is complete. A stream that ends with another
+        status was interrupted; the events already sent remain valid.
 
-        Statuses: those of Generate. Once events have been sent only the provider's
-        failures, INTERNAL and DEADLINE_EXCEEDED come.
+        Statuses: those of Generate. Once events have been sent, only failures of the
+        provider, INTERNAL and DEADLINE_EXCEEDED occur.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """Counts the tokens a request would read, without generating.
+        """Counts the input tokens of a request, without generating.
 
-        Statuses: those of Generate; where a provider has no count, or fails to give
-        it, an estimate that errs high answers instead of its failure.
+        Statuses: those of Generate. If a provider does not support counting or fails to
+        count, the result is a conservative (high) estimate instead of an error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Embed(self, request, context):
-        """Makes vectors of texts.
+        """Returns embedding vectors of texts.
 
         Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
-        no embeddings, or takes no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
+        no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
         of another vector space.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -136,7 +137,7 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that the caller can name, and may by its limits. Never waits for a provider.
+        """Lists the models available to the caller within its limits. Never waits for a provider.
 
         Statuses: OK.
         """
@@ -145,7 +146,7 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetModel(self, request, context):
-        """Describes one model, by any name that Generate would take.
+        """Describes one model, by any name that Generate accepts.
 
         Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name, or the
         caller's limits do not allow it.
@@ -155,15 +156,15 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RunTask(self, request, context):
-        """Runs a task of the gateway's own with the model that is configured for it. Needs the
-        gateway's service credential in place of an API key (`authorization: Service …`, the
-        credential in base64url without padding), and the user for whom it is done in the
-        metadata entry `x-user-id`; no other call of this service takes that credential.
+        """Runs a task of the gateway itself with the model configured for it. Requires the
+        gateway's service credential instead of an API key (`authorization: Service …`, the
+        credential in base64url without padding), and the user for whom the task runs in the
+        metadata entry `x-user-id`. No other call of this service accepts that credential.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
-        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the task takes.
-        Else those of Generate, for the provider's failures.
+        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not valid for the task.
+        Otherwise those of Generate, for failures of the provider.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ProviderAdminServiceStub:
-    """Reports on providers.
+    """Reports the health of providers.
     """
 
     def __init__(self, channel):
@@ -43,13 +43,12 @@ class ProviderAdminServiceStub:
 
 
 class ProviderAdminServiceServicer:
-    """Reports on providers.
+    """Reports the health of providers.
     """
 
     def ListProviders(self, request, context):
-        """Lists the providers of the settings and those that joined, by name, with what the workers
-        of one data folder have seen of them. What a worker has seen is known to the others two
-        seconds later.
+        """Lists the configured and discovered providers by name, with the observations of all workers of
+        one data folder. Observations of other workers are up to two seconds old.
 
         For administrators, with an admin key.
 
@@ -77,7 +76,7 @@ def add_ProviderAdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ProviderAdminService:
-    """Reports on providers.
+    """Reports the health of providers.
     """
 
     @staticmethod

@@ -27,10 +27,10 @@ if _version_not_supported:
 
 class ConversationServiceStub:
     """Stores conversations. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    conversations of other users, deleted ones and expired ones are treated as absent. What was stored
-    is durable when the call returns.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Conversations of other users, deleted ones and expired ones are treated as absent. Changes are
+    durable when the call returns.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
@@ -89,10 +89,10 @@ class ConversationServiceStub:
 
 class ConversationServiceServicer:
     """Stores conversations. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    conversations of other users, deleted ones and expired ones are treated as absent. What was stored
-    is durable when the call returns.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Conversations of other users, deleted ones and expired ones are treated as absent. Changes are
+    durable when the call returns.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
@@ -100,9 +100,9 @@ class ConversationServiceServicer:
         """Creates a conversation, with items or without.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. RESOURCE_EXHAUSTED
-        (REASON_TOO_LARGE): it has more items or bytes than one may have. PERMISSION_DENIED
-        (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for memories. UNAVAILABLE
-        (REASON_STORAGE_FULL): the gateway's disk is almost full.
+        (REASON_TOO_LARGE): it has too many items or bytes. PERMISSION_DENIED
+        (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in the plan's storage for memories.
+        UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,7 +118,7 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateConversation(self, request, context):
-        """Replaces the metadata of a conversation. Its time to live begins anew.
+        """Replaces the metadata of a conversation and restarts its time to live.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). Otherwise as CreateConversation.
         """
@@ -127,7 +127,7 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteConversation(self, request, context):
-        """Deletes a conversation and its items. Responses that were generated from it stay.
+        """Deletes a conversation and its items. Responses generated from it are kept.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
         """
@@ -136,8 +136,7 @@ class ConversationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateItems(self, request, context):
-        """Appends items to a conversation: all of them, next to each other, or none. Its time to live begins
-        anew.
+        """Appends items to a conversation, consecutively: all of them or none. Restarts its time to live.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). Otherwise as CreateConversation.
         """
@@ -168,17 +167,17 @@ class ConversationServiceServicer:
         """Lists items of a conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid
-        page size, or `after` names no item of the conversation.
+        page size, or `after` is not the id of an item of the conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadItems(self, request, context):
-        """Returns all items of a conversation, from which a response is to be generated.
+        """Returns all items of a conversation, to generate a response from.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the items of
-        which the request gives number and size could not be appended.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_TOO_LARGE): items of the
+        number and size in the request would not fit in the conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -242,10 +241,10 @@ def add_ConversationServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ConversationService:
     """Stores conversations. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    conversations of other users, deleted ones and expired ones are treated as absent. What was stored
-    is durable when the call returns.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Conversations of other users, deleted ones and expired ones are treated as absent. Changes are
+    durable when the call returns.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 

@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata
+    entry `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
@@ -82,27 +82,27 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata
+    entry `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
     def TakeTurn(self, request_iterator, context):
-        """Opens one turn of a conversation, and holds a lock on the memory as long as the
-        call lasts: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
+        """Opens one turn of a conversation, and holds a lock on the memory while the
+        call is open: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-        The caller sends `open`; the service answers with `context` once the caller has the
+        The caller sends `open`; the service responds with `context` once the caller has the
         lock and no older turns are being archived. With READ_WRITE the caller may then send
         `commit`, which is durable when `committed` arrives. A call that ends in any other
         way leaves the memory unchanged.
 
         Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
         is invalid, or messages arrive out of order. RESOURCE_EXHAUSTED
-        (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
-        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
-        (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
+        (REASON_MEMORY_BUSY): others held the lock for too long. PERMISSION_DENIED
+        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would exceed the plan's number of memories;
+        (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in the plan's storage for memories.
         UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
         (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
         ABORTED (REASON_CONFLICT): the lock was lost or the memory deleted meanwhile, and
@@ -113,7 +113,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """Lists the caller's memories, the most recently used first.
+        """Lists the caller's memories, most recently used first.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size or token.
         """
@@ -131,7 +131,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTurns(self, request, context):
-        """Lists the turns of a memory, the newest first; superseded ones are left out.
+        """Lists the turns of a memory, newest first; superseded turns are omitted.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
         """
@@ -140,7 +140,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemory(self, request, context):
-        """Retrieves archived turns by their content, as a turn of the conversation would.
+        """Retrieves archived turns by their content, as in a turn of the conversation.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
         """
@@ -149,8 +149,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemory(self, request, context):
-        """Deletes a memory: its turns, summaries, index, jobs, and the facts that come from it
-        alone. Waits for its write lock.
+        """Deletes a memory: its turns, summaries, index, jobs, and the facts found only
+        in it. Waits for its write lock.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_MEMORY_BUSY).
         """
@@ -228,10 +228,10 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata
+    entry `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 

@@ -27,9 +27,9 @@ if _version_not_supported:
 
 class ResponseServiceStub:
     """Stores responses. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    responses of other users, deleted ones and expired ones are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Responses of other users, deleted ones and expired ones are treated as absent.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
@@ -88,47 +88,48 @@ class ResponseServiceStub:
 
 class ResponseServiceServicer:
     """Stores responses. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    responses of other users, deleted ones and expired ones are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Responses of other users, deleted ones and expired ones are treated as absent.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
     def CheckRoom(self, request, context):
-        """Checks that a response could be stored now, so that none is generated in vain.
+        """Checks that a response could be stored now, before it is generated.
 
         Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
-        (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as CreateResponse, for what is
-        known of the response.
+        (REASON_MEMORY_STORAGE_EXCEEDED), UNAVAILABLE (REASON_STORAGE_FULL): as for CreateResponse, for
+        the known part of the response.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateResponse(self, request, context):
-        """Stores a response that has ended; it is durable when the call returns. The time to live of all
-        responses of its conversation begins anew.
+        """Stores a response that has ended; it is durable when the call returns. Restarts the time to
+        live of all responses of its chain.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid. ABORTED
-        (REASON_CONFLICT): the caller has a response of that id. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): it is larger than one may be.
-        PERMISSION_DENIED (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in what the plan has for
-        memories. UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
-        RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with the `param` `conversation`: its conversation has no room.
+        (REASON_CONFLICT): the caller has a response with that id. RESOURCE_EXHAUSTED
+        (REASON_TOO_LARGE): it exceeds the maximum size. PERMISSION_DENIED
+        (REASON_MEMORY_STORAGE_EXCEEDED): it does not fit in the plan's storage for memories.
+        UNAVAILABLE (REASON_STORAGE_FULL): the gateway's disk is almost full. With `append` also
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE) with `param` `conversation`: its conversation is full.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RunResponse(self, request_iterator, context):
-        """Stores a response that is generated in the background, and holds it as long as the call lasts.
+        """Stores a response that is generated in the background, and holds it while the call is open.
 
-        The caller sends `create`; the service answers `created` once the response is durable, queued.
-        The caller sends `start` before it generates, which is answered `started`, and `finish` with what
-        came of it; the service answers `finished` once that is durable, and closes. A call that ends in any other way
-        leaves the response interrupted, and so does a service that dies.
+        The caller sends `create`; the service responds `created` once the response is durable, queued.
+        The caller sends `start` before it generates, to which the service responds `started`, and
+        `finish` with the result; the service responds `finished` once that is durable, and closes. If
+        the call ends in any other way, or the service dies, the response becomes interrupted.
 
-        Statuses: OK. As CreateResponse. ABORTED (REASON_CONFLICT), too: the response was cancelled or
-        deleted meanwhile, or taken for interrupted.
+        Statuses: OK. Those of CreateResponse. ABORTED (REASON_CONFLICT) also if the response was
+        cancelled or deleted meanwhile, or marked as interrupted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,7 +145,7 @@ class ResponseServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelResponse(self, request, context):
-        """Cancels a response that is queued or in progress. One that has ended is returned as it is.
+        """Cancels a response that is queued or in progress. One that has ended is returned unchanged.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST): the response
         was not generated in the background.
@@ -154,8 +155,8 @@ class ResponseServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteResponse(self, request, context):
-        """Deletes a response; one that is queued or in progress is cancelled. Conversations that went on
-        from it cannot be continued any more.
+        """Deletes a response; one that is queued or in progress is cancelled. Chains that
+        continue it can no longer be continued.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
         """
@@ -164,35 +165,36 @@ class ResponseServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListInputItems(self, request, context):
-        """Lists the items that a response was generated from: those of the conversation before it, and its
-        own input. See GetResponseChain.
+        """Lists the items that a response was generated from: those of the preceding chain or
+        conversation, and its own input. See GetResponseChain.
 
-        Statuses: OK. As GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size,
-        or `after` names no item of the list.
+        Statuses: OK. Those of GetResponseChain. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid
+        page size, or `after` is not the id of an item of the list.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetResponseChain(self, request, context):
-        """Returns the items of a response and of all that it continues, after what the first of them was
-        generated from of a stored conversation.
+        """Returns the items of a response and of all responses before it in the chain, after the items of
+        the stored conversation that the first of them was generated from.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; its message names the
-        id, which may be that of a previous one, or of the stored conversation of the first. ABORTED
-        (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the
-        chain has too many responses or bytes.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such response; the message names
+        the id, which may be that of a previous one, or of the stored conversation of the first.
+        ABORTED (REASON_CONFLICT): the response is queued or in progress. RESOURCE_EXHAUSTED
+        (REASON_TOO_LARGE): the chain has too many responses or bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FindItems(self, request, context):
-        """Returns items of the outputs of any responses.
+        """Returns output items of any of the caller's responses.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no response with an output item of one of
-        the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT (REASON_INVALID_REQUEST).
-        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many bytes.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): no response of the caller has an output item with
+        one of the ids; `param` is its path, such as `ids[1]`. INVALID_ARGUMENT
+        (REASON_INVALID_REQUEST). RESOURCE_EXHAUSTED (REASON_TOO_LARGE): their responses have too many
+        bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -256,9 +258,9 @@ def add_ResponseServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ResponseService:
     """Stores responses. Every call needs the caller's API key in the metadata entry `authorization`
-    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY). The
-    responses of other users, deleted ones and expired ones are treated as absent.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED (REASON_INVALID_API_KEY).
+    Responses of other users, deleted ones and expired ones are treated as absent.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE if it
     is damaged) while the database does not work.
     """
 
