@@ -101,7 +101,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         if options:
             keep_stream_options(request, options)
     are_functions = unread is None and calls_functions(wire)
-    return ParsedRequest(request, wire.model, stream, source_map, lazy, include_usage, are_functions)
+    return ParsedRequest(
+        request, wire.model, stream, source_map, lazy, include_usage, are_functions
+    )
 
 
 def _is_plain(wire: ChatRequest) -> bool:
