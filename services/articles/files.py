@@ -55,17 +55,17 @@ def referenced_files(operation: Operation) -> dict[str, str]:
     """Return the ids of the files that an operation names, each with its first JSON pointer."""
     file_ids: dict[str, str] = {}
     if isinstance(operation, InsertBlocks):
-        for place, block in enumerate(operation.blocks):
-            _collect(block.content.get("image"), f"/blocks/{place}/image", file_ids)
+        for index, block in enumerate(operation.blocks):
+            _collect(block.content.get("image"), f"/blocks/{index}/image", file_ids)
     elif isinstance(operation, ReplaceText):
         _collect(operation.content.get("image"), "/image", file_ids)
     return file_ids
 
 
 def _collect(images: Any, pointer: str, file_ids: dict[str, str]) -> None:
-    for place, image in enumerate(images or ()):
+    for index, image in enumerate(images or ()):
         if "fileId" in image:
-            file_ids.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
+            file_ids.setdefault(image["fileId"], f"{pointer}/{index}/fileId")
 
 
 async def check_ownership(files: Files, named: Mapping[str, str]) -> None:

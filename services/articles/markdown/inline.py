@@ -40,8 +40,8 @@ _TAGS = {
 
 def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Leaf, int | None]]:
     """Yield each leaf with the citation number after it: at the end of a run of one citation."""
-    for place, leaf in enumerate(leaves):
-        following = leaves[place + 1].cite if place + 1 < len(leaves) else None
+    for index, leaf in enumerate(leaves):
+        following = leaves[index + 1].cite if index + 1 < len(leaves) else None
         shown = leaf.cite is not None and leaf.cite != following
         yield leaf, numbers[leaf.cite] if shown and leaf.cite is not None else None
 
@@ -59,11 +59,11 @@ def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
     # Joined at the end: appending to one long string takes quadratic time.
     made = [""]
     marked = list(with_markers(leaves, numbers))
-    for place, (leaf, number) in enumerate(marked):
+    for index, (leaf, number) in enumerate(marked):
         if number is not None:
             following = "["
         else:
-            following = _first_character(leaves[place + 1]) if place + 1 < len(leaves) else ""
+            following = _first_character(leaves[index + 1]) if index + 1 < len(leaves) else ""
         source = _rendered(leaf, made[-1][-1:], following, pipe)
         if source:
             made[-1], source = _joined(made[-1], source)

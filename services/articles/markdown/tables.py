@@ -38,8 +38,8 @@ def _spans(one: Element) -> bool:
 def _html_table(rows: tuple[Element, ...], numbers: Numbers) -> str:
     # No line may be blank: it would end the HTML.
     lines = ["<table>"]
-    for place, row in enumerate(rows):
-        tag = "td" if place else "th"
+    for index, row in enumerate(rows):
+        tag = "td" if index else "th"
         cells = "".join(_html_cell(one, tag, numbers) for one in row.elements)
         lines.append(f"<tr>{cells}</tr>")
     return "\n".join([*lines, "</table>"])

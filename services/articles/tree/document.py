@@ -55,13 +55,13 @@ class Document:
             holder = self.parents.get(holder)
         if holder is None:
             return None
-        top = self.blocks.place_of(chain.pop())
+        top = self.blocks.position_of(chain.pop())
         path, element = [top], self.blocks[top]
         while chain:
             wanted = chain.pop()
-            for place, child in enumerate(element.children):
+            for index, child in enumerate(element.children):
                 if isinstance(child, Element) and child.id == wanted:
-                    path.append(place)
+                    path.append(index)
                     element = child
                     break
         return tuple(path)
@@ -71,10 +71,10 @@ class Document:
         if not path[0] < len(self.blocks):
             return None
         node: Node = self.blocks[path[0]]
-        for place in path[1:]:
-            if isinstance(node, Leaf) or not place < len(node.children):
+        for index in path[1:]:
+            if isinstance(node, Leaf) or not index < len(node.children):
                 return None
-            node = node.children[place]
+            node = node.children[index]
         return node
 
     def element(self, element_id: str) -> Element | None:
@@ -89,7 +89,7 @@ class Document:
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
         """Return the document with its top-level blocks `start:stop` replaced by `elements`."""
-        gone = [self.blocks[place] for place in range(start, stop)]
+        gone = [self.blocks[index] for index in range(start, stop)]
         return replace(
             self,
             blocks=self.blocks.spliced(start, stop, elements),

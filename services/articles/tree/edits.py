@@ -66,8 +66,8 @@ def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
     if not 1 <= len(sent) <= limits.BLOCKS_AN_INSERT:
         raise schema_error("/blocks", f"must hold 1 to {limits.BLOCKS_AN_INSERT} blocks")
     blocks = [
-        parse_element(block, join_pointer("/blocks", place), 1, new_id, {})
-        for place, block in enumerate(sent)
+        parse_element(block, join_pointer("/blocks", index), 1, new_id, {})
+        for index, block in enumerate(sent)
     ]
     return InsertBlocks(path, tuple(blocks))
 
@@ -102,7 +102,7 @@ def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:
         return AppendText(edit.block_id, (Leaf(string(text, "/text", limits.LEAF_TEXT)),))
     if not isinstance(text, list):
         raise schema_error("/text", "must be a string or an array of text leaves")
-    leaves = [parse_leaf(leaf, join_pointer("/text", place)) for place, leaf in enumerate(text)]
+    leaves = [parse_leaf(leaf, join_pointer("/text", index)) for index, leaf in enumerate(text)]
     return AppendText(edit.block_id, tuple(leaves))
 
 

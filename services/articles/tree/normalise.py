@@ -73,14 +73,16 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
         while x < width and free_from[x] > y:
             x += 1
         columns, down = _spans(cell)
-        place = f"the cell at row {y}, column {x} of the table"
+        cell_text = f"the cell at row {y}, column {x} of the table"
         if x + columns > width:
-            raise schema_error(pointer, f"{place} reaches beyond column {width - 1}, the last one")
+            raise schema_error(
+                pointer, f"{cell_text} reaches beyond column {width - 1}, the last one"
+            )
         if y + down > height:
-            raise schema_error(pointer, f"{place} spans beyond the last row")
+            raise schema_error(pointer, f"{cell_text} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
-                raise schema_error(pointer, f"{place} overlaps one that spans down from above")
+                raise schema_error(pointer, f"{cell_text} overlaps one that spans down from above")
             free_from[column] = y + down
         x += columns
     if any(free <= y for free in free_from):

@@ -87,10 +87,10 @@ def parse_children(
     """
     return tuple(
         [
-            parse_element(child, join_pointer(pointer, place), depth, new_id, sent_ids)
+            parse_element(child, join_pointer(pointer, index), depth, new_id, sent_ids)
             if _is_element(child)
-            else parse_leaf(child, join_pointer(pointer, place))
-            for place, child in enumerate(array(value, pointer))
+            else parse_leaf(child, join_pointer(pointer, index))
+            for index, child in enumerate(array(value, pointer))
         ]
     )
 
@@ -123,10 +123,14 @@ def parse_element(
     if value.get("style") is not None:
         check_element_style(kind, value["style"], join_pointer(pointer, "style"))
         style = apply_style_patch({}, value["style"])
-    place = join_pointer(pointer, "children")
-    children = parse_children(fields.get("children", ()), place, depth + 1, new_id, sent_ids)
+    children_pointer = join_pointer(pointer, "children")
+    children = parse_children(
+        fields.get("children", ()), children_pointer, depth + 1, new_id, sent_ids
+    )
     content = _content(kind, fields, pointer)
-    return with_checked_children(Element(made_id, kind, (), style, content), children, place)
+    return with_checked_children(
+        Element(made_id, kind, (), style, content), children, children_pointer
+    )
 
 
 def with_checked_children(element: Element, children: Sequence[Node], pointer: str) -> Element:
@@ -149,9 +153,9 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
     leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
         raise schema_error(pointer, f"a block of type {kind} has no children")
-    for place, child in enumerate(children):
+    for index, child in enumerate(children):
         if isinstance(child, Element) and child.type != held:
-            raise schema_error(join_pointer(pointer, place), f"{kind} cannot hold {child.type}")
+            raise schema_error(join_pointer(pointer, index), f"{kind} cannot hold {child.type}")
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
             raise schema_error(pointer, "a list-item holds leaves, then at most one nested list")
@@ -188,9 +192,9 @@ def _field(key: str, value: Any, pointer: str) -> Json:
     """Return the normal form of a void block's content field, whose schema has been checked."""
     pointer = join_pointer(pointer, key)
     if key == "image":
-        return [_image(item, join_pointer(pointer, place)) for place, item in enumerate(value)]
+        return [_image(item, join_pointer(pointer, index)) for index, item in enumerate(value)]
     if key == "author":
-        return [_author(item, place) for place, item in enumerate(value)]
+        return [_author(item, index) for index, item in enumerate(value)]
     if key == "institution":
         return _institutions(value, pointer)
     checked: Json = value
@@ -217,9 +221,9 @@ def _check_image_url(url: str, pointer: str) -> None:
         raise schema_error(pointer, f"must have at most {limits.URL} characters, has {len(url)}")
 
 
-def _author(item: Mapping[str, Json], place: int) -> Json:
+def _author(item: Mapping[str, Json], index: int) -> Json:
     return {
-        "id": item.get("id", place + 1),
+        "id": item.get("id", index + 1),
         "name": item["name"],
         "institutionId": item.get("institutionId", 0),
         "isStar": item.get("isStar", False),
@@ -228,10 +232,10 @@ def _author(item: Mapping[str, Json], place: int) -> Json:
 
 def _institutions(items: Sequence[Mapping[str, Json]], pointer: str) -> list[Json]:
     made: dict[Json, Json] = {}
-    for place, item in enumerate(items):
-        identifier = item.get("id", place + 1)
+    for index, item in enumerate(items):
+        identifier = item.get("id", index + 1)
         if identifier in made:
-            where = join_pointer(join_pointer(pointer, place), "id")
+            where = join_pointer(join_pointer(pointer, index), "id")
             raise schema_error(where, "is the id of another institution here")
         made[identifier] = {"id": identifier, "name": item["name"]}
     return list(made.values())

@@ -55,23 +55,23 @@ def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
 def _checked(value: object, pointer: str) -> Reference:
     made: dict[str, Json] = {}
     for key, entry in mapping(value, pointer).items():
-        place = join_pointer(pointer, str(key))
+        entry_pointer = join_pointer(pointer, str(key))
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise schema_error(
-                place, "is no name of a field: a letter, then letters, digits, _ or -"
+                entry_pointer, "is no name of a field: a letter, then letters, digits, _ or -"
             )
         if key == "id":
-            made[key] = string(entry, place, limits.IDENTIFIER, empty=False)
+            made[key] = string(entry, entry_pointer, limits.IDENTIFIER, empty=False)
         else:
-            made[key] = None if entry is None else _field(key, entry, place)
+            made[key] = None if entry is None else _field(key, entry, entry_pointer)
     return made
 
 
 def _field(key: str, entry: object, pointer: str) -> Json:
     if key == "author" or (isinstance(entry, list | tuple) and key not in _STRINGS):
         return [
-            string(item, join_pointer(pointer, place), limits.LEAF_TEXT)
-            for place, item in enumerate(array(entry, pointer))
+            string(item, join_pointer(pointer, index), limits.LEAF_TEXT)
+            for index, item in enumerate(array(entry, pointer))
         ]
     if not isinstance(entry, str) and key not in _STRINGS:
         raise schema_error(pointer, "must be a string or an array of strings")

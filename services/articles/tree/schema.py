@@ -97,22 +97,22 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _edit_error(kind: type, detail: ErrorDetails, value: object, pointer: str) -> EditError:
     steps = _steps(detail, value)
-    place = pointer
+    error_pointer = pointer
     for step in steps:
-        place = join_pointer(place, step)
+        error_pointer = join_pointer(error_pointer, step)
     if detail["type"] == "extra_forbidden":
         for step in steps[:-1]:
             if isinstance(step, str):
                 kind = object_type(kind, step)
         known = ", ".join(sorted(fields_of(kind)))
-        return schema_error(place, f"is not known here; known are {known}")
+        return schema_error(error_pointer, f"is not known here; known are {known}")
     if detail["type"] == "literal_error":
         options = _QUOTED.findall(detail["ctx"]["expected"])
-        return schema_error(place, f"must be one of {', '.join(options)}")
+        return schema_error(error_pointer, f"must be one of {', '.join(options)}")
     template = _MESSAGES.get(detail["type"])
     if template is None:
-        return schema_error(place, detail["msg"])
-    return schema_error(place, template.format(**detail.get("ctx", {})))
+        return schema_error(error_pointer, detail["msg"])
+    return schema_error(error_pointer, template.format(**detail.get("ctx", {})))
 
 
 def _steps(detail: ErrorDetails, value: object) -> Sequence[int | str]:

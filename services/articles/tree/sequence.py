@@ -17,13 +17,13 @@ _LONGEST_RUN = 128
 
 class _Run(NamedTuple):
     elements: tuple[Element, ...]
-    places: dict[str, int]
+    positions: dict[str, int]
     cites: tuple[str, ...]
 
 
 def _run(elements: tuple[Element, ...]) -> _Run:
-    places = {element.id: place for place, element in enumerate(elements)}
-    return _Run(elements, places, joined_cites(elements))
+    positions = {element.id: position for position, element in enumerate(elements)}
+    return _Run(elements, positions, joined_cites(elements))
 
 
 class BlockSequence:
@@ -51,17 +51,17 @@ class BlockSequence:
 
     __hash__ = None  # type: ignore[assignment]  # elements hold mappings, which have no hash
 
-    def __getitem__(self, place: int) -> Element:
+    def __getitem__(self, position: int) -> Element:
         """Return the element at a position from 0 to length - 1."""
-        at = bisect_right(self._starts, place) - 1
-        return self._runs[at].elements[place - self._starts[at]]
+        at = bisect_right(self._starts, position) - 1
+        return self._runs[at].elements[position - self._starts[at]]
 
-    def place_of(self, element_id: str) -> int:
+    def position_of(self, element_id: str) -> int:
         """Return the position of the element with an id; raise KeyError if there is none."""
         for run, start in zip(self._runs, self._starts, strict=False):
-            place = run.places.get(element_id)
-            if place is not None:
-                return start + place
+            position = run.positions.get(element_id)
+            if position is not None:
+                return start + position
         raise KeyError(element_id)
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "BlockSequence":
@@ -100,7 +100,7 @@ class BlockSequence:
 
 
 def _updated(run: _Run, changed: Mapping[str, Element]) -> _Run:
-    if changed.keys().isdisjoint(run.places):
+    if changed.keys().isdisjoint(run.positions):
         return run
     return _run(tuple([changed.get(element.id, element) for element in run.elements]))
 

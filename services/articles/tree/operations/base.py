@@ -133,8 +133,8 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
     """Check that the references an element cites exist; an error points to the leaf."""
     if all(cite in document.references for cite in element.cites):
         return
-    for place, child in enumerate(element.children):
-        here = join_pointer(join_pointer(pointer, "children"), place)
+    for index, child in enumerate(element.children):
+        here = join_pointer(join_pointer(pointer, "children"), index)
         if isinstance(child, Element):
             check_cites(document, child, here)
         elif child.cite is not None and child.cite not in document.references:

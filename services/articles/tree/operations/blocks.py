@@ -43,8 +43,8 @@ class InsertBlocks:
 
     def apply(self, document: Document) -> Change:
         """Insert all or none."""
-        for place, block in enumerate(self.blocks):
-            check_cites(document, block, join_pointer("/blocks", place))
+        for index, block in enumerate(self.blocks):
+            check_cites(document, block, join_pointer("/blocks", index))
         check_size(document, len(self.path), (), self.blocks, "/blocks")
         if len(self.path) == 1:
             made = self._at_top(document)
@@ -55,9 +55,9 @@ class InsertBlocks:
 
     def _at_top(self, document: Document) -> Document:
         at = self._place(len(document.blocks))
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if block.type not in BLOCK_TYPES:
-                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                pointer = join_pointer(join_pointer("/blocks", index), "type")
                 raise schema_error(pointer, f"{block.type} cannot stand at the top of a document")
         if len(document.blocks) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
             raise schema_error(
@@ -74,9 +74,9 @@ class InsertBlocks:
         held = HOLDS.get(holder.type)
         if held is None or holder.type == "table-row":
             raise schema_error("/path", f"no block can be inserted into {holder.type}")
-        for place, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if block.type != held:
-                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                pointer = join_pointer(join_pointer("/blocks", index), "type")
                 raise schema_error(pointer, f"must be {held} to stand in {holder.type}")
         at = self._place(len(holder.children))
         children: Sequence[Node] = holder.children
@@ -121,7 +121,7 @@ class DeleteBlocks:
             )
         holder, start = path[:-1], path[-1]
         stop = start + len(self.block_ids)
-        gone = [document.node_at((*holder, place)) for place in range(start, stop)]
+        gone = [document.node_at((*holder, index)) for index in range(start, stop)]
         elements = [node for node in gone if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
             raise EditError(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")

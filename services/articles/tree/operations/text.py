@@ -154,9 +154,9 @@ class AppendText:
 
 def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
     """Check that the references cited by leaves exist; errors point into `/text`."""
-    for place, leaf in enumerate(leaves):
+    for index, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
-            pointer = join_pointer(join_pointer("/text", place), "cite")
+            pointer = join_pointer(join_pointer("/text", index), "cite")
             raise EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
