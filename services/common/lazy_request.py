@@ -22,7 +22,7 @@ MAX_BODY: Final = 1 << 20
 
 # Fields of a body in the caller's dialect by name: `messages`, and optionally `tools` and `system`,
 # as JSON that the gateway sends to a provider unchanged.
-Source = Mapping[str, bytes]
+VerbatimFields = Mapping[str, bytes]
 
 
 class LazyRequest:
@@ -86,7 +86,7 @@ class LazyRequest:
         return self._read_beginning()
 
     @cached_property
-    def source(self) -> Source:
+    def verbatim(self) -> VerbatimFields:
         """The conversation in JSON."""
         return {name: orjson.dumps(value) for name, value in self.fields.items()}
 

@@ -235,7 +235,7 @@ class RequestAttempts:
         """
         provider = self._providers[step.target.provider]
         lazy = self._lazy
-        if lazy is not None and not self._takes_source(lazy, step, provider, options):
+        if lazy is not None and not self._takes_verbatim(lazy, step, provider, options):
             lazy = None
         prepared = self.complete(step)
         request = prepared.request
@@ -363,7 +363,7 @@ class RequestAttempts:
             provider.dialect == conversation_pb2.DIALECT_RESPONSES and self._alone
         )
 
-    def _takes_source(
+    def _takes_verbatim(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions
     ) -> bool:
         """Return whether an attempt can send the conversation as its caller wrote it.

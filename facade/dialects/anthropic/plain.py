@@ -20,8 +20,8 @@ def plain_request(
     Thinking, text after a call, and tools with fields of this dialect have no plain form.
 
     Args:
-        conversation: the conversation of a body for which `source.source_of` returns a source.
-        settings: the result of `source.plain_settings`.
+        conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
+        settings: the result of `verbatim.plain_settings`.
     """
     messages: list[PlainMessage] = []
     _add_system(conversation, messages)

@@ -13,13 +13,13 @@ from pydantic import TypeAdapter
 from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
-from facade.dialects.anthropic.source import UnreadMessagesBody, plain_settings, source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
+from facade.dialects.anthropic.verbatim import UnreadMessagesBody, plain_settings, verbatim_of
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
-from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.validation import check, exact_json, read_quickly, validate
+from facade.dialects.verbatim import UnreadBody, VerbatimConversation, VerbatimReader
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -54,7 +54,7 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first invalid field.
     """
-    found = _SOURCES.read(body) if lazily and len(betas) <= _FEW_BETAS else None
+    found = _READER.read(body) if lazily and len(betas) <= _FEW_BETAS else None
     source_map = SourceMap()
     checked: MessagesBody
     if found is None:
@@ -62,8 +62,8 @@ def parse_messages(
         del body  # frees its megabytes, unless the caller keeps a reference
         request = _translated(checked, betas, coding, source_map)
     else:
-        unread, source, _ = found
-        checked, lazy = unread, _lazy(unread, source, betas, coding, source_map, len(body))
+        unread, verbatim, _ = found
+        checked, lazy = unread, _lazy(unread, verbatim, betas, coding, source_map, len(body))
         request = lazy.request
     set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
@@ -94,7 +94,7 @@ def _translated(
 
 def _lazy(
     body: UnreadMessagesBody,
-    source: Source,
+    verbatim: VerbatimConversation,
     betas: Sequence[str],
     coding: bool,
     source_map: SourceMap,
@@ -102,8 +102,8 @@ def _lazy(
 ) -> LazyRequest:
     """Return a request whose conversation is translated later, without extensions."""
     request = _begin(body, betas, coding)
-    unread = UnreadBody[MessagesBody](body, source.parts)
-    fields: Mapping[str, object] = source.fields
+    unread = UnreadBody[MessagesBody](body, verbatim.parts)
+    fields: Mapping[str, object] = verbatim.fields
     settings = plain_settings(body, has_tools="tools" in fields)
     if settings is None:
         names = _names_of(body)
@@ -121,7 +121,7 @@ def _lazy(
         fields,
         add,
         size=size,
-        requires_official_api=source.requires_official_api,
+        requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
         read_plain=lambda: plain_request(unread.conversation(), settings),
         read_beginning=lambda: beginning(unread.conversation()),
@@ -174,8 +174,8 @@ def _is_plain(body: MessagesBody) -> bool:
     )
 
 
-_SOURCES = SourceReader[UnreadMessagesBody](
-    UnreadMessagesBody, ("messages", "system", "tools"), _is_plain, source_of
+_READER = VerbatimReader[UnreadMessagesBody](
+    UnreadMessagesBody, ("messages", "system", "tools"), _is_plain, verbatim_of
 )
 
 

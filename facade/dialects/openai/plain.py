@@ -15,8 +15,8 @@ def plain_request(
     """Return the plain form of a chat.
 
     Args:
-        conversation: the conversation of a chat for which `source.source_of` returns a source.
-        settings: the result of `source.plain_settings`.
+        conversation: the conversation of a chat for which `verbatim.verbatim_of` returns one.
+        settings: the result of `verbatim.plain_settings`.
     """
     if settings is not None:
         settings = dict(settings)

@@ -11,7 +11,6 @@ from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.functions import calls_functions, set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
-from facade.dialects.openai.source import UnreadChatRequest, plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -21,12 +20,13 @@ from facade.dialects.openai.types import (
     StepParameters,
 )
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
+from facade.dialects.openai.verbatim import UnreadChatRequest, plain_settings, verbatim_of
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
-from facade.dialects.sources import Source, SourceReader, UnreadBody
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
+from facade.dialects.verbatim import UnreadBody, VerbatimConversation, VerbatimReader
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
@@ -71,12 +71,12 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    found = _SOURCES.read(body) if lazily else None
+    found = _READER.read(body) if lazily else None
     wire: ChatRequest
     if found is None:
         wire, unread = validate(_REQUEST, exact_json(body), body), None
     else:
-        unread, source, _ = found
+        unread, verbatim, _ = found
         wire = unread
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
@@ -91,7 +91,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
     else:
-        lazy = _lazy(unread, source, source_map, size)
+        lazy = _lazy(unread, verbatim, source_map, size)
         request = lazy.request
     set_extensions(request, wire, partial(_step_parameters, wire), source_map)
     include_usage = False
@@ -111,15 +111,17 @@ def _is_plain(wire: ChatRequest) -> bool:
     return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
 
 
-_SOURCES = SourceReader[UnreadChatRequest](
-    UnreadChatRequest, ("messages", "tools"), _is_plain, source_of
+_READER = VerbatimReader[UnreadChatRequest](
+    UnreadChatRequest, ("messages", "tools"), _is_plain, verbatim_of
 )
 
 
-def _lazy(wire: UnreadChatRequest, source: Source, source_map: SourceMap, size: int) -> LazyRequest:
+def _lazy(
+    wire: UnreadChatRequest, verbatim: VerbatimConversation, source_map: SourceMap, size: int
+) -> LazyRequest:
     """Return a request whose conversation is translated later."""
-    unread = UnreadBody[ChatRequest](wire, source.parts)
-    fields: Mapping[str, object] = source.fields
+    unread = UnreadBody[ChatRequest](wire, verbatim.parts)
+    fields: Mapping[str, object] = verbatim.fields
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         given: ChatRequest = wire
@@ -141,7 +143,7 @@ def _lazy(wire: UnreadChatRequest, source: Source, source_map: SourceMap, size: 
         fields,
         add,
         size=size,
-        requires_official_api=source.requires_official_api,
+        requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
         read_plain=lambda: plain_request(unread.conversation(), settings),
         read_beginning=lambda: beginning(unread.conversation()),

@@ -24,9 +24,9 @@ def plain_request(
     a call have no plain form.
 
     Args:
-        conversation: the conversation of a request for which `source.source_of` returns a source.
+        conversation: the conversation of a request for which `verbatim.verbatim_of` returns one.
         instructions: the instructions of the request.
-        settings: the result of `source.plain_settings`.
+        settings: the result of `verbatim.plain_settings`.
     """
     messages: list[PlainMessage] = []
     if instructions:

@@ -24,11 +24,6 @@ from facade.dialects.responses.kept_items import (
 )
 from facade.dialects.responses.plain import beginning, plain_request
 from facade.dialects.responses.request_fields import keep_of_request
-from facade.dialects.responses.source import (
-    UnreadResponseRequest,
-    plain_settings,
-    source_of,
-)
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -44,9 +39,19 @@ from facade.dialects.responses.types import (
     ResponseRequest,
     StepParameters,
 )
-from facade.dialects.sources import KEPT_SETTINGS_BYTES, Source, SourceReader, UnreadBody
+from facade.dialects.responses.verbatim import (
+    UnreadResponseRequest,
+    plain_settings,
+    verbatim_of,
+)
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
+from facade.dialects.verbatim import (
+    KEPT_SETTINGS_BYTES,
+    UnreadBody,
+    VerbatimConversation,
+    VerbatimReader,
+)
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import ids
@@ -73,7 +78,7 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    found = _SOURCES.read(body) if lazily else None
+    found = _READER.read(body) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
     wire: ResponseRequest
     if found is None:
@@ -83,18 +88,18 @@ def parse_request(
             dump = _dump
         del value
     else:
-        plain, source, rest = found
-        wire, unread = plain, UnreadBody(plain, source.parts)
+        plain, verbatim, rest = found
+        wire, unread = plain, UnreadBody(plain, verbatim.parts)
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     source_map = SourceMap()
     lazy = state = None
     if unread is not None:
-        lazy = _lazy(plain, source, unread, source_map, size)
+        lazy = _lazy(plain, verbatim, unread, source_map, size)
         request = lazy.request
         if lazy.has_whole_body:
-            if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in source.fields:
+            if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in verbatim.fields:
                 state = plain.state
         elif exact_json(rest) is None:
             dump = _dump
@@ -149,20 +154,20 @@ def _is_plain(wire: _Unread) -> bool:
     )
 
 
-_SOURCES = SourceReader[_Unread](_Unread, ("input", "tools"), _is_plain, source_of)
+_READER = VerbatimReader[_Unread](_Unread, ("input", "tools"), _is_plain, verbatim_of)
 
 
 def _lazy(
     wire: _Unread,
-    source: Source,
+    verbatim: VerbatimConversation,
     unread: UnreadBody[_Unread],
     source_map: SourceMap,
     size: int,
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
     instructions = wire.instructions
-    settings = plain_settings(wire, has_tools="tools" in source.fields)
-    fields: dict[str, object] = {**source.fields}
+    settings = plain_settings(wire, has_tools="tools" in verbatim.fields)
+    fields: dict[str, object] = {**verbatim.fields}
     if instructions:
         fields["instructions"] = instructions
     if settings is None:
@@ -183,7 +188,7 @@ def _lazy(
         fields,
         add,
         size=size,
-        requires_official_api=source.requires_official_api,
+        requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
         read_plain=lambda: plain_request(unread.conversation(), instructions, settings),
         read_beginning=lambda: beginning(unread.conversation(), instructions),

@@ -52,10 +52,10 @@ def _parts(
     yield owner.encode()
     yield b"whole" if whole else b"stream"
     yield request.SerializeToString(deterministic=True)
-    source = {} if lazy is None else lazy.source
-    for name in sorted(source):
+    verbatim = {} if lazy is None else lazy.verbatim
+    for name in sorted(verbatim):
         yield name.encode()
-        yield source[name]
+        yield verbatim[name]
     yield b"models"
     for step in plan.steps:
         for one in step.deployments or (step,):

@@ -25,7 +25,7 @@ from tests.services.inference.fallback.scripted_engine import (
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 FIELDS = {"messages": [{"role": "user", "content": "Hi"}]}
-SOURCE = {"messages": b'[{"role":"user","content":"Hi"}]'}
+VERBATIM = {"messages": b'[{"role":"user","content":"Hi"}]'}
 BOTH = pytest.mark.parametrize("stream", [False, True])
 
 
@@ -62,7 +62,7 @@ async def test_it_goes_as_it_is_to_who_takes_it(stream: bool) -> None:
     text, _, _ = await scripted.ask(stream, lazy())
     assert text == "I am a"
     (call,) = calls_of(scripted)
-    assert call.lazy is not None and call.lazy.source == SOURCE
+    assert call.lazy is not None and call.lazy.verbatim == VERBATIM
     assert not (call.request.messages or call.request.tools)
 
 
@@ -92,7 +92,7 @@ def other_dialect(scripted: ScriptedEngine) -> None:
 
 
 def other_forms(scripted: ScriptedEngine) -> None:
-    scripted.p.sources = False
+    scripted.p.accepts_lazy = False
 
 
 @BOTH
@@ -111,7 +111,7 @@ async def test_who_does_not_take_it_is_asked_in_their_words(
 @in_no_time
 async def test_a_fallback_model_may_need_a_translation(stream: bool) -> None:
     scripted = ScriptedEngine(fallbacks=("b", "pre"))
-    scripted.q.sources = False
+    scripted.q.accepts_lazy = False
     for model in ("a", "b"):
         scripted.p.plays(model, [failing(500)])
     text, route, _ = await scripted.ask(stream, lazy())

@@ -158,7 +158,7 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     """Return the messages, the system prompt and the tools."""
     lazy = call.lazy
     if lazy is not None and fields.is_native:
-        return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
+        return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     asks_for_json = call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT
     if lazy is not None and lazy.plain is not None and not asks_for_json:
         plain = plain_conversation(lazy.plain)

@@ -124,7 +124,7 @@ def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
     """Return the messages and tools; `own` are the request's unknown fields."""
     lazy = call.lazy
     if lazy is not None and fields.is_native:
-        return {name: orjson.Fragment(json) for name, json in lazy.source.items()}
+        return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     if lazy is not None and lazy.plain is not None:
         return plain_conversation(lazy.plain, fields)
     call.complete()

@@ -77,7 +77,7 @@ def build_request(call: Call, server: Server) -> bytes:
     own = _own_fields(request, fields, is_streamed=call.stream)
     body: Json = {"model": call.target.upstream}
     if lazy is not None:
-        body |= {name: orjson.Fragment(json) for name, json in lazy.source.items()}
+        body |= {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     else:
         _add_conversation(body, request, fields)
     given = {field.name: value for field, value in request.ListFields()}

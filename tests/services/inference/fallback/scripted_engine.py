@@ -59,10 +59,10 @@ class ScriptedProvider:
         self.scripts: dict[str, list[Sequence[Line]]] = {}
         self.calls: list[tuple[float, Call]] = []
         self.open = 0
-        self.sources = True
+        self.accepts_lazy = True
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        return self.sources
+        return self.accepts_lazy
 
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
         self.scripts[upstream] = list(scripts)

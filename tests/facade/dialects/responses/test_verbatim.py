@@ -32,7 +32,7 @@ def lazy(**fields: Any) -> LazyRequest | None:
 
 
 def sent(given: LazyRequest) -> dict[str, Any]:
-    return {name: orjson.loads(json) for name, json in given.source.items()}
+    return {name: orjson.loads(json) for name, json in given.verbatim.items()}
 
 
 @pytest.mark.parametrize(

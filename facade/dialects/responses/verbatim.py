@@ -21,7 +21,7 @@ from pydantic import ConfigDict
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.responses.types import ResponseRequest
-from facade.dialects.sources import Filled, Source, rewritten, tools_reader
+from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
@@ -133,7 +133,7 @@ def _settings_of(wire: UnreadResponseRequest) -> Mapping[str, Any] | None:
     return settings
 
 
-def source_of(fields: Mapping[str, Raw]) -> Source | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -152,7 +152,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return Source(sent, parts, requires_official_api=False)
+    return VerbatimConversation(sent, parts, requires_official_api=False)
 
 
 def _written(given: bytes) -> bytes:

@@ -26,7 +26,7 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
-from facade.dialects.sources import Filled, Source, tools_reader
+from facade.dialects.verbatim import Filled, VerbatimConversation, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 _TOOL = frozenset({"type", "function"})
@@ -144,7 +144,7 @@ def _settings_of(wire: UnreadChatRequest) -> Mapping[str, Any] | None:
     return settings if options is None or options.keys() <= _USAGE else None
 
 
-def source_of(fields: Mapping[str, Raw]) -> Source | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -168,7 +168,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return Source(sent, parts, requires_official_api)
+    return VerbatimConversation(sent, parts, requires_official_api)
 
 
 def _settle(messages: Sequence[_Message]) -> bool | None:

@@ -31,7 +31,7 @@ _KEPT_SETTINGS_NESTED: Final = 32
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
-class Source(NamedTuple):
+class VerbatimConversation(NamedTuple):
     """A conversation that is passed on as the caller wrote it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Source(NamedTuple):
     requires_official_api: bool
 
 
-class SourceReader(Generic[_Wire]):
+class VerbatimReader(Generic[_Wire]):
     """Reads the bodies of an endpoint whose conversations may be passed on as written."""
 
     def __init__(
@@ -53,7 +53,7 @@ class SourceReader(Generic[_Wire]):
         unread: type[_Wire],
         conversation: Sequence[str],
         is_plain: Callable[[_Wire], bool],
-        source_of: Callable[[Mapping[str, Raw]], Source | None],
+        verbatim_of: Callable[[Mapping[str, Raw]], VerbatimConversation | None],
     ) -> None:
         """Create a reader.
 
@@ -62,16 +62,16 @@ class SourceReader(Generic[_Wire]):
                 so its values must not be changed.
             conversation: the names of the conversation's fields.
             is_plain: returns whether no other field of a body needs the conversation.
-            source_of: returns the conversation from its fields, which are not validated; None if
+            verbatim_of: returns the conversation from its fields, which are not validated; None if
                 it must be translated.
         """
         self._unread: TypeAdapter[_Wire] = TypeAdapter(unread)
         self._conversation = conversation
         self._is_plain = is_plain
-        self._source_of = source_of
+        self._verbatim_of = verbatim_of
         self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
-    def read(self, body: bytes) -> tuple[_Wire, Source, bytes] | None:
+    def read(self, body: bytes) -> tuple[_Wire, VerbatimConversation, bytes] | None:
         """Return a body without its conversation, the conversation, and the JSON of that body.
 
         Return None if the conversation must be translated, or if the body is invalid.
@@ -86,8 +86,8 @@ class SourceReader(Generic[_Wire]):
             and rest.count(b"{") + rest.count(b"[") <= _KEPT_SETTINGS_NESTED
         )
         wire = (self._read_kept if is_kept else self._read_settings)(rest)
-        source = None if wire is None else self._source_of(conversation)
-        return None if wire is None or source is None else (wire, source, rest)
+        verbatim = None if wire is None else self._verbatim_of(conversation)
+        return None if wire is None or verbatim is None else (wire, verbatim, rest)
 
     def _read_settings(self, rest: bytes) -> _Wire | None:
         """Return a body without its conversation; None if it is invalid or not plain."""

@@ -24,7 +24,7 @@ from facade.dialects.anthropic.types import (
     MessagesBody,
 )
 from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
-from facade.dialects.sources import Filled, Source, rewritten, tools_reader
+from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text, text_of
 
 # Field that marks the end of a cached prompt.
@@ -131,7 +131,7 @@ def _settings_of(body: UnreadMessagesBody) -> Mapping[str, Any] | None:
     return settings if "max_tokens" in settings else None
 
 
-def source_of(fields: Mapping[str, Raw]) -> Source | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -154,7 +154,7 @@ def source_of(fields: Mapping[str, Raw]) -> Source | None:
         if json:
             sent[name] = orjson.Fragment(json)
             parts[name] = json
-    return Source(sent, parts, has_billing or thinks)
+    return VerbatimConversation(sent, parts, has_billing or thinks)
 
 
 def _settle(messages: Sequence[_Message]) -> bool | None:
