@@ -50,7 +50,7 @@ class VerbatimReader(Generic[_Wire]):
 
     def __init__(
         self,
-        unread: type[_Wire],
+        partial_body: type[_Wire],
         conversation: Sequence[str],
         is_plain: Callable[[_Wire], bool],
         verbatim_of: Callable[[Mapping[str, Raw]], VerbatimConversation | None],
@@ -58,14 +58,14 @@ class VerbatimReader(Generic[_Wire]):
         """Create a reader.
 
         Args:
-            unread: the type of a body without its conversation. Requests may share an instance,
-                so its values must not be changed.
+            partial_body: the type of a body without its conversation. Requests may share an
+                instance, so its values must not be changed.
             conversation: the names of the conversation's fields.
             is_plain: returns whether no other field of a body needs the conversation.
             verbatim_of: returns the conversation from its fields, which are not validated; None if
                 it must be translated.
         """
-        self._unread: TypeAdapter[_Wire] = TypeAdapter(unread)
+        self._adapter: TypeAdapter[_Wire] = TypeAdapter(partial_body)
         self._conversation = conversation
         self._is_plain = is_plain
         self._verbatim_of = verbatim_of
@@ -92,13 +92,13 @@ class VerbatimReader(Generic[_Wire]):
     def _read_settings(self, rest: bytes) -> _Wire | None:
         """Return a body without its conversation; None if it is invalid or not plain."""
         try:
-            wire = self._unread.validate_json(rest)
+            wire = self._adapter.validate_json(rest)
         except ValidationError:
             return None
         return wire if self._is_plain(wire) else None
 
 
-class UnreadBody(Generic[_Wire]):
+class DeferredBody(Generic[_Wire]):
     """A body whose conversation is parsed when it is first read."""
 
     def __init__(self, wire: _Wire, parts: dict[str, bytes]) -> None:

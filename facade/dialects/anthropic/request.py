@@ -14,12 +14,12 @@ from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
-from facade.dialects.anthropic.verbatim import UnreadMessagesBody, plain_settings, verbatim_of
+from facade.dialects.anthropic.verbatim import PartialMessagesBody, plain_settings, verbatim_of
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
-from facade.dialects.verbatim import UnreadBody, VerbatimConversation, VerbatimReader
+from facade.dialects.verbatim import DeferredBody, VerbatimConversation, VerbatimReader
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -62,8 +62,11 @@ def parse_messages(
         del body  # frees its megabytes, unless the caller keeps a reference
         request = _translated(checked, betas, coding, source_map)
     else:
-        unread, verbatim, _ = found
-        checked, lazy = unread, _lazy(unread, verbatim, betas, coding, source_map, len(body))
+        partial_body, verbatim, _ = found
+        checked, lazy = (
+            partial_body,
+            _lazy(partial_body, verbatim, betas, coding, source_map, len(body)),
+        )
         request = lazy.request
     set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
@@ -93,7 +96,7 @@ def _translated(
 
 
 def _lazy(
-    body: UnreadMessagesBody,
+    body: PartialMessagesBody,
     verbatim: VerbatimConversation,
     betas: Sequence[str],
     coding: bool,
@@ -102,20 +105,20 @@ def _lazy(
 ) -> LazyRequest:
     """Return a request whose conversation is translated later, without extensions."""
     request = _begin(body, betas, coding)
-    unread = UnreadBody[MessagesBody](body, verbatim.parts)
+    deferred = DeferredBody[MessagesBody](body, verbatim.parts)
     fields: Mapping[str, object] = verbatim.fields
     settings = plain_settings(body, has_tools="tools" in fields)
     if settings is None:
         names = _names_of(body)
         given: MessagesBody = body
         if "tool_choice" in names:
-            given = unread.read("tools")
+            given = deferred.read("tools")
         set_settings(request, given, names, "", betas)
-        add = partial(_complete, unread, source_map)
+        add = partial(_complete, deferred, source_map)
     else:
         fields = {**fields, **settings}
         request.max_tokens = settings["max_tokens"]
-        add = partial(_complete_with_settings, unread, body.model_fields_set, source_map)
+        add = partial(_complete_with_settings, deferred, body.model_fields_set, source_map)
     return LazyRequest(
         request,
         fields,
@@ -123,8 +126,8 @@ def _lazy(
         size=size,
         requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(unread.conversation(), settings),
-        read_beginning=lambda: beginning(unread.conversation()),
+        read_plain=lambda: plain_request(deferred.conversation(), settings),
+        read_beginning=lambda: beginning(deferred.conversation()),
     )
 
 
@@ -174,30 +177,30 @@ def _is_plain(body: MessagesBody) -> bool:
     )
 
 
-_READER = VerbatimReader[UnreadMessagesBody](
-    UnreadMessagesBody, ("messages", "system", "tools"), _is_plain, verbatim_of
+_READER = VerbatimReader[PartialMessagesBody](
+    PartialMessagesBody, ("messages", "system", "tools"), _is_plain, verbatim_of
 )
 
 
 def _complete(
-    unread: UnreadBody[MessagesBody], source_map: SourceMap, request: pb.GenerateRequest
+    deferred: DeferredBody[MessagesBody], source_map: SourceMap, request: pb.GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    body = unread.read()
+    body = deferred.read()
     _add_conversation(request, body, "", source_map)
     if body.tools:
         add_tools(request, body.tools, "tools")
 
 
 def _complete_with_settings(
-    unread: UnreadBody[MessagesBody],
+    deferred: DeferredBody[MessagesBody],
     names: AbstractSet[str],
     source_map: SourceMap,
     request: pb.GenerateRequest,
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    set_settings(request, unread.read(), names, "", request.betas)
-    _complete(unread, source_map, request)
+    set_settings(request, deferred.read(), names, "", request.betas)
+    _complete(deferred, source_map, request)
 
 
 def _step_parameters(

@@ -39,7 +39,7 @@ _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _AUTO = {"type": "auto"}
 
 
-class UnreadMessagesBody(MessagesBody):
+class PartialMessagesBody(MessagesBody):
     """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
@@ -106,7 +106,7 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def plain_settings(body: UnreadMessagesBody, *, has_tools: bool) -> Mapping[str, Any] | None:
+def plain_settings(body: PartialMessagesBody, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     Return None if translation checks, renames or drops some of them.
@@ -116,7 +116,7 @@ def plain_settings(body: UnreadMessagesBody, *, has_tools: bool) -> Mapping[str,
     return None if settings and "tool_choice" in settings and not has_tools else settings
 
 
-def _settings_of(body: UnreadMessagesBody) -> Mapping[str, Any] | None:
+def _settings_of(body: PartialMessagesBody) -> Mapping[str, Any] | None:
     """Return the `plain_settings` of a request with tools."""
     if body.model_extra or not body.model_fields_set <= _PLAIN:
         return None

@@ -20,13 +20,13 @@ from facade.dialects.openai.types import (
     StepParameters,
 )
 from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
-from facade.dialects.openai.verbatim import UnreadChatRequest, plain_settings, verbatim_of
+from facade.dialects.openai.verbatim import PartialChatRequest, plain_settings, verbatim_of
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
-from facade.dialects.verbatim import UnreadBody, VerbatimConversation, VerbatimReader
+from facade.dialects.verbatim import DeferredBody, VerbatimConversation, VerbatimReader
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
@@ -74,24 +74,24 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     found = _READER.read(body) if lazily else None
     wire: ChatRequest
     if found is None:
-        wire, unread = validate(_REQUEST, exact_json(body), body), None
+        wire, partial_wire = validate(_REQUEST, exact_json(body), body), None
     else:
-        unread, verbatim, _ = found
-        wire = unread
+        partial_wire, verbatim, _ = found
+        wire = partial_wire
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
     source_map = SourceMap()
-    if unread is None:
+    if partial_wire is None:
         lazy = None
         request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
     else:
-        lazy = _lazy(unread, verbatim, source_map, size)
+        lazy = _lazy(partial_wire, verbatim, source_map, size)
         request = lazy.request
     set_extensions(request, wire, partial(_step_parameters, wire), source_map)
     include_usage = False
@@ -100,7 +100,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    are_functions = unread is None and calls_functions(wire)
+    are_functions = partial_wire is None and calls_functions(wire)
     return ParsedRequest(
         request, wire.model, stream, source_map, lazy, include_usage, are_functions
     )
@@ -111,24 +111,24 @@ def _is_plain(wire: ChatRequest) -> bool:
     return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
 
 
-_READER = VerbatimReader[UnreadChatRequest](
-    UnreadChatRequest, ("messages", "tools"), _is_plain, verbatim_of
+_READER = VerbatimReader[PartialChatRequest](
+    PartialChatRequest, ("messages", "tools"), _is_plain, verbatim_of
 )
 
 
 def _lazy(
-    wire: UnreadChatRequest, verbatim: VerbatimConversation, source_map: SourceMap, size: int
+    wire: PartialChatRequest, verbatim: VerbatimConversation, source_map: SourceMap, size: int
 ) -> LazyRequest:
     """Return a request whose conversation is translated later."""
-    unread = UnreadBody[ChatRequest](wire, verbatim.parts)
+    deferred = DeferredBody[ChatRequest](wire, verbatim.parts)
     fields: Mapping[str, object] = verbatim.fields
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         given: ChatRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = unread.read("tools")
+            given = deferred.read("tools")
         request = _parameters(given, "", with_tools=False)
-        add = partial(_complete, unread, source_map)
+        add = partial(_complete, deferred, source_map)
     else:
         fields = {**fields, **settings}
         request = GenerateRequest(
@@ -136,7 +136,7 @@ def _lazy(
             n=wire.n,
             max_tokens=wire.max_tokens or wire.max_completion_tokens,
         )
-        add = partial(_complete_with_settings, unread, source_map)
+        add = partial(_complete_with_settings, deferred, source_map)
     request.model = wire.model
     return LazyRequest(
         request,
@@ -145,27 +145,27 @@ def _lazy(
         size=size,
         requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(unread.conversation(), settings),
-        read_beginning=lambda: beginning(unread.conversation()),
+        read_plain=lambda: plain_request(deferred.conversation(), settings),
+        read_beginning=lambda: beginning(deferred.conversation()),
     )
 
 
 def _complete(
-    unread: UnreadBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
+    deferred: DeferredBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    wire = unread.read()
+    wire = deferred.read()
     add_messages(request, wire.messages, "messages", source_map)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
 
 
 def _complete_with_settings(
-    unread: UnreadBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
+    deferred: DeferredBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
-    _complete(unread, source_map, request)
+    request.MergeFrom(_parameters(deferred.read(), "", with_tools=False))
+    _complete(deferred, source_map, request)
 
 
 def _step_parameters(

@@ -45,7 +45,7 @@ _PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
 _USAGE = frozenset({"include_usage"})
 
 
-class UnreadChatRequest(ChatRequest):
+class PartialChatRequest(ChatRequest):
     """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
@@ -115,7 +115,7 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def plain_settings(wire: UnreadChatRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
+def plain_settings(wire: PartialChatRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     The result has no fields about streaming. Return None if translation checks, renames or drops
@@ -126,7 +126,7 @@ def plain_settings(wire: UnreadChatRequest, *, has_tools: bool) -> Mapping[str, 
     return None if settings and "tool_choice" in settings and not has_tools else settings
 
 
-def _settings_of(wire: UnreadChatRequest) -> Mapping[str, Any] | None:
+def _settings_of(wire: PartialChatRequest) -> Mapping[str, Any] | None:
     """Return the `plain_settings` of a request with tools."""
     if wire.model_extra or not wire.model_fields_set <= _PLAIN:
         return None

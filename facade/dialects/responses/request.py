@@ -40,7 +40,7 @@ from facade.dialects.responses.types import (
     StepParameters,
 )
 from facade.dialects.responses.verbatim import (
-    UnreadResponseRequest,
+    PartialResponseRequest,
     plain_settings,
     verbatim_of,
 )
@@ -48,7 +48,7 @@ from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
 from facade.dialects.verbatim import (
     KEPT_SETTINGS_BYTES,
-    UnreadBody,
+    DeferredBody,
     VerbatimConversation,
     VerbatimReader,
 )
@@ -83,20 +83,20 @@ def parse_request(
     wire: ResponseRequest
     if found is None:
         value = exact_json(body)
-        wire, unread = validate(_REQUEST, value, body), None
+        wire, deferred = validate(_REQUEST, value, body), None
         if value is None:
             dump = _dump
         del value
     else:
         plain, verbatim, rest = found
-        wire, unread = plain, UnreadBody(plain, verbatim.parts)
+        wire, deferred = plain, DeferredBody(plain, verbatim.parts)
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     source_map = SourceMap()
     lazy = state = None
-    if unread is not None:
-        lazy = _lazy(plain, verbatim, unread, source_map, size)
+    if deferred is not None:
+        lazy = _lazy(plain, verbatim, deferred, source_map, size)
         request = lazy.request
         if lazy.has_whole_body:
             if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in verbatim.fields:
@@ -106,7 +106,7 @@ def parse_request(
     else:
         _check(wire, stream)
     if state is None:
-        state = _state(wire, unread, new_id, dump)
+        state = _state(wire, deferred, new_id, dump)
     if lazy is None:
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
         request = _parameters(wire, "")
@@ -125,7 +125,7 @@ def parse_request(
     return ParsedRequest(request, wire.model, stream, source_map, lazy, state=state)
 
 
-class _Unread(UnreadResponseRequest):
+class _PartialRequest(PartialResponseRequest):
     """A body without its conversation, with cached values that depend on it alone."""
 
     @cached_property
@@ -138,7 +138,7 @@ class _Unread(UnreadResponseRequest):
         return state
 
 
-def _is_plain(wire: _Unread) -> bool:
+def _is_plain(wire: _PartialRequest) -> bool:
     """Return whether no other field of a body needs its conversation, which is complete.
 
     A body with an error that `_check` reports is not plain.
@@ -154,13 +154,15 @@ def _is_plain(wire: _Unread) -> bool:
     )
 
 
-_READER = VerbatimReader[_Unread](_Unread, ("input", "tools"), _is_plain, verbatim_of)
+_READER = VerbatimReader[_PartialRequest](
+    _PartialRequest, ("input", "tools"), _is_plain, verbatim_of
+)
 
 
 def _lazy(
-    wire: _Unread,
+    wire: _PartialRequest,
     verbatim: VerbatimConversation,
-    unread: UnreadBody[_Unread],
+    deferred: DeferredBody[_PartialRequest],
     source_map: SourceMap,
     size: int,
 ) -> LazyRequest:
@@ -173,15 +175,15 @@ def _lazy(
     if settings is None:
         given: ResponseRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = unread.read("tools")
+            given = deferred.read("tools")
         request = _parameters(given, "", with_tools=False)
-        add = partial(_complete, unread, source_map)
+        add = partial(_complete, deferred, source_map)
     else:
         fields |= settings
         request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
         if wire.max_output_tokens is not None:
             request.names_max_completion_tokens = True
-        add = partial(_complete_with_settings, unread, source_map)
+        add = partial(_complete_with_settings, deferred, source_map)
     request.model = wire.model
     return LazyRequest(
         request,
@@ -190,25 +192,27 @@ def _lazy(
         size=size,
         requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(unread.conversation(), instructions, settings),
-        read_beginning=lambda: beginning(unread.conversation(), instructions),
+        read_plain=lambda: plain_request(deferred.conversation(), instructions, settings),
+        read_beginning=lambda: beginning(deferred.conversation(), instructions),
     )
 
 
-def _complete(unread: UnreadBody[_Unread], source_map: SourceMap, request: GenerateRequest) -> None:
+def _complete(
+    deferred: DeferredBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
+) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    wire = unread.read()
+    wire = deferred.read()
     if wire.tools:
         add_tools(request, wire.tools, "tools", wire.max_tool_calls)
     _add_messages(wire, source_map, request)
 
 
 def _complete_with_settings(
-    unread: UnreadBody[_Unread], source_map: SourceMap, request: GenerateRequest
+    deferred: DeferredBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(unread.read(), "", with_tools=False))
-    _complete(unread, source_map, request)
+    request.MergeFrom(_parameters(deferred.read(), "", with_tools=False))
+    _complete(deferred, source_map, request)
 
 
 def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: GenerateRequest) -> None:
@@ -253,11 +257,11 @@ def _dump(value: object) -> bytes:
 
 def _state(
     wire: ResponseRequest,
-    unread: UnreadBody[_Unread] | None,
+    deferred: DeferredBody[_PartialRequest] | None,
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
 ) -> ResponseState:
-    """Return the state of a request; `unread` is its body if the conversation is passed on."""
+    """Return the state of a request; `deferred` is its body if the conversation is passed on."""
     # Attributes of pydantic models are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
@@ -268,9 +272,9 @@ def _state(
         conversation, stored_item = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if unread is None or store:
+    if deferred is None or store:
         is_kept = store or conversation is not None
-        given = held["input"] if unread is None else unread.conversation("input").get("input")
+        given = held["input"] if deferred is None else deferred.conversation("input").get("input")
         items = _items(given or (), store=is_kept)
         references = references_in(items, "input")
         if is_kept or references:
@@ -284,7 +288,10 @@ def _state(
         references,
         held["instructions"],
         echo_of(
-            wire, (lambda: wire) if unread is None else partial(unread.read, "tools"), name, dump
+            wire,
+            (lambda: wire) if deferred is None else partial(deferred.read, "tools"),
+            name,
+            dump,
         ),
     )
 

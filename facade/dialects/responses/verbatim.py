@@ -42,7 +42,7 @@ _BESIDE = EXTENSION_FIELDS | {"model", "input", "instructions", "tools"}
 _PLAIN = _SETTINGS | _BESIDE | {"stream", "store", "background", "tool_choice"}
 
 
-class UnreadResponseRequest(ResponseRequest):
+class PartialResponseRequest(ResponseRequest):
     """A body without its conversation, which is read separately; requests may share it."""
 
     model_config = ConfigDict(frozen=True)
@@ -108,7 +108,7 @@ _SPOKEN_PARTS = Decoder(Annotated[list[_SpokenPart], _Blocks])
 _THOUGHTS = Decoder(list[_Thought])
 
 
-def plain_settings(wire: UnreadResponseRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
+def plain_settings(wire: PartialResponseRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
     """Return the fields beside a conversation, if they can be passed on as they are.
 
     Return None if translation checks, renames or drops some of them.
@@ -118,7 +118,7 @@ def plain_settings(wire: UnreadResponseRequest, *, has_tools: bool) -> Mapping[s
     return None if settings and "tool_choice" in settings and not has_tools else settings
 
 
-def _settings_of(wire: UnreadResponseRequest) -> Mapping[str, Any] | None:
+def _settings_of(wire: PartialResponseRequest) -> Mapping[str, Any] | None:
     """Return the `plain_settings` of a request with tools."""
     given = wire.model_fields_set
     if wire.model_extra or not given <= _PLAIN:
