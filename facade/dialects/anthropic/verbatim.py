@@ -140,7 +140,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     given = fields.get("messages", NULL)
     try:
         messages = _MESSAGES.decode(given)
-        thinks = _settle(messages)
+        thinks = _normalize(messages)
         system = _plain_system(fields.get("system", NULL))
     except (DecodeError, RecursionError):
         return None
@@ -157,8 +157,8 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     return VerbatimConversation(sent, parts, has_billing or thinks)
 
 
-def _settle(messages: Sequence[_Message]) -> bool | None:
-    """Rewrite blocks to the form that is sent; return whether there is thinking.
+def _normalize(messages: Sequence[_Message]) -> bool | None:
+    """Normalize blocks to the form that is sent; return whether there is thinking.
 
     Return None unless all messages are plain, and user and assistant alternate, the user first
     and last.
@@ -168,31 +168,31 @@ def _settle(messages: Sequence[_Message]) -> bool | None:
         if isinstance(message, _Assistant):
             if index % 2 == 0:
                 return None
-            found = False if isinstance(message.content, str) else _settle_calls(message.content)
+            found = False if isinstance(message.content, str) else _normalize_calls(message.content)
             if found is None:
                 return None
             thinks = thinks or found
         elif index % 2 or not (
-            isinstance(message.content, str) or _settle_results(message.content)
+            isinstance(message.content, str) or _normalize_results(message.content)
         ):
             return None
     return thinks if len(messages) % 2 else None
 
 
-def _settle_results(blocks: Sequence[_OfUser]) -> bool:
-    """Rewrite a user's blocks to the form that is sent; return whether results precede texts."""
+def _normalize_results(blocks: Sequence[_OfUser]) -> bool:
+    """Normalize a user's blocks to the form that is sent; return whether results precede texts."""
     has_text = False
     for block in blocks:
         if isinstance(block, _TextBlock):
             has_text = True
             if not _is_plain_text(block):
                 return False
-        elif has_text or not _settle_result(block):
+        elif has_text or not _normalize_result(block):
             return False
     return True
 
 
-def _settle_result(block: _Result) -> bool:
+def _normalize_result(block: _Result) -> bool:
     content = block.content
     if content is not UNSET and not is_text(content):
         parts = _parts(content)
@@ -202,8 +202,8 @@ def _settle_result(block: _Result) -> bool:
     return _has_plain_mark(block)
 
 
-def _settle_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
-    """Rewrite an assistant's blocks to the form that is sent; return whether there is thinking.
+def _normalize_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
+    """Normalize an assistant's blocks to the form that is sent; return whether there is thinking.
 
     Return None if a block is not plain.
     """

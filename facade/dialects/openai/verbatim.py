@@ -64,19 +64,19 @@ class _Part(Struct, forbid_unknown_fields=True, gc=False):
     text: Raw
 
 
-class _Spoken(Struct, tag_field="role", forbid_unknown_fields=True, gc=False):
+class _WithContent(Struct, tag_field="role", forbid_unknown_fields=True, gc=False):
     content: Raw
 
 
-class _User(_Spoken, tag="user"):
+class _User(_WithContent, tag="user"):
     pass
 
 
-class _System(_Spoken, tag="system"):
+class _System(_WithContent, tag="system"):
     pass
 
 
-class _Result(_Spoken, tag="tool"):
+class _Result(_WithContent, tag="tool"):
     tool_call_id: Filled
 
 
@@ -155,7 +155,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
         messages = _MESSAGES.decode(given)
         if isinstance(messages[-1], _Assistant):
             return None  # a message that the model continues
-        requires_official_api = _settle(messages)
+        requires_official_api = _normalize(messages)
     except (DecodeError, RecursionError):
         return None
     if requires_official_api is None:
@@ -171,8 +171,8 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     return VerbatimConversation(sent, parts, requires_official_api)
 
 
-def _settle(messages: Sequence[_Message]) -> bool | None:
-    """Rewrite contents to the form that is sent; return whether some content is a list.
+def _normalize(messages: Sequence[_Message]) -> bool | None:
+    """Normalize contents to the form that is sent; return whether some content is a list.
 
     Return None if a message is not plain.
     """
@@ -180,7 +180,7 @@ def _settle(messages: Sequence[_Message]) -> bool | None:
     for message in messages:
         if isinstance(message, _Assistant):
             follows_calls = bool(message.tool_calls)
-            if not _settle_assistant(message):
+            if not _normalize_assistant(message):
                 return None
             continue
         if isinstance(message, _Result):
@@ -205,8 +205,8 @@ def _settle(messages: Sequence[_Message]) -> bool | None:
     return has_lists
 
 
-def _settle_assistant(message: _Assistant) -> bool:
-    """Rewrite an assistant's content to the form that is sent; return whether it is plain."""
+def _normalize_assistant(message: _Assistant) -> bool:
+    """Normalize an assistant's content to the form that is sent; return whether it is plain."""
     content = message.content
     if content is UNSET or content == NULL:
         texts = NULL

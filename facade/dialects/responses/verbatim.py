@@ -61,14 +61,14 @@ class _Part(Struct, forbid_unknown_fields=True, gc=False):
     text: Raw
 
 
-class _SpokenPart(Struct, forbid_unknown_fields=True, gc=False):
+class _OutputPart(Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["output_text"]
     text: Raw
     annotations: Raw | UnsetType = UNSET
     logprobs: Raw | UnsetType = UNSET
 
 
-class _Thought(Struct, forbid_unknown_fields=True, gc=False):
+class _ReasoningPart(Struct, forbid_unknown_fields=True, gc=False):
     type: Filled
     text: Raw | UnsetType = UNSET
 
@@ -104,8 +104,8 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 _Blocks = Meta(min_length=1, max_length=MAX_BLOCKS)
 _ITEMS = Decoder(Annotated[list[_Item], Meta(min_length=1, max_length=MAX_MESSAGES)])
 _PARTS = Decoder(Annotated[list[_Part], _Blocks])
-_SPOKEN_PARTS = Decoder(Annotated[list[_SpokenPart], _Blocks])
-_THOUGHTS = Decoder(list[_Thought])
+_OUTPUT_PARTS = Decoder(Annotated[list[_OutputPart], _Blocks])
+_REASONING_PARTS = Decoder(list[_ReasoningPart])
 
 
 def plain_settings(wire: PartialResponseRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
@@ -161,15 +161,15 @@ def _written(given: bytes) -> bytes:
         return given if given != _EMPTY else b""
     items = _ITEMS.decode(given)
     for item in items:
-        if not _settle(item):
+        if not _normalize(item):
             return b""
     if items[-1].role == "assistant":
         return b""  # a message that the model continues
     return encode(items)
 
 
-def _settle(item: _Item) -> bool:
-    """Rewrite an item to the form that is sent; return whether it is plain."""
+def _normalize(item: _Item) -> bool:
+    """Normalize an item to the form that is sent; return whether it is plain."""
     kind = item.type or "message"
     foreign, nothing = _FOREIGN[kind]
     if foreign(item) != nothing:
@@ -177,8 +177,8 @@ def _settle(item: _Item) -> bool:
     match kind:
         case "message":
             if item.role == "assistant":
-                return _settle_spoken(item)
-            return item.role is not None and _settle_text(item, "content")
+                return _normalize_assistant(item)
+            return item.role is not None and _normalize_text(item, "content")
         case "function_call":
             return _is_call(item) and item.arguments is not UNSET and is_filled(item.arguments)
         case "custom_tool_call":
@@ -188,14 +188,14 @@ def _settle(item: _Item) -> bool:
             return (
                 proof is not UNSET
                 and bytes(proof).startswith(_ENCRYPTED)
-                and _settle_thoughts(item, "summary")
-                and _settle_thoughts(item, "content")
+                and _normalize_reasoning(item, "summary")
+                and _normalize_reasoning(item, "content")
             )
     output = item.output
     return (
         item.call_id is not None
         and output is not UNSET
-        and (is_text(output) or _settle_text(item, "output"))
+        and (is_text(output) or _normalize_text(item, "output"))
     )
 
 
@@ -203,8 +203,8 @@ def _is_call(item: _Item) -> bool:
     return item.call_id is not None and item.name is not None
 
 
-def _settle_text(item: _Item, name: str) -> bool:
-    """Rewrite content to the form that is sent; return whether all of it are non-empty texts."""
+def _normalize_text(item: _Item, name: str) -> bool:
+    """Normalize content to the form that is sent; return whether all of it are non-empty texts."""
     content = getattr(item, name)
     if content is UNSET or is_filled(content):
         return content is not UNSET
@@ -216,12 +216,12 @@ def _settle_text(item: _Item, name: str) -> bool:
     return True
 
 
-def _settle_spoken(item: _Item) -> bool:
-    """Rewrite the content of an assistant's message; see `_settle_text`."""
+def _normalize_assistant(item: _Item) -> bool:
+    """Normalize the content of an assistant's message; see `_normalize_text`."""
     content = item.content
     if content is UNSET or is_filled(content):
         return content is not UNSET
-    parts = _SPOKEN_PARTS.decode(content)
+    parts = _OUTPUT_PARTS.decode(content)
     for part in parts:
         if not is_filled(part.text):
             return False
@@ -236,16 +236,16 @@ def _settle_spoken(item: _Item) -> bool:
     return True
 
 
-def _settle_thoughts(item: _Item, name: str) -> bool:
-    """Rewrite reasoning to the form that is sent; return whether all of its parts are texts."""
+def _normalize_reasoning(item: _Item, name: str) -> bool:
+    """Normalize reasoning to the form that is sent; return whether all of its parts are texts."""
     given = getattr(item, name)
     if given is UNSET or given == NULL:
         return True
-    thoughts = _THOUGHTS.decode(given)
-    for one in thoughts:
+    parts = _REASONING_PARTS.decode(given)
+    for one in parts:
         if one.text is not UNSET and not is_text(one.text):
             return False
-    setattr(item, name, Raw(encode(thoughts)))
+    setattr(item, name, Raw(encode(parts)))
     return True
 
 
