@@ -23,9 +23,9 @@ from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
 from services.common.clock import Clock
-from services.common.far_timers import FarTimers
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
+from services.common.timer_wheel import TimerWheel
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Context:
     cors: Cors | None
     telemetry: Telemetry | None
     has_response_cache: bool = False
-    timers: FarTimers = field(default_factory=FarTimers)
+    timers: TimerWheel = field(default_factory=TimerWheel)
 
     @cached_property
     def conversations(self) -> "conversations_pb2_grpc.ConversationServiceAsyncStub":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from services.common.far_timers import FarTimer, FarTimers
+from services.common.timer_wheel import TimerHandle, TimerWheel
 
 
 class IdleTimer:
@@ -11,14 +11,14 @@ class IdleTimer:
     `touch` costs almost nothing: the underlying timer is rescheduled only when it expires early.
     """
 
-    def __init__(self, timers: FarTimers, after_s: float, callback: Callable[[], object]) -> None:
+    def __init__(self, timers: TimerWheel, after_s: float, callback: Callable[[], object]) -> None:
         """Start the timer; `after_s` is the idle time in seconds."""
         self._timers = timers
         self._now = timers.loop.time
         self._after_s = after_s
         self._callback: Callable[[], object] | None = callback
         self._last = self._now()
-        self._timer: FarTimer | None = timers.call_at(self._last + after_s, self._look)
+        self._timer: TimerHandle | None = timers.call_at(self._last + after_s, self._look)
 
     def touch(self) -> None:
         """Restart the idle time."""

@@ -17,11 +17,11 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common import ids
 from services.common.errors import UpstreamError, unsupported
-from services.common.far_timers import FarTimers
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits, Memory
 from services.common.telemetry.spans import Telemetry
+from services.common.timer_wheel import TimerWheel
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Session
@@ -123,7 +123,7 @@ class Engine:
         self._uniform = uniform
         self.metering = metering or Metering()
         self.refusals = Refusals()
-        self._timers = FarTimers()
+        self._timers = TimerWheel()
 
     @property
     def recent_attempts(self) -> RecentAttempts:

@@ -18,8 +18,8 @@ from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.metrics import Metrics
 from services.common.clock import Clock
-from services.common.far_timers import FarTimers
 from services.common.settings import Limits
+from services.common.timer_wheel import TimerWheel
 
 NOW = 1_795_000_000.9
 PATH = "/plain"
@@ -83,7 +83,7 @@ class PlainServer:
             settings=SimpleNamespace(limits=self._limits),
             metrics=metrics,
             access_log=SimpleNamespace(answered=lambda *_: None),
-            timers=FarTimers(),
+            timers=TimerWheel(),
             clock=Clock(now=lambda: NOW),
             drain=Drain(),
             cors=None,

@@ -16,7 +16,7 @@ from facade.http.exchange import Exchange
 from facade.metrics import Metrics
 from facade.request_context import request_context
 from services.common.clock import Clock
-from services.common.far_timers import FarTimers
+from services.common.timer_wheel import TimerWheel
 from tests.facade.sockets import port_of
 from tests.gateway_in_process import running_gateway
 from tests.waiting import until
@@ -153,7 +153,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
         clock=Clock(),
         metrics=Metrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
-        timers=FarTimers(),
+        timers=TimerWheel(),
         drain=Drain(),
         cors=None,
         telemetry=None,

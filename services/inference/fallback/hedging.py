@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
-from services.common.far_timers import FarTimer, FarTimers
+from services.common.timer_wheel import TimerHandle, TimerWheel
 
 
 class Closable(Protocol):
@@ -38,7 +38,7 @@ class Hedge(Generic[T]):
 
     def __init__(
         self,
-        timers: FarTimers,
+        timers: TimerWheel,
         after_s: float,
         start: Callable[[OnFirstContent], Coroutine[Any, Any, T] | None],
         spoken: OnFirstContent,
@@ -52,7 +52,7 @@ class Hedge(Generic[T]):
         # The task of the race, while the first call may be interrupted.
         self._task: asyncio.Task[Any] | None = None
         self._is_interrupted = False
-        self._timer: FarTimer | None = None
+        self._timer: TimerHandle | None = None
         self._rival: asyncio.Task[T] | None = None
         self._dropped: asyncio.Task[T] | None = None
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from gateway.errors.v1.errors_pb2 import Attempt
 from services.common.errors import GatewayError
-from services.common.far_timers import FarTimers
 from services.common.telemetry.trace_context import current_trace
+from services.common.timer_wheel import TimerWheel
 from services.inference.circuit_breaker import Uniform
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory
@@ -80,7 +80,7 @@ class RunContext:
 
     def __init__(
         self,
-        timers: FarTimers,
+        timers: TimerWheel,
         plan: Plan,
         attempts: AttemptFactory,
         log: AttemptLog,

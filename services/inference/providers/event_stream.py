@@ -2,8 +2,8 @@
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
-from services.common.far_timers import FarTimers
 from services.common.settings import Limits
+from services.common.timer_wheel import TimerWheel
 from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader
@@ -23,7 +23,7 @@ class EventStream:
     """
 
     def __init__(
-        self, response: http.Response, reader: Reader, limits: Limits, timers: FarTimers
+        self, response: http.Response, reader: Reader, limits: Limits, timers: TimerWheel
     ) -> None:
         """Create a stream for a response whose body is unread; `reader` parses the events."""
         self._response = response

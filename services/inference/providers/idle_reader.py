@@ -3,8 +3,8 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from services.common.far_timers import FarTimers
 from services.common.idle import IdleTimer
+from services.common.timer_wheel import TimerWheel
 from services.inference import http
 
 _T = TypeVar("_T")
@@ -18,7 +18,7 @@ class IdleTimeoutReader:
         touch: restarts the timeout.
     """
 
-    def __init__(self, response: http.Response, patience_s: float, timers: FarTimers) -> None:
+    def __init__(self, response: http.Response, patience_s: float, timers: TimerWheel) -> None:
         """Create a reader of a response with an idle timeout in seconds."""
         self.patience_s = patience_s
         self._response = response

@@ -18,10 +18,10 @@ from yarl import URL
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
-from services.common.far_timers import FarTimers
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.telemetry.trace_context import attempt_trace, current_trace
+from services.common.timer_wheel import TimerWheel
 from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
@@ -101,7 +101,7 @@ class Upstream:
         self._client = client
         self._live = live
         self._now = now
-        self._timers = FarTimers()
+        self._timers = TimerWheel()
         self._target = lru_cache(_TARGETS)(self._target_of)
 
     async def post(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.common.far_timers import Deadline, FarTimers
+from services.common.timer_wheel import Deadline, TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 Bound = Callable[[float], AbstractAsyncContextManager[Any]]
@@ -15,7 +15,7 @@ Bound = Callable[[float], AbstractAsyncContextManager[Any]]
 
 @asynccontextmanager
 async def ours(when: float):
-    with Deadline(FarTimers(), when):
+    with Deadline(TimerWheel(), when):
         yield
 
 

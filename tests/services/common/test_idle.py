@@ -1,8 +1,8 @@
 import asyncio
 import weakref
 
-from services.common.far_timers import FarTimers
 from services.common.idle import IdleTimer
+from services.common.timer_wheel import TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 
@@ -13,7 +13,7 @@ def now() -> float:
 @in_no_time
 async def test_it_calls_back_each_time_nothing_happened_for_so_long() -> None:
     called: list[float] = []
-    timer = IdleTimer(FarTimers(), 10, lambda: called.append(now()))
+    timer = IdleTimer(TimerWheel(), 10, lambda: called.append(now()))
     await asyncio.sleep(35)
     timer.stop()
     assert called == [10, 20, 30]
@@ -22,7 +22,7 @@ async def test_it_calls_back_each_time_nothing_happened_for_so_long() -> None:
 @in_no_time
 async def test_touching_it_begins_anew() -> None:
     called: list[float] = []
-    timer = IdleTimer(FarTimers(), 10, lambda: called.append(now()))
+    timer = IdleTimer(TimerWheel(), 10, lambda: called.append(now()))
     for _ in range(5):
         await asyncio.sleep(7)
         timer.touch()
@@ -42,8 +42,8 @@ async def test_it_is_stopped_at_any_time_also_by_whom_it_calls() -> None:
         own.stop()
 
     own, other = (
-        IdleTimer(FarTimers(), 10, stop),
-        IdleTimer(FarTimers(), 10, lambda: called.append(-1)),
+        IdleTimer(TimerWheel(), 10, stop),
+        IdleTimer(TimerWheel(), 10, lambda: called.append(-1)),
     )
     await asyncio.sleep(5)
     other.stop()
@@ -56,7 +56,7 @@ async def test_it_is_stopped_at_any_time_also_by_whom_it_calls() -> None:
 async def test_once_stopped_it_holds_nobody() -> None:
     class Owner:
         def __init__(self) -> None:
-            self.timer = IdleTimer(FarTimers(), 10, self.silent)
+            self.timer = IdleTimer(TimerWheel(), 10, self.silent)
 
         def silent(self) -> None:
             raise AssertionError

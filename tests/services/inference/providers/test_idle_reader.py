@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.common.far_timers import FarTimers
+from services.common.timer_wheel import TimerWheel
 from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from tests.services.inference.fallback.virtual_time import in_no_time
@@ -39,7 +39,7 @@ def cut_off() -> bytes:
 @in_no_time
 async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
     response = Response(*[9] * 20, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, FarTimers())
+    reader = IdleTimeoutReader(response, 10, TimerWheel())
     assert b"".join([await reader.read() for _ in range(20)]) == b"x" * 20
     reader.stop()
     assert response.broken_off == 0
@@ -52,7 +52,7 @@ async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
 @in_no_time
 async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], bytes]) -> None:
     response = Response(9, 99, ends=ends)
-    reader = IdleTimeoutReader(response, 10, FarTimers())
+    reader = IdleTimeoutReader(response, 10, TimerWheel())
     await reader.read()
     with pytest.raises(TimeoutError):
         await reader.read()
@@ -63,7 +63,7 @@ async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], byte
 @in_no_time
 async def test_time_between_reads_is_no_silence() -> None:
     response = Response(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, FarTimers())
+    reader = IdleTimeoutReader(response, 10, TimerWheel())
     await reader.read()
     await asyncio.sleep(1000)
     assert await reader.read() == b"x"
@@ -73,7 +73,7 @@ async def test_time_between_reads_is_no_silence() -> None:
 @in_no_time
 async def test_an_end_in_time_is_what_it_is() -> None:
     response = Response(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, FarTimers())
+    reader = IdleTimeoutReader(response, 10, TimerWheel())
     asyncio.get_running_loop().call_later(1, response._broken.set)
     with pytest.raises(http.CutOffError):
         await reader.read()

@@ -1,17 +1,17 @@
-"""Far timers call at their time, however they are set and cancelled."""
+"""Timers of a wheel call at their time, however they are set and cancelled."""
 
 import asyncio
 import weakref
 
 import pytest
 
-from services.common.far_timers import FarTimers
+from services.common.timer_wheel import TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 
 @in_no_time
 async def test_each_function_is_called_at_its_time() -> None:
-    timers = FarTimers()
+    timers = TimerWheel()
     called: list[tuple[float, float]] = []
     times = [0.25, 0.75, 1.0, 1.5, 1.9, 600.2, 0.5]
     for when in times:
@@ -23,7 +23,7 @@ async def test_each_function_is_called_at_its_time() -> None:
 
 @in_no_time
 async def test_a_time_that_is_over_counts_as_now() -> None:
-    timers = FarTimers()
+    timers = TimerWheel()
     called: list[float] = []
     await asyncio.sleep(2.5)
     for when in (1, 2.1, 2.4):
@@ -34,7 +34,7 @@ async def test_a_time_that_is_over_counts_as_now() -> None:
 
 @in_no_time
 async def test_a_cancelled_timer_calls_nothing() -> None:
-    timers = FarTimers()
+    timers = TimerWheel()
     called: list[str] = []
     far = timers.call_at(5.5, lambda: called.append("far"))
     near = timers.call_at(1.5, lambda: called.append("near"))
@@ -57,7 +57,7 @@ async def test_a_cancelled_timer_is_held_by_nobody() -> None:
         def called(self) -> None:
             raise AssertionError
 
-    timers = FarTimers()
+    timers = TimerWheel()
     owner = Owner()
     gone = weakref.ref(owner)
     owner.timer.cancel()

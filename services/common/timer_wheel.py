@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import Self
 
 
-class FarTimer:
+class TimerHandle:
     """Handle of a scheduled callback."""
 
     __slots__ = ("_callback", "_near", "_others", "_when")
 
     def __init__(
-        self, when: float, callback: Callable[[], object], others: "set[FarTimer]"
+        self, when: float, callback: Callable[[], object], others: "set[TimerHandle]"
     ) -> None:
         self._when = when
         # None once cancelled: the callback's object often refers to the timer, which is a cycle.
@@ -35,7 +35,7 @@ class FarTimer:
             self._near.cancel()
 
 
-class FarTimers:
+class TimerWheel:
     """Distant timers of one event loop, as exact as the loop's own.
 
     Scheduling and cancelling a loop timer costs as much as twenty function calls. Distant timers
@@ -44,21 +44,21 @@ class FarTimers:
     """
 
     def __init__(self) -> None:
-        self._seconds: dict[int, set[FarTimer]] = {}
+        self._seconds: dict[int, set[TimerHandle]] = {}
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that runs at the first use. Cached: getting it takes a system call."""
         return asyncio.get_running_loop()
 
-    def call_at(self, when: float, callback: Callable[[], object]) -> FarTimer:
+    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """Schedule a callback at a time of the loop's clock; return its handle."""
         second = int(when)
         timers = self._seconds.get(second)
         if timers is None:
             timers = self._seconds[second] = set()
             self.loop.call_at(second, self._approach, second)
-        return FarTimer(when, callback, timers)
+        return TimerHandle(when, callback, timers)
 
     def _approach(self, second: int) -> None:
         for timer in self._seconds.pop(second):
@@ -74,7 +74,7 @@ class Deadline:
 
     __slots__ = ("_cancelling", "_is_over", "_task", "_timer", "_timers", "_when")
 
-    def __init__(self, timers: FarTimers, when: float) -> None:
+    def __init__(self, timers: TimerWheel, when: float) -> None:
         """Create a timeout at `when`, on the clock of the running loop to which `timers` belong."""
         self._timers = timers
         self._when = when
