@@ -71,14 +71,9 @@ def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[s
         route: the route that served the answer.
         paths: translates canonical field paths into the caller's; None if they are the same.
     """
-    headers = {
-        "x-gateway-model": _safe(route.model[:MAX_NAME]),
-        "x-gateway-provider": _safe(route.provider[:MAX_NAME]),
-        "x-gateway-step": _safe(route.step[:MAX_NAME]),
-        "x-gateway-attempts": str(route.attempts),
-    }
+    headers = _identity(route.model, route.provider, route.step, route.attempts).copy()
     if deployment := route.deployment:
-        headers["x-gateway-deployment"] = _safe(deployment[:MAX_NAME])
+        headers["x-gateway-deployment"] = _safe(deployment)
     if route.failed_attempts:
         headers["x-gateway-failed-attempts"] = _joined(map(_failed, route.failed_attempts))
     if status := route.cache:
@@ -111,7 +106,7 @@ def _failed(attempt: Attempt) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return _joined(quote(name[:MAX_NAME], safe=_SAFE) for name in names)
+    return _joined(map(_safe, names))
 
 
 def _joined(items: Iterable[str]) -> str:
@@ -127,5 +122,15 @@ def _joined(items: Iterable[str]) -> str:
 
 # Cached, as the same few names repeat.
 @lru_cache(maxsize=1024)
+def _identity(model: str, provider: str, step: str, attempts: int) -> dict[str, str]:
+    """Return the headers of every answer; the caller must copy them."""
+    return {
+        "x-gateway-model": _safe(model),
+        "x-gateway-provider": _safe(provider),
+        "x-gateway-step": _safe(step),
+        "x-gateway-attempts": str(attempts),
+    }
+
+
 def _safe(name: str) -> str:
-    return quote(name, safe=_SAFE)
+    return quote(name[:MAX_NAME], safe=_SAFE)

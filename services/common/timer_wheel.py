@@ -8,28 +8,32 @@ from typing import Self
 
 
 class TimerHandle:
-    """Handle of a scheduled callback."""
+    """Handle of a scheduled callback.
 
-    __slots__ = ("_callback", "_near", "_others", "_when")
+    Attributes:
+        when: time of the call, on the loop's clock.
+        others: the timers that are due in the same second, set by `TimerWheel.start`.
+    """
 
-    def __init__(
-        self, when: float, callback: Callable[[], object], others: "set[TimerHandle]"
-    ) -> None:
-        self._when = when
+    __slots__ = ("_callback", "_near", "others", "when")
+
+    others: "set[TimerHandle]"
+
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
+        """Create a timer that is not scheduled yet; see `TimerWheel.start`."""
+        self.when = when
         # None once cancelled: the callback's object often refers to the timer, which is a cycle.
         self._callback: Callable[[], object] | None = callback
-        self._others = others  # due in the same second
         self._near: asyncio.TimerHandle | None = None
-        others.add(self)
 
     def approach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Schedule the callback on the event loop: its second has begun."""
         assert self._callback is not None, "it has not been cancelled"
-        self._near = loop.call_at(self._when, self._callback)
+        self._near = loop.call_at(self.when, self._callback)
 
     def cancel(self) -> None:
         """Cancel the callback; has no effect after a cancellation or after the callback's call."""
-        self._others.discard(self)
+        self.others.discard(self)
         self._callback = None
         if self._near is not None:
             self._near.cancel()
@@ -53,31 +57,40 @@ class TimerWheel:
 
     def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """Schedule a callback at a time of the loop's clock; return its handle."""
-        second = int(when)
+        timer = TimerHandle(when, callback)
+        self.start(timer)
+        return timer
+
+    def start(self, timer: TimerHandle) -> None:
+        """Schedule a timer."""
+        second = int(timer.when)
         timers = self._seconds.get(second)
         if timers is None:
             timers = self._seconds[second] = set()
             self.loop.call_at(second, self._approach, second)
-        return TimerHandle(when, callback, timers)
+        timer.others = timers
+        timers.add(timer)
 
     def _approach(self, second: int) -> None:
         for timer in self._seconds.pop(second):
             timer.approach(self.loop)
 
 
-class Deadline:
+class Deadline(TimerHandle):
     """Timeout that cancels its `with` block at a time, and then raises `TimeoutError`.
 
     Like `asyncio.timeout_at`, at a fraction of the cost. A cancellation from outside at the same
     moment is not lost.
     """
 
-    __slots__ = ("_cancelling", "_is_over", "_task", "_timer", "_timers", "_when")
+    __slots__ = ("_cancelling", "_is_over", "_task", "_timers")
 
     def __init__(self, timers: TimerWheel, when: float) -> None:
         """Create a timeout at `when`, on the clock of the running loop to which `timers` belong."""
+        self.when = when
+        self._callback = self._expire
+        self._near = None
         self._timers = timers
-        self._when = when
         self._is_over = False
 
     def __enter__(self) -> Self:
@@ -85,7 +98,7 @@ class Deadline:
         assert task is not None, "it is used in a task"
         self._task = task
         self._cancelling = task.cancelling()
-        self._timer = self._timers.call_at(self._when, self._expire)
+        self._timers.start(self)
         return self
 
     def __exit__(
@@ -94,7 +107,7 @@ class Deadline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._timer.cancel()
+        self.cancel()
         if (
             self._is_over
             and self._task.uncancel() <= self._cancelling
