@@ -120,7 +120,7 @@ class RequestFields:
         for name in opaque.required:
             if fields.get(name) is not None and name not in read:
                 raise self.unsupported(f"{path}.{name}", f"`{name}`")
-        for name in unnamed(fields, opaque.named):
+        for name in unknown_paths(fields, opaque.named):
             if name not in read:
                 self.drop(f"{dropped_as or path}.{name}")
         return fields
@@ -215,7 +215,9 @@ def read_object(json: bytes | str, path: str) -> Json:
     return value
 
 
-def unnamed(fields: Mapping[str, Any], named: Collection[str], place: str = "") -> Iterator[str]:
+def unknown_paths(
+    fields: Mapping[str, Any], named: Collection[str], place: str = ""
+) -> Iterator[str]:
     """Yield the paths of an opaque object's fields that have no canonical counterpart.
 
     Args:
@@ -229,7 +231,7 @@ def unnamed(fields: Mapping[str, Any], named: Collection[str], place: str = "") 
         if value is None or path in named:
             continue
         if isinstance(value, dict) and any(one.startswith(f"{path}.") for one in named):
-            within += unnamed(value, named, f"{path}.")
+            within += unknown_paths(value, named, f"{path}.")
         else:
             yield path
     yield from within

@@ -15,8 +15,12 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.choice import Choice
+from services.inference.providers.openai.unknown_fields import (
+    KNOWN_ANSWER_FIELDS,
+    KNOWN_CALL_FIELDS,
+    KNOWN_CHOICE_FIELDS,
+)
 from services.inference.providers.openai.usage import read_usage
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
@@ -174,11 +178,11 @@ class StreamReader:
 
     def _changed(self, chunk: Json) -> Json:
         """Return the answer's unknown fields that are new or changed."""
-        if chunk.keys() <= unnamed.OF_ANSWERS:
+        if chunk.keys() <= KNOWN_ANSWER_FIELDS:
             return {}
         told, changed = self._told, dict[str, Any]()
         for name, value in chunk.items():
-            if name in unnamed.OF_ANSWERS or value is None:
+            if name in KNOWN_ANSWER_FIELDS or value is None:
                 continue
             if told.get(name, _NOTHING) != value:
                 told[name] = changed[name] = value
@@ -302,14 +306,14 @@ def _said(chunk: Any) -> str | None:
         case _:
             return None
     if len(said) != 1 or any(
-        isinstance(value, list) for name, value in choice.items() if name not in unnamed.OF_CHOICES
+        isinstance(value, list) for name, value in choice.items() if name not in KNOWN_CHOICE_FIELDS
     ):
         return None
     match said:
         case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:
             # Arguments at other places are rare, and such chunks are parsed one by one.
             is_plain = call.get("type") != "custom" and call.get("custom") is None
-            is_known = call.keys() <= unnamed.OF_CALLS and function.keys() <= {"name"}
+            is_known = call.keys() <= KNOWN_CALL_FIELDS and function.keys() <= {"name"}
             return piece if is_plain and is_known else None
         case {"content": str(text)} | {"reasoning_content": str(text)} | {"reasoning": str(text)}:
             return text

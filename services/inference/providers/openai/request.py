@@ -105,8 +105,8 @@ def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
     """Serialize a body, without the fields that the model rejects."""
     if call.refused_fields:
         for name in call.leave_out_refused(body):
-            unnamed = name in own and name not in _CANONICAL
-            fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+            is_unknown = name in own and name not in _CANONICAL
+            fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
     return orjson.dumps(body)
 
 

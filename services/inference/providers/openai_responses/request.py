@@ -240,8 +240,8 @@ def _leave_out_refused(
         if not text:
             del body["text"]
     for name in call.leave_out_refused(body):
-        unnamed = name in own and name not in _CANONICAL
-        fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+        is_unknown = name in own and name not in _CANONICAL
+        fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
     if ENCRYPTED_REASONING in refused_fields and ENCRYPTED in (body.get("include") or ()):
         rest = [name for name in body["include"] if name != ENCRYPTED]
         fields.drop("extra.include")
