@@ -112,7 +112,7 @@ class StreamReader:
         self._upstream = upstream
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._counts = Counts()
-        self._frames = DeltaTemplates(_said)
+        self._templates = DeltaTemplates(_extract_delta)
         self._started = self._finished = False
         # The open block: its kind, the provider's index, whether it has arguments.
         self._kind = ""
@@ -133,9 +133,9 @@ class StreamReader:
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, already = self._frames, 0, len(out)
+        templates, at, already = self._templates, 0, len(out)
         while at < len(text) and not self.ended:
-            pieces, at = frames.repeats(text, at)
+            pieces, at = templates.repeats(text, at)
             if pieces:
                 kind = _KIND_OF_DELTA[self._kind]
                 out.append(delta_of(0, self._number, kind, pieces))
@@ -143,7 +143,7 @@ class StreamReader:
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 self._take(sent, out)
                 if len(out) > known:
@@ -161,7 +161,7 @@ class StreamReader:
     def _learn(self, sent: bytes, event: Event) -> None:
         """Learn to recognise server-sent events that differ from this one only in their text."""
         if text := event.text or event.thinking or event.input:
-            self._frames.learn(sent, text)
+            self._templates.learn(sent, text)
 
     def read_whole(self, message: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer; see `events_from_whole`."""
@@ -331,12 +331,12 @@ _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
 }
 
 
-def _said(told: Any) -> str | None:
-    """Return the string that the event's delta adds; see `delta_templates.Said`."""
-    match told:
+def _extract_delta(event: Any) -> str | None:
+    """Return the string that the event's delta adds; see `ExtractDelta`."""
+    match event:
         case {"delta": {"type": str(kind), **fields}, **rest} if (
             kind in _DELTAS and rest.keys() <= _FIELDS["content_block_delta"]
         ):
-            said = fields.get(_DELTAS[kind][1])
-            return said if isinstance(said, str) else None
+            delta = fields.get(_DELTAS[kind][1])
+            return delta if isinstance(delta, str) else None
     return None

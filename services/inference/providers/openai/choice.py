@@ -20,7 +20,7 @@ from services.inference.providers.openai.unknown_fields import (
 )
 from services.inference.providers.request_fields import Json
 
-_Said = tuple[TextKind, str] | tuple[Literal["part"], Json]
+_Content = tuple[TextKind, str] | tuple[Literal["part"], Json]
 
 _PLAIN = frozenset({"role", "content"})
 
@@ -97,11 +97,11 @@ class Choice:
             }
         if message or fields:
             self._add_unknown_fields(fields if not given.get("finish_reason") else {}, message, out)
-        said = list(self._said(delta, message))
+        contents = list(self._contents(delta, message))
         calls = delta.get("tool_calls")
-        if logprobs and not said and not calls:
-            said.append(("text", ""))  # a token without text, such as half a character
-        for one in said:
+        if logprobs and not contents and not calls:
+            contents.append(("text", ""))  # a token without text, such as half a character
+        for one in contents:
             if one[0] == "part":
                 self.blocks.part(self._bounds.keep_delta(one[1]), out)
                 continue
@@ -150,7 +150,7 @@ class Choice:
     def _opaque(self, fields: Json) -> Opaque:
         return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))
 
-    def _said(self, delta: Json, message: Json) -> Iterator[_Said]:
+    def _contents(self, delta: Json, message: Json) -> Iterator[_Content]:
         """Yield the content of a delta, in order."""
         thoughts = delta.get("reasoning_content")
         reasoning = delta.get("reasoning")
@@ -170,7 +170,7 @@ class Choice:
         if refusal := delta.get("refusal"):
             yield "refusal", refusal
 
-    def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Said]:
+    def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Content]:
         """Yield the content of a list of parts, the format of Mistral's reasoning models."""
         for part in parts:
             kind = part.get("type")

@@ -71,8 +71,8 @@ class StreamReader:
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
         self._told: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
-        self._frames = DeltaTemplates(_said, "obfuscation")
-        self._speaker: Choice | None = None  # the choice of the deltas that `_frames` recognises
+        self._templates = DeltaTemplates(_extract_delta, "obfuscation")
+        self._speaker: Choice | None = None  # the choice of the deltas that `_templates` recognises
 
     @property
     def is_complete(self) -> bool:
@@ -86,17 +86,17 @@ class StreamReader:
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, already = self._frames, 0, len(out)
+        templates, at, already = self._templates, 0, len(out)
         while at < len(text) and not self.ended:
-            if frames.has_learnt:
-                pieces, at = frames.repeats(text, at)
+            if templates.has_learnt:
+                pieces, at = templates.repeats(text, at)
                 if pieces and self._speaker is not None:
                     self._speaker.blocks.go_on(pieces, out)
                     continue
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 self._take(sent, out)
                 if len(out) > known:
@@ -127,7 +127,7 @@ class StreamReader:
         text = event.text or event.thinking or event.input
         if text and not event.logprobs:
             self._speaker = self._choices[event.choice]
-            self._frames.learn(sent, text)
+            self._templates.learn(sent, text)
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer.
@@ -294,22 +294,22 @@ def events_from_whole(
     return out
 
 
-def _said(chunk: Any) -> str | None:
-    """Return the string that a chunk adds, if it adds nothing else; see `delta_templates.Said`.
+def _extract_delta(chunk: Any) -> str | None:
+    """Return the string that a chunk adds, if it adds nothing else; see `ExtractDelta`.
 
     Other effects of a chunk yield an event after the string's, or repeat the chunk before. The
     exceptions are unknown lists and unknown fields of a message, which are excluded here.
     """
     match chunk:
         case {"choices": [{"delta": dict(delta)} as choice]}:
-            said = {name: value for name, value in delta.items() if value and name != "role"}
+            deltas = {name: value for name, value in delta.items() if value and name != "role"}
         case _:
             return None
-    if len(said) != 1 or any(
+    if len(deltas) != 1 or any(
         isinstance(value, list) for name, value in choice.items() if name not in KNOWN_CHOICE_FIELDS
     ):
         return None
-    match said:
+    match deltas:
         case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:
             # Arguments at other places are rare, and such chunks are parsed one by one.
             is_plain = call.get("type") != "custom" and call.get("custom") is None

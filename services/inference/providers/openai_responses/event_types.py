@@ -32,8 +32,8 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 _FAILED = "response.failed"
 
 
-def said_by(event: Any) -> str | None:
-    """Return the text that an event adds, if it does nothing else; see `delta_templates.Said`."""
+def extract_delta(event: Any) -> str | None:
+    """Return the text that an event adds, if it does nothing else; see `ExtractDelta`."""
     match event:
         case {"type": str(kind), "delta": str(text)} if kind in DELTAS:
             for value in event.values():

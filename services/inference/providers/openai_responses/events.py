@@ -45,7 +45,7 @@ class StreamReader(EventReader):
     def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
         super().__init__(call, upstream, new_id)
         self._items = OutputItems(self._bounds)
-        self._said = 0, "text"  # block and kind of the last delta
+        self._last_delta = 0, "text"  # block and kind of the last delta
         self._told: Json = {}  # the response's unknown fields, as last reported
 
     def feed(self, text: bytes, out: list[Event]) -> None:
@@ -55,16 +55,16 @@ class StreamReader(EventReader):
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at = self._frames, 0
+        templates, at = self._templates, 0
         while at < len(text) and not self.ended:
             began = at
-            pieces, at = frames.repeats(text, at)
+            pieces, at = templates.repeats(text, at)
             if pieces:
                 out.append(self._more(pieces))
                 continue
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 kind = self._take(sent, out)
                 if len(out) > known and kind in DELTAS:
@@ -102,14 +102,14 @@ class StreamReader(EventReader):
 
     def _learn(self, text: bytes, event: Event) -> None:
         """Learn to recognise events that differ from this one only in their text and number."""
-        said = event.text or event.input or event.thinking or event.refusal
-        if said and not event.logprobs:
-            self._said = event.block, event.WhichOneof("kind") or "text"
-            self._frames.learn(text, said)
+        delta = event.text or event.input or event.thinking or event.refusal
+        if delta and not event.logprobs:
+            self._last_delta = event.block, event.WhichOneof("kind") or "text"
+            self._templates.learn(text, delta)
 
     def _more(self, pieces: list[bytes]) -> Event:
         """Return the event for recognised deltas, which continue the last one."""
-        block, kind = self._said
+        block, kind = self._last_delta
         if kind == "refusal":
             pieces = [b"".join(pieces)]
         return delta_of(0, block, kind, pieces)

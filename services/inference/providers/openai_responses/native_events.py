@@ -87,15 +87,15 @@ class NativeReader(EventReader):
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, size = self._frames, 0, len(text)
+        templates, at, size = self._templates, 0, len(text)
         self._text = text
         try:
             while at < size and not self.ended:
-                if frames.has_learnt:
+                if templates.has_learnt:
                     began = at
-                    pieces, at = frames.repeats(text, at)
+                    pieces, at = templates.repeats(text, at)
                     if pieces:
-                        number, said = frames.number - len(pieces), b'"%b"' % b"".join(pieces)
+                        number, said = templates.number - len(pieces), b'"%b"' % b"".join(pieces)
                         self._add(began, at, number, len(pieces), self._kind, out)
                         self._run.texts.append(orjson.loads(said))
                         continue
@@ -106,8 +106,8 @@ class NativeReader(EventReader):
                 if usual is not None:
                     end = text.index(_LF, usual.end())
                     if text.startswith(_LF, end + 1):
-                        if frames.has_learnt:
-                            frames.forget()
+                        if templates.has_learnt:
+                            templates.forget()
                         data, at = text[usual.start(2) : end], end + len(BLANK)
                         kind = _TOGETHER.get(usual[1]) if self._started else None
                         if kind is not None:
@@ -119,7 +119,7 @@ class NativeReader(EventReader):
                 sent, at = read_event(text, at)
                 self._end_run(out)
                 if sent is not None:
-                    frames.forget()
+                    templates.forget()
                     self._take_alone(sent.event, sent.data, out)
         finally:
             self._end_run(out)
@@ -167,7 +167,7 @@ class NativeReader(EventReader):
             self._add(begin, end, number, 1, of_text, out)
             self._run.texts.append(said)
             if not event.get("logprobs"):
-                self._frames.learn(self._text[begin:end], said)
+                self._templates.learn(self._text[begin:end], said)
             return
         self._add(begin, end, number, 1, "", out)
         if has_content:

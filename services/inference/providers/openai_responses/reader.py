@@ -8,7 +8,7 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.openai_responses.event_types import DONE, said_by
+from services.inference.providers.openai_responses.event_types import DONE, extract_delta
 from services.inference.providers.protocols import Failures
 from services.inference.providers.request_fields import Json
 
@@ -34,7 +34,7 @@ class EventReader:
         self._new_id = new_id
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._started = False
-        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
+        self._templates = DeltaTemplates(extract_delta, "obfuscation", "sequence_number")
 
     @property
     def is_complete(self) -> bool:
