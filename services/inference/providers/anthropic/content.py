@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import invalid
-from services.inference.providers.anthropic import shaping
+from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.request_fields import Json, read_object
@@ -208,7 +208,7 @@ class Conversation(ConversationWriter):
         }
 
     def _id(self, given: str) -> str:
-        return given if self._fields.is_native else shaping.tool_use_id(given)
+        return given if self._fields.is_native else sanitizing.tool_use_id(given)
 
     def _tool_result(self, result: ToolResult) -> Json:
         translated: Json = {

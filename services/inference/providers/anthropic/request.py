@@ -9,7 +9,7 @@ import orjson
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
-from services.inference.providers.anthropic import shaping
+from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.anthropic.plain import (
@@ -89,7 +89,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         body["stop_sequences"] = _stop_sequences(request, fields)
     if request.end_user:
         user = request.end_user
-        body["metadata"] = {"user_id": user if fields.is_native else shaping.end_user(user)}
+        body["metadata"] = {"user_id": user if fields.is_native else sanitizing.end_user(user)}
     if request.service_tier:
         if fields.is_native:
             body["service_tier"] = request.service_tier
@@ -169,7 +169,7 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     written = Conversation(fields, request.messages)
     if asks_for_json:
         # Anthropic enforces only schemas; for an arbitrary JSON object the prompt has to ask.
-        written.system.append({"type": "text", "text": shaping.JSON_ALONE})
+        written.system.append({"type": "text", "text": sanitizing.JSON_ALONE})
     translated: Json = {"messages": written.messages}
     if written.system:
         translated["system"] = shortest(written.system)
@@ -274,7 +274,7 @@ def _output_format(form: OutputFormat, fields: AnthropicFields) -> Json:
         fields.drop("output_format.description")
     schema = read_object(form.schema, "output_format.schema")
     if not fields.is_native:
-        schema = shaping.closed_schema(schema)
+        schema = sanitizing.closed_schema(schema)
     return {"format": {"type": "json_schema", "schema": schema}}
 
 

@@ -15,7 +15,7 @@ from services.inference.providers.conversation_writer import (
     base64_of,
     referenced_tool,
 )
-from services.inference.providers.gemini import shaping, signatures
+from services.inference.providers.gemini import sanitizing, signatures
 from services.inference.providers.request_fields import Json, RequestFields
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
@@ -170,7 +170,7 @@ class Conversation(ConversationWriter):
             is_object = isinstance(orjson.loads(arguments), dict)
         except orjson.JSONDecodeError:
             is_object = False
-        name = self._functions[call.id] = shaping.function_name(call.name)
+        name = self._functions[call.id] = sanitizing.function_name(call.name)
         # The JSON is passed through, so that numbers and keys stay as the model wrote them.
         # Arguments that are not an object were a mistake of the model, which its tool has already
         # reported to it.

@@ -7,7 +7,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.request_fields import Json, RequestFields, read_object
 
 Part = Json | orjson.Fragment  # of a message's content
@@ -44,7 +44,7 @@ class OpenAIFields(RequestFields):
         """Return the tool's name for the server; record it if it differs."""
         if self.is_native:
             return given
-        name = shaping.tool_name(given)
+        name = sanitizing.tool_name(given)
         if name != given:
             self._call.tool_names[name] = given
         return name

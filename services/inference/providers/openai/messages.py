@@ -18,7 +18,7 @@ from services.inference.providers.conversation_writer import (
     referenced_tool,
 )
 from services.inference.providers.gemini import signatures
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Part
 from services.inference.providers.request_fields import Json
 from services.inference.refusals import (
@@ -254,7 +254,7 @@ class Conversation(ConversationWriter):
 
     def _call_id(self, given: str) -> str:
         is_short = LONG_IDS in self._fields.refused_fields
-        return shaping.tool_call_id(given, SHORT_ID) if is_short else given
+        return sanitizing.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Return the content parts of a block; none if it is empty."""

@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
     ToolChoice,
 )
 from services.inference.providers.base import Call, Target
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.plain import plain_body, plain_conversation
@@ -177,8 +177,8 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
     if "stop_sequences" in given:
         body["stop"] = list(given["stop_sequences"])
     if end_user := given.get("end_user"):
-        is_shaped = not fields.is_native or fields.server.newest
-        body["user"] = shaping.end_user(end_user) if is_shaped else end_user
+        is_sanitized = not fields.is_native or fields.server.newest
+        body["user"] = sanitizing.end_user(end_user) if is_sanitized else end_user
     if "service_tier" in given:
         # The dialects' tiers have different names.
         if fields.is_native or not given.get("dialect"):
