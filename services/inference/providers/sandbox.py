@@ -181,7 +181,7 @@ def _leave_out_tools(call: Call) -> None:
     """Remove optional tools of another dialect from the request."""
     if any(tool.optional for tool in call.request.tools):
         fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
-        tools = [tool for _, tool in fields.taken_tools(call.request)]
+        tools = [tool for _, tool in fields.accepted_tools(call.request)]
         call.request = copied(call.request)
         del call.request.tools[:]
         call.request.tools.extend(tools)

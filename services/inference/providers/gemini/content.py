@@ -221,7 +221,7 @@ class Conversation(ConversationWriter):
             return _by_reference(media.url, mime)
         if source == "file_id":
             if not self._fields.pass_stateful:
-                raise self._fields.kept_at_provider(self._path())
+                raise self._fields.stored_object_error(self._path())
             return _by_reference(media.file_id, mime)
         if not media.data:
             raise invalid(self._path(), f"{self._path()}: the medium is empty")

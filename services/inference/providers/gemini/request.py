@@ -99,7 +99,7 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
     if conversation.system:
         body["systemInstruction"] = {"parts": conversation.system}
     if request.tools:
-        tools = fields.taken_tools(request)
+        tools = fields.accepted_tools(request)
         functions = [_tool(tool, path, fields) for path, tool in tools]
         body["tools"] = [{"functionDeclarations": functions}]
         if config := _tool_choice(request.tool_choice, fields):
@@ -198,7 +198,7 @@ def _take_googles(body: Json, config: Json, given: Any, fields: RequestFields) -
             config["thinkingConfig"] = own
         elif name == "cached_content":
             if not fields.pass_stateful:
-                raise fields.kept_at_provider(path)
+                raise fields.stored_object_error(path)
             body["cachedContent"] = value
         else:
             fields.drop(path)

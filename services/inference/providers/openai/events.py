@@ -22,7 +22,7 @@ from services.inference.providers.openai.unknown_fields import (
     KNOWN_CHOICE_FIELDS,
 )
 from services.inference.providers.openai.usage import read_usage
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -49,7 +49,7 @@ class StreamReader:
 
     Args:
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         new_id: generates ids that the provider omits.
 
     Attributes:
@@ -57,14 +57,14 @@ class StreamReader:
         has_content: whether any content has been received.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
         self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
+        self._errors = errors
+        self._broken = partial(failures.broken_answer, errors.name)
         self._new_id = new_id
         self.ended = self.has_content = False
         self._started = False
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._bounds = Bounds(errors.name, errors.limits)
         self._choices: dict[int, Choice] = {}
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
@@ -107,7 +107,7 @@ class StreamReader:
         """Parse one server-sent event."""
         name, data = sent
         if name == "error":
-            raise self._upstream.in_band(data)
+            raise self._errors.in_band(data)
         try:
             if data == DONE:
                 self.end_all(out)
@@ -117,7 +117,7 @@ class StreamReader:
             if not isinstance(chunk, dict):
                 raise self._broken("streamed something that is no JSON object", data)
             if chunk.get("error"):
-                raise self._upstream.in_band(data)
+                raise self._errors.in_band(data)
             self.read(chunk, "delta", out)
         except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
@@ -150,7 +150,7 @@ class StreamReader:
             UpstreamError: the end is premature.
         """
         if not self.is_complete:
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
         """Parse a chunk or a whole answer; `key` is the member of a choice with its content."""
@@ -264,7 +264,7 @@ class StreamReader:
         """
         # `_begin` has checked the upper bound of each index.
         if not self._choices or max(self._choices) >= len(self._choices):
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
         for choice in self._choices.values():
             if not choice.ended:
                 called = "tool" in choice.blocks.kinds
@@ -275,7 +275,7 @@ class StreamReader:
 def events_from_whole(
     answer: Json,
     call: Call,
-    upstream: Failures,
+    errors: ErrorFactory,
     new_id: IdGenerator,
 ) -> list[Event]:
     """Return the events of a whole answer.
@@ -283,14 +283,14 @@ def events_from_whole(
     Args:
         answer: the provider's JSON.
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         new_id: generates ids that the provider omits.
 
     Raises:
         UpstreamError: as `StreamReader.read_whole`.
     """
     out: list[Event] = []
-    StreamReader(call, upstream, new_id).read_whole(answer, out)
+    StreamReader(call, errors, new_id).read_whole(answer, out)
     return out
 
 

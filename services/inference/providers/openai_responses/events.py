@@ -22,7 +22,7 @@ from services.inference.providers.openai_responses.output import finish_of, opaq
 from services.inference.providers.openai_responses.output_items import HANDLERS, OutputItems
 from services.inference.providers.openai_responses.reader import EventReader
 from services.inference.providers.openai_responses.usage import read_usage
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -42,8 +42,8 @@ _NAMED = frozenset(
 class StreamReader(EventReader):
     """Parses one answer."""
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        super().__init__(call, upstream, new_id)
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
+        super().__init__(call, errors, new_id)
         self._items = OutputItems(self._bounds)
         self._last_delta = 0, "text"  # block and kind of the last delta
         self._told: Json = {}  # the response's unknown fields, as last reported
@@ -119,7 +119,7 @@ class StreamReader(EventReader):
         if handler is not None and self._started:
             handler(self._items, event, out)
             return
-        if failure := failure_of(kind, event, data, self._upstream):
+        if failure := failure_of(kind, event, data, self._errors):
             raise failure
         if not self._started:
             out.append(self._start(event.get("response") or {}))
@@ -172,10 +172,10 @@ class StreamReader(EventReader):
 
 
 def events_from_whole(
-    response: Json, call: Call, upstream: Failures, new_id: IdGenerator
+    response: Json, call: Call, errors: ErrorFactory, new_id: IdGenerator
 ) -> list[Event]:
     """Return the events of a whole answer; see `StreamReader.read_whole`."""
-    reader = StreamReader(call, upstream, new_id)
+    reader = StreamReader(call, errors, new_id)
     out: list[Event] = []
     reader.read_whole(response, out)
     return out

@@ -32,9 +32,12 @@ from services.inference.providers.openai_responses.output import (
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
 from services.inference.providers.openai_responses.reader import EventReader
-from services.inference.providers.openai_responses.response_objects import read_object, unkept
+from services.inference.providers.openai_responses.response_objects import (
+    read_object,
+    without_state,
+)
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import BLANK, read_event
 
@@ -72,8 +75,8 @@ class NativeReader(EventReader):
     such a run ends with an output item.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        super().__init__(call, upstream, new_id)
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
+        super().__init__(call, errors, new_id)
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
         self._text = b""  # of the current read
@@ -127,7 +130,7 @@ class NativeReader(EventReader):
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer, without native events."""
-        out += events_from_whole(answer, self._call, self._upstream, self._new_id)
+        out += events_from_whole(answer, self._call, self._errors, self._new_id)
 
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
         """Return the end of an event at `at` that repeats the creation, 0 if there is none."""
@@ -186,7 +189,7 @@ class NativeReader(EventReader):
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
-                failure := failure_of(kind, event, data, self._upstream)
+                failure := failure_of(kind, event, data, self._errors)
             ):
                 raise failure
             said = text_of(event, "delta") if kind in DELTAS else ""
@@ -198,7 +201,7 @@ class NativeReader(EventReader):
             native = data
             if kind in _WITH_RESPONSE:
                 others = {name: value for name, value in event.items() if name != "response"}
-                response = unkept(event["response"])
+                response = without_state(event["response"])
                 native = orjson.dumps({"type": kind, **others, "response": response})
                 if kind in ENDS:
                     status = kind.partition(".")[2]
@@ -221,7 +224,7 @@ class NativeReader(EventReader):
             return False
         self._bounds.check(json)
         response = read_object(json)
-        if response is None or not response.is_unkept(json):
+        if response is None or not response.is_stateless(json):
             return False
         counted = None
         if response.usage != NULL:

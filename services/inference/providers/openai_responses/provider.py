@@ -12,7 +12,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import Endpoint
 from services.inference.providers.openai_responses.events import StreamReader
-from services.inference.providers.openai_responses.fields import STATEFUL, names_state
+from services.inference.providers.openai_responses.fields import STATEFUL, refers_to_stored_objects
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
@@ -91,7 +91,7 @@ class ResponsesProvider(OpenAIProvider):
         fields = lazy.fields
         if not STATEFUL.isdisjoint(fields) and any(fields.get(name) for name in STATEFUL):
             return False
-        return "tools" not in fields or not names_state(lazy.json_of("tools"))
+        return "tools" not in fields or not refers_to_stored_objects(lazy.json_of("tools"))
 
     async def whole(self, call: Call) -> list[Event] | PassedAnswer:
         """Return a whole answer; see `Provider.whole`."""
