@@ -69,10 +69,12 @@ class StreamReader:
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
-        self._told: Json = {}  # the answer's unknown fields, as last reported
+        self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
         self._templates = DeltaTemplates(_extract_delta, "obfuscation")
-        self._speaker: Choice | None = None  # the choice of the deltas that `_templates` recognises
+        self._current_choice: Choice | None = (
+            None  # the choice of the deltas that `_templates` recognises
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -90,8 +92,8 @@ class StreamReader:
         while at < len(text) and not self.ended:
             if templates.has_learnt:
                 pieces, at = templates.repeats(text, at)
-                if pieces and self._speaker is not None:
-                    self._speaker.blocks.go_on(pieces, out)
+                if pieces and self._current_choice is not None:
+                    self._current_choice.blocks.continue_delta(pieces, out)
                     continue
             began = at
             sent, at = read_event(text, at)
@@ -126,7 +128,7 @@ class StreamReader:
         """Learn to recognise server-sent events that differ from this one only in their text."""
         text = event.text or event.thinking or event.input
         if text and not event.logprobs:
-            self._speaker = self._choices[event.choice]
+            self._current_choice = self._choices[event.choice]
             self._templates.learn(sent, text)
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
@@ -164,7 +166,7 @@ class StreamReader:
                 return
             self._start(chunk, fields, out)
         elif fields:
-            self._tell(fields, out)
+            self._report(fields, out)
         for given in choices or ():
             number = given.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
@@ -180,15 +182,15 @@ class StreamReader:
         """Return the answer's unknown fields that are new or changed."""
         if chunk.keys() <= KNOWN_ANSWER_FIELDS:
             return {}
-        told, changed = self._told, dict[str, Any]()
+        reported, changed = self._reported, dict[str, Any]()
         for name, value in chunk.items():
             if name in KNOWN_ANSWER_FIELDS or value is None:
                 continue
-            if told.get(name, _NOTHING) != value:
-                told[name] = changed[name] = value
+            if reported.get(name, _NOTHING) != value:
+                reported[name] = changed[name] = value
         return changed
 
-    def _tell(self, fields: Json, out: list[Event]) -> None:
+    def _report(self, fields: Json, out: list[Event]) -> None:
         event = Event()
         opaque = event.further.answer
         opaque.dialect = conversation_pb2.DIALECT_OPENAI
@@ -220,7 +222,7 @@ class StreamReader:
         out.append(event)
         if self._early:
             # Reported once, unlike the fields of `start`, which are repeated in each chunk.
-            self._tell(self._early, out)
+            self._report(self._early, out)
 
     def _finish(self, choice: Choice, reason: str, extra: Json, out: list[Event]) -> None:
         if reason in _FAILURES:

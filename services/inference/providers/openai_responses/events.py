@@ -46,7 +46,7 @@ class StreamReader(EventReader):
         super().__init__(call, errors, new_id)
         self._items = OutputItems(self._bounds)
         self._last_delta = 0, "text"  # block and kind of the last delta
-        self._told: Json = {}  # the response's unknown fields, as last reported
+        self._reported: Json = {}  # the response's unknown fields, as last reported
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Parse server-sent events; append the resulting events to `out`.
@@ -141,13 +141,13 @@ class StreamReader(EventReader):
 
     def _changed(self, response: Json) -> Json:
         """Return the response's unknown fields that are new or changed."""
-        told = self._told
+        reported = self._reported
         changed = {
             name: value
             for name, value in response.items()
-            if name not in _NAMED and value is not None and told.get(name) != value
+            if name not in _NAMED and value is not None and reported.get(name) != value
         }
-        told |= changed
+        reported |= changed
         return changed
 
     def _finish(self, response: Json, out: list[Event]) -> None:
