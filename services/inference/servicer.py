@@ -20,7 +20,7 @@ from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
 from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
-from services.inference.stream.batches import Take, observed
+from services.inference.stream.batches import OnBatch, observed
 from services.inference.stream.event_batch import EventBatch
 
 # Sends a message at once; returns whether the next ones should wait.
@@ -87,15 +87,15 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             answer = await answers.stream(request)
             if limited is not None:
                 answer = observed(answer, limited.add_events)
-            take: Take | None = None
+            on_batch: OnBatch | None = None
             async with aclosing(answer) as batches:
                 try:
                     batch = await anext(batches)
                     while True:
                         send = yield EventBatch(batch) if batch else None
-                        if send is not None and take is None:
-                            take = _sending(send)
-                        batch = await batches.asend(take)
+                        if send is not None and on_batch is None:
+                            on_batch = _sending(send)
+                        batch = await batches.asend(on_batch)
                 except StopAsyncIteration:
                     return
 
@@ -172,7 +172,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         return priced
 
 
-def _sending(send: Send) -> Take:
+def _sending(send: Send) -> OnBatch:
     """Return a function that sends a batch."""
     return lambda batch: send(EventBatch(batch))
 
