@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     async def deliver(self, on_piece: OnPiece) -> bool:
-        """Pass the pieces of the body to `on_piece` as they are received; see `Response.deliver`."""
+        """Pass the pieces of the body to `on_piece` as they arrive; see `Response.deliver`."""
         while self._pieces:
             if on_piece(await self.read()):
                 return True

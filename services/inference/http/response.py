@@ -103,7 +103,7 @@ class Response:
         return await self._body.whole() if self._unpacker is None else None
 
     async def deliver(self, on_piece: OnPiece) -> bool:
-        """Pass pieces of the body to `on_piece` as they are received, from the event loop's callback.
+        """Pass pieces of the body to `on_piece` as they arrive, from the event loop's callback.
 
         This saves a task switch per piece.
 
