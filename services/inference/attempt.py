@@ -88,7 +88,7 @@ class Attempt:
         """
         return self._provider.stream(self._call)
 
-    def passed(self, batch: Batch) -> Batch:
+    def apply_filters(self, batch: Batch) -> Batch:
         """Apply the filters to a batch; return the resulting events, possibly none."""
         if self._signer is not None:
             # Created on the first batch: most whole answers have no events.

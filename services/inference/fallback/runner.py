@@ -104,7 +104,7 @@ class FallbackRunner:
                             read = await self._next(started, pass_on)
                         except StopAsyncIteration:
                             break
-                        batch = attempt.passed(read)
+                        batch = attempt.apply_filters(read)
                         if batch or not read:
                             on_batch = yield _noted(batch, delivered)
                     started.record.served()
@@ -305,7 +305,7 @@ def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, on_batch: OnBa
     """
 
     def pass_on(read: Batch) -> bool:
-        batch = attempt.passed(read)
+        batch = attempt.apply_filters(read)
         return (bool(batch) and on_batch(_noted(batch, delivered))) or attempt.is_done
 
     return pass_on

@@ -118,7 +118,7 @@ class RequestMeter(Meter):
 
     def _end_of_only(self, record: AttemptRecord) -> None:
         """Record a request of one attempt, as nearly all are."""
-        usage = None if record.asked is None else record.asked.usage
+        usage = None if record.attempt is None else record.attempt.usage
         counts: tuple[int | None, int, int, int, int]
         if isinstance(usage, TokenCounts):
             counts = usage
@@ -277,8 +277,8 @@ def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
 
 def _used(record: AttemptRecord) -> tuple[Any, ...]:
     """Return the usage of an attempt's model, as the values of `UsedModel`."""
-    asked = record.asked
-    usage = None if asked is None else asked.usage
+    attempt = record.attempt
+    usage = None if attempt is None else attempt.usage
     target = record.step.target
     if usage is None:
         return (target.name, target.provider, target.upstream, None)
