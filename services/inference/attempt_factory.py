@@ -69,7 +69,7 @@ class RequestAttempts:
         signer: makes and verifies the gateway's signatures.
         refusals: fields that models have rejected; new ones are added.
         conversation: the stored and the sent conversation; None without memory.
-        has_thoughts: whether the request may contain thinking.
+        has_thinking: whether the request may contain thinking.
         lazy: the lazy request; None if the request is complete.
         session: opens the session that converts media; None if the request has none.
         rounds: makes the request of a round; None if the gateway's own tools are not used.
@@ -85,7 +85,7 @@ class RequestAttempts:
         refusals: Refusals,
         conversation: Conversation | None = None,
         *,
-        has_thoughts: bool = True,
+        has_thinking: bool = True,
         lazy: LazyRequest | None = None,
         session: Callable[[], Session] | None = None,
         rounds: Rounds | None = None,
@@ -97,7 +97,7 @@ class RequestAttempts:
         self._signer = signer
         self._refusals = refusals
         self._conversation = conversation
-        self._has_thoughts = has_thoughts
+        self._has_thinking = has_thinking
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
         self._open_session = session
@@ -123,7 +123,7 @@ class RequestAttempts:
         left_out = 0
         if self._conversation is not None:
             request, media, left_out = self._conversation.view_for(request, step.target)
-            if self._conversation.lacks_thoughts and self._wants_thoughts(request, step):
+            if self._conversation.lacks_thinking and self._wants_thinking(request, step):
                 request.ClearField("thinking")
                 dropped = [*dropped, "thinking"]
         elif request is not self._request:
@@ -380,7 +380,7 @@ class RequestAttempts:
         ):
             return True
         kinds = validation.check(lazy.complete())
-        self._has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        self._has_thinking = not thinking.KINDS.isdisjoint(kinds)
         self._lazy = self._prepared = None
         return False
 
@@ -397,7 +397,7 @@ class RequestAttempts:
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""
-        if request is self._request and not self._has_thoughts:
+        if request is self._request and not self._has_thinking:
             return request
         return thinking.apply_strategy(
             request,
@@ -406,7 +406,7 @@ class RequestAttempts:
             signer=self._signer,
         )
 
-    def _wants_thoughts(self, request: GenerateRequest, step: Step) -> bool:
+    def _wants_thinking(self, request: GenerateRequest, step: Step) -> bool:
         """Return whether a provider rejects tool calls without the thinking that led to them."""
         thinks = request.thinking.mode in (
             ThinkingConfig.MODE_ENABLED,

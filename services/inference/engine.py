@@ -353,9 +353,9 @@ class Engine:
             request.takes_passthrough = False
             return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
         media = find_media(request) if "media" in kinds else ()
-        has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        has_thinking = not thinking.KINDS.isdisjoint(kinds)
         return CheckedRequest(
-            plan, providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
+            plan, providers, media, has_thinking, False, routes.web, asks, has_tool_calls
         )
 
     def _offers_tools(
@@ -455,7 +455,7 @@ class Engine:
             self._signer,
             self.refusals,
             conversation,
-            has_thoughts=checked.has_thoughts,
+            has_thinking=checked.has_thinking,
             session=session,
             rounds=rounds,
         )
