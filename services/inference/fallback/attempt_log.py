@@ -59,7 +59,7 @@ class AttemptRecord:
 
     __slots__ = (
         *("_is_probe", "_log", "_reason", "_span", "_status"),
-        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
+        *("attempt", "began", "duration_ms", "first_ms", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:

@@ -36,8 +36,8 @@ class SplitRequest:
         kept: with a profile only, without a memory: the caller's conversation, with the path of
             each of its media in reading order.
         media: with a memory: path and medium of each of the caller's media, by `media_key`.
-        messages_with_thinking: messages with tool calls and with thinking or calls of the gateway's own tools,
-            neither of which Memory stores, by the ids of the tool calls.
+        messages_with_thinking: messages with tool calls and with thinking or calls of the gateway's
+            own tools, neither of which Memory stores, by the ids of the tool calls.
     """
 
     opening: OpenTurn
