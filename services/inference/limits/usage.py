@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.passed_answer import PassedAnswer, Route
 from services.common.tokens import estimate_tokens
 from services.inference.usage.lines import UsedModel
-from services.inference.usage.spent import Spent
+from services.inference.usage.request_usage import RequestUsage
 
 # Maximum pieces of text that are kept before their tokens are counted: counting is avoided, as most
 # providers report usage.
@@ -94,24 +94,24 @@ class AnswerMeter:
         else:
             self.provider, self.model = route.provider, route.model
 
-    def used(self, spent: Spent, input_tokens: int, end: End) -> Sequence[UsedModel]:
+    def used(self, recorded: RequestUsage, input_tokens: int, end: End) -> Sequence[UsedModel]:
         """Return the usage of the request by model.
 
         Args:
-            spent: the recorded usage of the request.
+            recorded: the recorded usage of the request.
             input_tokens: the estimated input tokens, used if the provider reported none, unless
                 there was no answer at all.
             end: how the answer ended. If it is incomplete, the output tokens are at least those
                 estimated from its content.
         """
         if self._is_cached:
-            return spent.parts
-        if spent.answer:
-            main, *others = spent.answer
+            return recorded.parts
+        if recorded.answer:
+            main, *others = recorded.answer
         else:
             # An answer with memory is still read after its caller has left.
             main, others = UsedModel(self.model, self.provider, "", None), []
-        others += spent.parts
+        others += recorded.parts
         if main.read is None:
             if not self.provider and end is not End.LEFT:
                 return others

@@ -15,7 +15,7 @@ from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import further_counts
 from services.inference.providers.base import Target
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 
 _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_UNSPECIFIED: "generate",
@@ -84,7 +84,7 @@ class RequestMeter(Meter):
     def __init__(
         self,
         writer: LineWriter | None,
-        total: Spent | None,
+        total: RequestUsage | None,
         owner: Caller,
         request: GenerateRequest,
         task: str,
@@ -212,7 +212,7 @@ class Metering:
             endpoint: the endpoint; by default that of the request's dialect.
         """
         owner = caller.get(None)
-        total = spent.get(None)
+        total = current_usage.get(None)
         if owner is None or (self._writer is None and total is None):
             return NO_METER
         return RequestMeter(self._writer, total, owner, request, task, endpoint)
@@ -236,7 +236,7 @@ class Metering:
         self._add_part(target.name, "", (*_named(target), *told))
 
     def _add_part(self, requested: str, task: str, used: tuple[Any, ...]) -> None:
-        if (total := spent.get(None)) is not None:
+        if (total := current_usage.get(None)) is not None:
             total.add((used,), is_part=True)
         writer, owner = self._writer, caller.get(None)
         if writer is None or owner is None:

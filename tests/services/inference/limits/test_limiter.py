@@ -21,7 +21,7 @@ from services.inference.limits.usage import tokens_of
 from services.inference.stream.batches import observed
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,
     broken,
@@ -130,8 +130,8 @@ async def test_a_request_that_failed_and_was_billed_counts(settled: Settled) -> 
 
 async def test_what_helpers_use_counts(settled: Settled) -> None:
     settled.there.p.plays("a", reporting("Hi", HEAD, LAST))
-    total = Spent()
-    spent.set(total)
+    total = RequestUsage()
+    current_usage.set(total)
     caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
     await settled.there.engine.generate(chain("a"), task="describe_image")
     assert total.answer is None

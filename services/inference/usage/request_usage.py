@@ -10,7 +10,7 @@ from typing import Any
 from services.inference.usage.lines import UsedModel
 
 
-class Spent:
+class RequestUsage:
     """The usage of one request by model.
 
     Attributes:
@@ -24,7 +24,7 @@ class Spent:
         self.parts: list[UsedModel] = []
 
     @property
-    def told(self) -> Sequence[UsedModel] | None:
+    def reported(self) -> Sequence[UsedModel] | None:
         """The usage of all models; None if that of the model that answered was not reported."""
         answer = self.answer
         if not answer or answer[0].read is None:
@@ -41,4 +41,4 @@ class Spent:
 
 
 # The usage of the request whose handler is running; unset if it is not needed.
-spent: ContextVar[Spent] = ContextVar("spent")
+current_usage: ContextVar[RequestUsage] = ContextVar("current_usage")
