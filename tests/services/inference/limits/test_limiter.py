@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
 from services.inference.limits.admission import Admission
-from services.inference.limits.allowance import Ask
+from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.usage import tokens_of
@@ -52,8 +52,8 @@ KEYS = [
 class Generous:
     """Grants whatever is claimed."""
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
-        return [Grant(granted=ask.amount, remaining=BUDGET, limit=BUDGET) for _, ask in asks]
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> Sequence[Grant]:
+        return [Grant(granted=claim.amount, remaining=BUDGET, limit=BUDGET) for _, claim in claims]
 
 
 def price(used: UsedModel) -> int:
