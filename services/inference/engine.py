@@ -140,8 +140,8 @@ class Engine:
         self._routed = routes, Plans(routes.models, self._limits)
 
     def plan_of(self, request: GenerateRequest) -> Plan:
-        """Return the fallback plan for a request; see `Plans.of`."""
-        return self._routed[1].of(request)
+        """Return the fallback plan for a request; see `Plans.plan_for`."""
+        return self._routed[1].plan_for(request)
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
@@ -246,7 +246,7 @@ class Engine:
         The facade has validated the request.
         """
         routes, plans = self._routed
-        plan = plans.of(lazy.request)
+        plan = plans.plan_for(lazy.request)
         if plan.is_balanced:
             plan = self.balancer.arranged(plan, lazy.request, whole=whole, lazy=lazy)
         providers = routes.providers_of(lazy.request.dialect)
@@ -343,7 +343,7 @@ class Engine:
         """Validate a request and make its plan; does no I/O."""
         kinds = validation.check(request)
         routes, plans = self._routed
-        plan = self.balancer.arranged(plans.of(request), request, whole=whole)
+        plan = self.balancer.arranged(plans.plan_for(request), request, whole=whole)
         providers = routes.providers_of(request.dialect)
         has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)

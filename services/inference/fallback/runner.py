@@ -25,7 +25,7 @@ from services.inference.fallback.starting import (
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
 from services.inference.plans.plan import Step
-from services.inference.plans.policy import moves_on, out_of_time
+from services.inference.plans.policy import leads_to_next_step, out_of_time
 from services.inference.stream.accumulator import events_of, whole_of
 from services.inference.stream.batches import Batches, OnBatch
 from services.inference.stream.delivered import DeliveredPrefix
@@ -203,7 +203,7 @@ class FallbackRunner:
         if self._following(runner, error) == len(self._context.plan.steps):
             return True
         if isinstance(error, UpstreamError):
-            return not moves_on(error, runner.step.fail_on)
+            return not leads_to_next_step(error, runner.step.fail_on)
         if isinstance(error, AdaptationError):
             return False  # the next model may read the medium as it is
         if not isinstance(error, GatewayError):
@@ -222,7 +222,7 @@ class FallbackRunner:
         After any other error another deployment may still support the request.
         """
         if isinstance(error, UpstreamError):
-            return self._context.plan.after(runner.index)
+            return self._context.plan.next_model_index(runner.index)
         return runner.index + 1
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
@@ -235,7 +235,7 @@ class FallbackRunner:
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one; None if no circuit breaker admits any."""
         context = self._context
-        index = context.plan.after(silent)
+        index = context.plan.next_model_index(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
             return None
         context.log.metrics.hedges.inc()

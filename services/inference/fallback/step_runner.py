@@ -87,7 +87,7 @@ class StepRunner:
     def is_last(self) -> bool:
         """Whether no step with another model follows."""
         plan = self._context.plan
-        return plan.after(self.index) == len(plan.steps)
+        return plan.next_model_index(self.index) == len(plan.steps)
 
     async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
         """Call the model, with retries, until its first content; then call `on_first_content`.
