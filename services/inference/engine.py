@@ -248,7 +248,7 @@ class Engine:
         routes, plans = self._routed
         plan = plans.plan_for(lazy.request)
         if plan.is_balanced:
-            plan = self.balancer.arranged(plan, lazy.request, whole=whole, lazy=lazy)
+            plan = self.balancer.expand_deployments(plan, lazy.request, whole=whole, lazy=lazy)
         providers = routes.providers_of(lazy.request.dialect)
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
@@ -343,7 +343,7 @@ class Engine:
         """Validate a request and make its plan; does no I/O."""
         kinds = validation.check(request)
         routes, plans = self._routed
-        plan = self.balancer.arranged(plans.plan_for(request), request, whole=whole)
+        plan = self.balancer.expand_deployments(plans.plan_for(request), request, whole=whole)
         providers = routes.providers_of(request.dialect)
         has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
