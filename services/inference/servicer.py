@@ -161,11 +161,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         if rates is None:
             return model
         prices = inference_pb2.TokenPrices(
-            input=rates.read,
-            output=rates.wrote,
-            cached_input=rates.cached,
-            cache_write=rates.cached_anew,
-            reasoning=rates.reasoning,
+            input=rates.input_tokens,
+            output=rates.output_tokens,
+            cached_input=rates.cache_read_tokens,
+            cache_write=rates.cache_write_tokens,
+            reasoning=rates.reasoning_tokens,
         )
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)

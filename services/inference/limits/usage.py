@@ -40,7 +40,12 @@ class End(Enum):
 
 def tokens_of(used: UsedModel) -> int:
     """Return the input and output tokens of a model's usage."""
-    return (used.read or 0) + used.wrote + used.cached + used.cached_anew
+    return (
+        (used.input_tokens or 0)
+        + used.output_tokens
+        + used.cache_read_tokens
+        + used.cache_write_tokens
+    )
 
 
 class AnswerMeter:
@@ -112,12 +117,12 @@ class AnswerMeter:
             # An answer with memory is still read after its caller has left.
             main, others = UsedModel(self.model, self.provider, "", None), []
         others += recorded.parts
-        if main.read is None:
+        if main.input_tokens is None:
             if not self.provider and end is not End.LEFT:
                 return others
-            main = main._replace(read=input_tokens, wrote=self._all_written())
+            main = main._replace(input_tokens=input_tokens, output_tokens=self._all_written())
         elif end is not End.COMPLETE:
-            main = main._replace(wrote=max(main.wrote, self._written()))
+            main = main._replace(output_tokens=max(main.output_tokens, self._written()))
         return [main, *others]
 
     def _all_written(self) -> int:

@@ -58,7 +58,7 @@ class Generous:
 
 def price(used: UsedModel) -> int:
     """Return a price at which no two of these tests' answers cost the same."""
-    return 3 * (used.read or 0) + 1_000 * used.wrote
+    return 3 * (used.input_tokens or 0) + 1_000 * used.output_tokens
 
 
 class Settled:
@@ -135,7 +135,7 @@ async def test_what_helpers_use_counts(settled: Settled) -> None:
     caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
     await settled.there.engine.generate(chain("a"), task="describe_image")
     assert total.answer is None
-    assert [(one.read, one.wrote) for one in total.parts] == [(60, 9)]
+    assert [(one.input_tokens, one.output_tokens) for one in total.parts] == [(60, 9)]
 
 
 async def test_requests_that_are_not_recorded_count_alike() -> None:

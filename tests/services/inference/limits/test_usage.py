@@ -26,8 +26,8 @@ def _meter(*events: Event) -> AnswerMeter:
 def _usage(*models: UsedModel, parts: tuple[UsedModel, ...] = ()) -> RequestUsage:
     usage = RequestUsage()
     if models:
-        usage.add(models, is_part=False)
-    usage.add(parts, is_part=True)
+        usage.add(models, is_helper=False)
+    usage.add(parts, is_helper=True)
     return usage
 
 
@@ -36,7 +36,16 @@ def _model(read: int | None, wrote: int = 0) -> UsedModel:
 
 
 def test_all_tokens_of_a_model_count() -> None:
-    used = UsedModel("gpt", "openai", "gpt-5", 1, 20, cached=4_000, cached_anew=300, reasoning=9)
+    used = UsedModel(
+        "gpt",
+        "openai",
+        "gpt-5",
+        1,
+        20,
+        cache_read_tokens=4_000,
+        cache_write_tokens=300,
+        reasoning_tokens=9,
+    )
     assert tokens_of(used) == 4_321
     assert tokens_of(_model(None)) == 0
 
