@@ -56,7 +56,7 @@ class UsedLine(NamedTuple):
         attempts: number of attempts sent to providers.
         first_ms: milliseconds from the first attempt to the first content, or None without any.
         duration_ms: milliseconds from the first attempt to the end.
-        is_helper: whether the models helped another request, so that this line counts as no request.
+        is_helper: whether the models helped another request; the line then counts as no request.
         used: the usage by model; the model that answered comes first.
     """
 
