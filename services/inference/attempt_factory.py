@@ -14,7 +14,12 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
-from services.inference.adaptation.rules import Reader, Way, adapts, way_of
+from services.inference.adaptation.rules import (
+    Conversion,
+    MediaCapabilities,
+    adapts,
+    conversion_for,
+)
 from services.inference.adaptation.session import Adapted, Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
@@ -135,7 +140,7 @@ class RequestAttempts:
         if not media:
             return Prepared(request, dropped, left_out)
         rest, texts = texts_as_blocks(media, step.target, request.multimodal)
-        told = [f"{path}:{Way.TEXT.value}" for path in texts]
+        told = [f"{path}:{Conversion.TEXT.value}" for path in texts]
         return Prepared(request, dropped, left_out, rest, told)
 
     def may_convert(self, step: Step) -> bool:
@@ -161,10 +166,13 @@ class RequestAttempts:
         prepared = await offload(self.prepare, step)
         if not prepared.media:
             return
-        multimodal, reader = prepared.request.multimodal, self._reader(step)
-        if all(way_of(one.block.media, multimodal, reader) is None for one in prepared.media):
+        multimodal, capabilities = prepared.request.multimodal, self._capabilities(step)
+        if all(
+            conversion_for(one.block.media, multimodal, capabilities) is None
+            for one in prepared.media
+        ):
             return
-        adapted = await self._opened().adapt(prepared.media, reader)
+        adapted = await self._opened().adapt(prepared.media, capabilities)
         if adapted is not None:
             # Rendered pages are many times larger than the file id that the caller sent: even
             # copying or measuring them takes time.
@@ -205,9 +213,9 @@ class RequestAttempts:
             self._session = self._open_session()
         return self._session
 
-    def _reader(self, step: Step) -> Reader:
+    def _capabilities(self, step: Step) -> MediaCapabilities:
         target, refused = step.target, self.refused(step)
-        return Reader(
+        return MediaCapabilities(
             target.name,
             target.inputs,
             frozenset(MEDIA[name] for name in refused & MEDIA.keys()),
