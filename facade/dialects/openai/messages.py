@@ -13,7 +13,7 @@ from facade.dialects.openai.paths import (
     WHOLE,
 )
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
-from facade.dialects.openai.unnamed import keep_of_message, keep_of_part
+from facade.dialects.openai.unknown_fields import keep_message_fields, keep_part_fields
 from facade.dialects.paths import Origins
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
@@ -160,7 +160,7 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
     if any(block.thinking.field for block in blocks):
         named = _NAMED | {_REASONING}
     if extra := _unnamed(message, named):
-        keep_of_message(added, extra, path)
+        keep_message_fields(added, extra, path)
     if blocks or (role == "assistant" and _says_without_a_name(message)):
         return True
     del request.messages[-1]
@@ -218,7 +218,7 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
 
 
 def _says_without_a_name(message: Message) -> bool:
-    """Return whether a message has unnamed fields, such as a recording's id."""
+    """Return whether a message has unknown fields, such as a recording's id."""
     return any(value and name not in _NAMED for name, value in message.items())
 
 
@@ -260,7 +260,7 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
     else:
         block = Block(text=value) if kind == "text" else Block(refusal=value)
     if extra := _unnamed(part, ("type", kind)):
-        keep_of_part(block, extra, path)
+        keep_part_fields(block, extra, path)
     return block
 
 
@@ -293,10 +293,10 @@ def _call(call: ToolCall, path: str) -> Block:
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
         rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
     if extra := _unnamed(rest, ("id", "type")):
-        keep_of_part(block, extra, path)
+        keep_part_fields(block, extra, path)
     return block
 
 
 def _unnamed(wire: Mapping[str, object], named: Collection[str]) -> dict[str, object]:
-    """Return the unnamed fields that are not null."""
+    """Return the unknown fields that are not null."""
     return {key: value for key, value in wire.items() if key not in named and value is not None}
