@@ -50,7 +50,7 @@ def given_fields(wire: BaseModel, of: type[BaseModel]) -> dict[str, Any]:
 def keep_difference(step: GenerateRequest, whole: GenerateRequest) -> None:
     """Reduce a step to the fields in which it differs from the outer request."""
     if whole.HasField("extra") and not step.HasField("extra"):
-        # The step has none of the request's unnamed fields.
+        # The step has none of the request's unknown fields.
         step.extra.dialect, step.extra.json = whole.extra.dialect, b"{}"
     _clear_equal(step, whole)
 

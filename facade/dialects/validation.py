@@ -286,7 +286,7 @@ def write_json(value: object, path: str) -> bytes:
 
 
 def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
-    """Keep an unnamed value as JSON.
+    """Keep an unknown value as JSON.
 
     Raises:
         GatewayError: invalid, as `to_json`.

@@ -120,7 +120,7 @@ class Inference:
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
-        self._without_responses: set[str] = set()  # addresses of servers
+        self._unsupported_urls: set[str] = set()  # addresses of servers
         self._recorder = UsageRecorder(
             settings.storage.data_dir,
             settings.usage,
@@ -327,7 +327,7 @@ class Inference:
             costs=Costs(everyone, models.configured, self._now_ms),
             providers=registry.build(everyone, self._client, limits, live, self._converter),
             responses=registry.build_responses(
-                everyone, self._client, limits, live, self._without_responses
+                everyone, self._client, limits, live, self._unsupported_urls
             ),
             roles=self._settings.roles,
             web=self._web_tools(),

@@ -67,7 +67,7 @@ class Attempt:
         return self._call.answer_headers
 
     def whole(self) -> Awaitable[Batch | PassthroughAnswer]:
-        """Call the provider; return all events of its answer, to be filtered by `passed`.
+        """Call the provider; return all events of its answer, to be filtered by `apply_filters`.
 
         A `PassthroughAnswer` is not filtered.
 
@@ -79,7 +79,7 @@ class Attempt:
     def batches(self) -> Batches:
         """Call the provider; yield its events, one non-empty batch per read.
 
-        Each batch is to be filtered by `passed`.
+        Each batch is to be filtered by `apply_filters`.
 
         Raises:
             GatewayError: unsupported or invalid, if the provider does not support the
@@ -88,7 +88,7 @@ class Attempt:
         """
         return self._provider.stream(self._call)
 
-    def passed(self, batch: Batch) -> Batch:
+    def apply_filters(self, batch: Batch) -> Batch:
         """Apply the filters to a batch; return the resulting events, possibly none."""
         if self._signer is not None:
             # Created on the first batch: most whole answers have no events.

@@ -14,7 +14,12 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
-from services.inference.adaptation.rules import Reader, Way, adapts, way_of
+from services.inference.adaptation.rules import (
+    Conversion,
+    MediaCapabilities,
+    adapts,
+    conversion_for,
+)
 from services.inference.adaptation.session import Adapted, Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
@@ -69,7 +74,7 @@ class RequestAttempts:
         signer: makes and verifies the gateway's signatures.
         refusals: fields that models have rejected; new ones are added.
         conversation: the stored and the sent conversation; None without memory.
-        has_thoughts: whether the request may contain thinking.
+        has_thinking: whether the request may contain thinking.
         lazy: the lazy request; None if the request is complete.
         session: opens the session that converts media; None if the request has none.
         rounds: makes the request of a round; None if the gateway's own tools are not used.
@@ -85,7 +90,7 @@ class RequestAttempts:
         refusals: Refusals,
         conversation: Conversation | None = None,
         *,
-        has_thoughts: bool = True,
+        has_thinking: bool = True,
         lazy: LazyRequest | None = None,
         session: Callable[[], Session] | None = None,
         rounds: Rounds | None = None,
@@ -97,7 +102,7 @@ class RequestAttempts:
         self._signer = signer
         self._refusals = refusals
         self._conversation = conversation
-        self._has_thoughts = has_thoughts
+        self._has_thinking = has_thinking
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
         self._open_session = session
@@ -123,7 +128,7 @@ class RequestAttempts:
         left_out = 0
         if self._conversation is not None:
             request, media, left_out = self._conversation.view_for(request, step.target)
-            if self._conversation.lacks_thoughts and self._wants_thoughts(request, step):
+            if self._conversation.lacks_thinking and self._wants_thinking(request, step):
                 request.ClearField("thinking")
                 dropped = [*dropped, "thinking"]
         elif request is not self._request:
@@ -135,7 +140,7 @@ class RequestAttempts:
         if not media:
             return Prepared(request, dropped, left_out)
         rest, texts = texts_as_blocks(media, step.target, request.multimodal)
-        told = [f"{path}:{Way.TEXT.value}" for path in texts]
+        told = [f"{path}:{Conversion.TEXT.value}" for path in texts]
         return Prepared(request, dropped, left_out, rest, told)
 
     def may_convert(self, step: Step) -> bool:
@@ -161,10 +166,13 @@ class RequestAttempts:
         prepared = await offload(self.prepare, step)
         if not prepared.media:
             return
-        multimodal, reader = prepared.request.multimodal, self._reader(step)
-        if all(way_of(one.block.media, multimodal, reader) is None for one in prepared.media):
+        multimodal, capabilities = prepared.request.multimodal, self._capabilities(step)
+        if all(
+            conversion_for(one.block.media, multimodal, capabilities) is None
+            for one in prepared.media
+        ):
             return
-        adapted = await self._opened().adapt(prepared.media, reader)
+        adapted = await self._opened().adapt(prepared.media, capabilities)
         if adapted is not None:
             # Rendered pages are many times larger than the file id that the caller sent: even
             # copying or measuring them takes time.
@@ -205,9 +213,9 @@ class RequestAttempts:
             self._session = self._open_session()
         return self._session
 
-    def _reader(self, step: Step) -> Reader:
+    def _capabilities(self, step: Step) -> MediaCapabilities:
         target, refused = step.target, self.refused(step)
-        return Reader(
+        return MediaCapabilities(
             target.name,
             target.inputs,
             frozenset(MEDIA[name] for name in refused & MEDIA.keys()),
@@ -380,7 +388,7 @@ class RequestAttempts:
         ):
             return True
         kinds = validation.check(lazy.complete())
-        self._has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        self._has_thinking = not thinking.KINDS.isdisjoint(kinds)
         self._lazy = self._prepared = None
         return False
 
@@ -397,7 +405,7 @@ class RequestAttempts:
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""
-        if request is self._request and not self._has_thoughts:
+        if request is self._request and not self._has_thinking:
             return request
         return thinking.apply_strategy(
             request,
@@ -406,7 +414,7 @@ class RequestAttempts:
             signer=self._signer,
         )
 
-    def _wants_thoughts(self, request: GenerateRequest, step: Step) -> bool:
+    def _wants_thinking(self, request: GenerateRequest, step: Step) -> bool:
         """Return whether a provider rejects tool calls without the thinking that led to them."""
         thinks = request.thinking.mode in (
             ThinkingConfig.MODE_ENABLED,

@@ -55,7 +55,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     if request.fallback in _CHAINS and request.HasField("fallback_config"):
         routed.fallback_config.CopyFrom(request.fallback_config)
     plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
-    plan = engine.balancer.arranged(plan, routed, whole=True)
+    plan = engine.balancer.expand_deployments(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
     meter = engine.metering.begin(routed, endpoint="embeddings")
     [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()

@@ -140,8 +140,8 @@ class Engine:
         self._routed = routes, Plans(routes.models, self._limits)
 
     def plan_of(self, request: GenerateRequest) -> Plan:
-        """Return the fallback plan for a request; see `Plans.of`."""
-        return self._routed[1].of(request)
+        """Return the fallback plan for a request; see `Plans.plan_for`."""
+        return self._routed[1].plan_for(request)
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
@@ -246,9 +246,9 @@ class Engine:
         The facade has validated the request.
         """
         routes, plans = self._routed
-        plan = plans.of(lazy.request)
+        plan = plans.plan_for(lazy.request)
         if plan.is_balanced:
-            plan = self.balancer.arranged(plan, lazy.request, whole=whole, lazy=lazy)
+            plan = self.balancer.expand_deployments(plan, lazy.request, whole=whole, lazy=lazy)
         providers = routes.providers_of(lazy.request.dialect)
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
@@ -343,7 +343,7 @@ class Engine:
         """Validate a request and make its plan; does no I/O."""
         kinds = validation.check(request)
         routes, plans = self._routed
-        plan = self.balancer.arranged(plans.of(request), request, whole=whole)
+        plan = self.balancer.expand_deployments(plans.plan_for(request), request, whole=whole)
         providers = routes.providers_of(request.dialect)
         has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
@@ -353,9 +353,9 @@ class Engine:
             request.takes_passthrough = False
             return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
         media = find_media(request) if "media" in kinds else ()
-        has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        has_thinking = not thinking.KINDS.isdisjoint(kinds)
         return CheckedRequest(
-            plan, providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
+            plan, providers, media, has_thinking, False, routes.web, asks, has_tool_calls
         )
 
     def _offers_tools(
@@ -455,7 +455,7 @@ class Engine:
             self._signer,
             self.refusals,
             conversation,
-            has_thoughts=checked.has_thoughts,
+            has_thinking=checked.has_thinking,
             session=session,
             rounds=rounds,
         )

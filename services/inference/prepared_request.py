@@ -19,7 +19,7 @@ class CheckedRequest(NamedTuple):
         plan: the fallback plan.
         providers: the providers, by name.
         media: the media of the request, if it uses no memory.
-        has_thoughts: whether the conversation may contain thinking.
+        has_thinking: whether the conversation may contain thinking.
         is_remembered: whether the request uses memory.
         web: runs the gateway's own tools.
         offers_tools: whether a model may call the gateway's own tools.
@@ -29,7 +29,7 @@ class CheckedRequest(NamedTuple):
     plan: Plan
     providers: Mapping[str, Provider]
     media: Sequence[MediaRef]
-    has_thoughts: bool
+    has_thinking: bool
     is_remembered: bool
     web: WebTools | None
     offers_tools: bool

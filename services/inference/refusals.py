@@ -2,7 +2,7 @@
 
 No table of models is complete. An optional field is sent to unknown models; if the provider
 responds 400 and names the field, the request is repeated without it, and so are later requests to
-that model. The same applies to unnamed fields of messages, which client libraries send back.
+that model. The same applies to unknown fields of messages, which client libraries send back.
 """
 
 import re
@@ -56,7 +56,7 @@ _OPTIONAL = (
     *("context_management", "inference_geo", "speed", "truncation", STREAM_OPTIONS),
     # Of embeddings: the gateway converts vectors itself.
     "encoding_format",
-    # Unnamed fields of messages that other providers add to answers.
+    # Unknown fields of messages that other providers add to answers.
     *("reasoning_details", "extra_content", "annotations"),
 )
 # Fields that change the meaning of an answer, with their neutral values; with such a value, a
@@ -85,14 +85,14 @@ NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
     *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME, ENCRYPTED_REASONING),
 }
-# Prefixes of rejected unnamed fields of messages, and of their parts or tool calls.
+# Prefixes of rejected unknown fields of messages, and of their parts or tool calls.
 OF_MESSAGES = "messages[]."
 OF_BLOCKS = "messages[].content[]."
-# Names that change messages without unnamed fields.
+# Names that change messages without unknown fields.
 _OF_CONVERSATIONS = frozenset(
     {CALLS_WITHOUT_THOUGHTS, UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME}
 )
-# Maximum unnamed fields stored per model, as callers can invent them.
+# Maximum unknown fields stored per model, as callers can invent them.
 _MAX_OF_MESSAGES = 20
 # Essential fields of a message. A provider that rejects one rejects the message.
 _OF_EVERY_MESSAGE = frozenset(
@@ -254,7 +254,7 @@ def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]
 def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
     """Return the newly rejected field of an error response, or "".
 
-    The result is the name of an optional field, an unnamed field prefixed with OF_MESSAGES or
+    The result is the name of an optional field, an unknown field prefixed with OF_MESSAGES or
     OF_BLOCKS, or another of the names above. A value out of range is not a rejection of the field:
     the caller gets that error.
     """

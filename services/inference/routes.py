@@ -17,11 +17,11 @@ class ResponsesAdapter(Provider, Protocol):
     """An adapter for requests of the dialect of responses.
 
     Attributes:
-        is_missing: whether the server has turned out to have no such endpoint.
+        is_supported: whether the server supports the API; True until it answers otherwise.
     """
 
     @property
-    def is_missing(self) -> bool:
+    def is_supported(self) -> bool:
         """See the class."""
 
 
@@ -39,7 +39,7 @@ class _ProvidersOfResponses(Mapping[str, Provider]):
 
     def __getitem__(self, name: str) -> Provider:
         native = self._native.get(name)
-        return self._usual[name] if native is None or native.is_missing else native
+        return self._usual[name] if native is None or not native.is_supported else native
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._usual)

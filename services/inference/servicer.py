@@ -20,7 +20,7 @@ from services.inference.limits.subjects import may_use
 from services.inference.offload import parse_large
 from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
-from services.inference.stream.batches import Take, observed
+from services.inference.stream.batches import OnBatch, observed
 from services.inference.stream.event_batch import EventBatch
 
 # Sends a message at once; returns whether the next ones should wait.
@@ -87,15 +87,15 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             answer = await answers.stream(request)
             if limited is not None:
                 answer = observed(answer, limited.add_events)
-            take: Take | None = None
+            on_batch: OnBatch | None = None
             async with aclosing(answer) as batches:
                 try:
                     batch = await anext(batches)
                     while True:
                         send = yield EventBatch(batch) if batch else None
-                        if send is not None and take is None:
-                            take = _sending(send)
-                        batch = await batches.asend(take)
+                        if send is not None and on_batch is None:
+                            on_batch = _sending(send)
+                        batch = await batches.asend(on_batch)
                 except StopAsyncIteration:
                     return
 
@@ -161,18 +161,18 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         if rates is None:
             return model
         prices = inference_pb2.TokenPrices(
-            input=rates.read,
-            output=rates.wrote,
-            cached_input=rates.cached,
-            cache_write=rates.cached_anew,
-            reasoning=rates.reasoning,
+            input=rates.input_tokens,
+            output=rates.output_tokens,
+            cached_input=rates.cache_read_tokens,
+            cache_write=rates.cache_write_tokens,
+            reasoning=rates.reasoning_tokens,
         )
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)
         return priced
 
 
-def _sending(send: Send) -> Take:
+def _sending(send: Send) -> OnBatch:
     """Return a function that sends a batch."""
     return lambda batch: send(EventBatch(batch))
 

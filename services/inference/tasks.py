@@ -105,7 +105,7 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     # Vectors of deployments that may differ are not comparable.
     target = routes.models.resolve(name)
     if target.vector_space:
-        target = engine.balancer.chosen(target)
+        target = engine.balancer.choose(target)
     model = f"{target.provider}/{target.upstream}"
     inputs = EmbedRequest(texts=request.texts, is_query=request.is_query)
     call = EmbeddingCall(GenerateRequest(), target, stream=False, inputs=inputs)

@@ -153,7 +153,7 @@ class OpenAI:
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
         """Write a `chat.completion`."""
-        return self._personality.tell(openai_wire.completion(answer, self._head(model)))
+        return self._personality.convert_answer(openai_wire.completion(answer, self._head(model)))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
         """Return a writer of `chat.completion.chunk` events."""
@@ -211,8 +211,10 @@ class _OpenAIStream:
         return _data(self._personality.failed(error, openai_shapes.error_body(error)))
 
     def _told(self, written: Iterable[Json]) -> bytes:
-        tell = self._personality.tell
-        return b"".join(_data(tell(chunk)) for one in written for chunk in self._chunks(one))
+        convert_answer = self._personality.convert_answer
+        return b"".join(
+            _data(convert_answer(chunk)) for one in written for chunk in self._chunks(one)
+        )
 
 
 class Anthropic:

@@ -58,7 +58,7 @@ class Responses(OpenAI):
         writer, items = self._begin(answer, model, body)
         last = len(items) - 1
         output = [writer.item(item, is_last=at == last) for at, item in enumerate(items)]
-        return self._personality.tell_response(writer.response(writer.final_status, output))
+        return self._personality.convert_response(writer.response(writer.final_status, output))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
         """Return a writer of events."""
@@ -94,5 +94,5 @@ class _Stream:
 
     def _sent(self, event: Json) -> bytes:
         if "response" in event:
-            event = {**event, "response": self._personality.tell_response(event["response"])}
+            event = {**event, "response": self._personality.convert_response(event["response"])}
         return server_sent(event)

@@ -91,7 +91,7 @@ def create_app(
         if personality.dialect == "openai":
             own = made.chat(personality)
             _add_openai(app.router, server, path, own, made.embeddings())
-            if personality.take_response is not None:
+            if personality.convert_responses_request is not None:
                 _add_responses(app.router, server, path, made.responses(personality))
         else:
             own = made.messages(personality)

@@ -38,7 +38,7 @@ PRICE = 1_000_000
 def _price(inference: Inference, used: UsedModel) -> int | None:
     if (used.provider, used.model) != ("sandbox", "sandbox/echo"):
         return None
-    return PRICE * ((used.read or 0) + used.wrote)
+    return PRICE * ((used.input_tokens or 0) + used.output_tokens)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.inference.providers.anthropic.shaping import JSON_ALONE
+from services.inference.providers.anthropic.sanitizing import JSON_ALONE
 from tests.matrix.json_bodies import Json
 from tests.matrix.words import (
     CHAT,

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from services.inference.providers.anthropic.shaping import JSON_ALONE
+from services.inference.providers.anthropic.sanitizing import JSON_ALONE
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 

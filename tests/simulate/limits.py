@@ -14,7 +14,7 @@ from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError
 from services.inference.limits.admission import Admission
-from services.inference.limits.allowance import Ask
+from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.subjects import CallerLimits
 from tests.simulate.virtual_time import VirtualTimeLoop, simulate
@@ -87,13 +87,15 @@ class _Table:
         self._rows: dict[tuple[Key, int, int], int] = defaultdict(int)
         self._sums: dict[tuple[Key, int], int] = defaultdict(int)
 
-    def answer(self, worker: int, key: Key, ask: Ask) -> Grant:
-        place = key, ask.window.start_ms
+    def answer(self, worker: int, key: Key, claim: Claim) -> Grant:
+        place = key, claim.window.start_ms
         others = self._sums[place] - self._rows[*place, worker]
         limit = self._limits[key.measure]
-        granted, remaining = grant(limit - others - ask.holding, ask.amount, ask.least, ask.ahead)
-        self._rows[*place, worker] = ask.holding + granted
-        self._sums[place] = others + ask.holding + granted
+        granted, remaining = grant(
+            limit - others - claim.holding, claim.amount, claim.least, claim.ahead
+        )
+        self._rows[*place, worker] = claim.holding + granted
+        self._sums[place] = others + claim.holding + granted
         return Grant(granted=granted, remaining=remaining, limit=limit)
 
 
@@ -105,12 +107,12 @@ class _Client:
         self._table = table
         self._outcome = outcome
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> list[Grant]:
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> list[Grant]:
         """Answer claims after the time that the database takes."""
         self._outcome.calls += 1
-        self._outcome.claims += len(asks)
+        self._outcome.claims += len(claims)
         await asyncio.sleep(DATABASE_S / 2)
-        grants = [self._table.answer(self._worker, *ask) for ask in asks]
+        grants = [self._table.answer(self._worker, *claim) for claim in claims]
         await asyncio.sleep(DATABASE_S / 2)
         return grants
 

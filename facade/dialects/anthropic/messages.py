@@ -226,7 +226,7 @@ def _server_call(block: Mapping[str, Any], path: str) -> types.ToolUseBlock:
 
 
 def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-    """Keep the unnamed fields of a block."""
+    """Keep the unknown fields of a block."""
     rest = _without(block, ("type", "cache_control", *known))
     if cache_control := block.get("cache_control"):
         target.cache_control = to_json(cache_control, f"{path}.cache_control")

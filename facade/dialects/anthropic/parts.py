@@ -34,24 +34,24 @@ def message_id(upstream: str) -> str:
     return _ID_PREFIX + _UNSAFE.sub("_", upstream)
 
 
-def own_fields(extra: pb.Opaque) -> dict[str, Any]:
-    """Return unnamed fields of this dialect."""
+def native_fields(extra: pb.Opaque) -> dict[str, Any]:
+    """Return the unknown fields of an opaque object; none if it is of another dialect."""
     if extra.dialect != pb.DIALECT_ANTHROPIC:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
     return fields
 
 
-def own_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
-    """Return this dialect's unnamed fields of an answer, or of part of it.
+def native_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]:
+    """Return this dialect's unknown fields of an answer, or of part of it.
 
     `HasField` is faster than reading an absent message.
     """
-    return own_fields(holder.extra) if holder.HasField("extra") else {}
+    return native_fields(holder.extra) if holder.HasField("extra") else {}
 
 
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
-    """Return unnamed JSON unchanged, on one line; None for another dialect."""
+    """Return unknown JSON unchanged, on one line; None for another dialect."""
     if opaque.dialect == pb.DIALECT_GEMINI:
         return orjson.Fragment(orjson.dumps({**orjson.loads(opaque.json), "type": "google_part"}))
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
@@ -63,12 +63,12 @@ def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
 def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
     """Return the stop fields; `refused` is true if the answer contains a refusal.
 
-    A reason without a canonical name is among the unnamed fields.
+    A reason without a canonical name is among the unknown fields.
     """
     reason = pb.FINISH_REASON_REFUSAL if refused else finish.reason
     matched = finish.stop_sequence if reason == pb.FINISH_REASON_STOP_SEQUENCE else ""
     fields = {"stop_reason": _STOP_REASONS[reason], "stop_sequence": matched or None}
-    return fields if isinstance(finish, PlainChoice) else {**fields, **own_extra(finish)}
+    return fields if isinstance(finish, PlainChoice) else {**fields, **native_extra(finish)}
 
 
 def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _further_usage(usage: pb.Usage) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if usage.helpers:
         fields["gateway"] = {"helpers": helpers_json(usage.helpers)}
-    fields |= own_extra(usage)
+    fields |= native_extra(usage)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
         reported = fields.get("server_tool_use")
@@ -163,7 +163,7 @@ def block_json(block: pb.Block) -> dict[str, Any]:
             fields = result_json(block.server_tool_result)
         case kind:
             raise ValueError(f"an answer cannot hold a block of kind {kind}")
-    return {**own_fields(block.extra), **fields} if block.HasField("extra") else fields
+    return {**native_fields(block.extra), **fields} if block.HasField("extra") else fields
 
 
 def _media_json(media: pb.Media) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from facade.dialects.anthropic.parts import (
     block_json,
     is_shown,
     message_id,
-    own_extra,
+    native_extra,
     raw_json,
     stop_fields,
     usage_json,
@@ -28,7 +28,7 @@ def render_message(response: GenerateResponse | PlainAnswer) -> bytes:
         choice = response.choices[0]
         refused = any(block.HasField("refusal") for block in choice.blocks)
         content, stop = _content(choice), stop_fields(choice.finish, refused)
-        further = own_extra(response)
+        further = native_extra(response)
     message: dict[str, Any] = {
         **further,
         "id": message_id(response.id),

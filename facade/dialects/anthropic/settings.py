@@ -29,7 +29,7 @@ _THINKING_MODES = {
 _TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
 _CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
 _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
-# Unnamed fields that a provider must support, as they change the answer.
+# Unknown fields that a provider must support, as they change the answer.
 REQUIRED = ("container", "mcp_servers")
 _OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
 _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
@@ -210,7 +210,7 @@ def _set_output_format(
 def _set_extra(
     target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
 ) -> None:
-    """Keep the unnamed fields.
+    """Keep the unknown fields.
 
     A partly known object is kept as a whole: a provider's adapter of this dialect merges it over
     its output, which restores the caller's fields.

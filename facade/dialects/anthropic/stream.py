@@ -9,7 +9,7 @@ from facade.dialects.anthropic.errors import error_body
 from facade.dialects.anthropic.parts import (
     block_json,
     message_id,
-    own_fields,
+    native_fields,
     raw_json,
     stop_fields,
     usage_json,
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 # Fields in the `delta` of `message_delta`; other stop fields are outside of it.
 _OF_DELTA = frozenset(("stop_reason", "stop_sequence", "stop_details", "container"))
-# Events written here. Unnamed fields of one of these events are added to it.
+# Events written here. Unknown fields of one of these events are added to it.
 _NAMED = frozenset(
     {
         *("message_start", "message_delta", "message_stop"),
@@ -78,7 +78,7 @@ class MessageStream:
         self._hidden = False
         # Signatures are buffered, as clients replace a signature by the next delta.
         self._signature = ""
-        # Unnamed fields, by the event that they are added to.
+        # Unknown fields, by the event that they are added to.
         self._beside: dict[str, Json] = {}
         self._prepare_text()
 
@@ -137,7 +137,7 @@ class MessageStream:
     def _opening(self, start: Start) -> bytes:
         self._start = None
         message = {
-            **own_fields(start.extra),
+            **native_fields(start.extra),
             "id": message_id(start.id),
             "type": "message",
             "role": "assistant",
@@ -195,8 +195,8 @@ class MessageStream:
         return self._named("content_block_delta", {"index": self._index, "delta": delta})
 
     def _waits(self, event: conversation_pb2.Opaque) -> bool:
-        """Hold unnamed fields of a later event; return whether they are held."""
-        fields = own_fields(event)
+        """Hold unknown fields of a later event; return whether they are held."""
+        fields = native_fields(event)
         name = fields.pop("type", None)
         if name not in _NAMED:
             return False
@@ -213,7 +213,7 @@ class MessageStream:
         return _event(name, {"type": name, **self._beside.pop(name, {}), **fields})
 
     def _unknown(self, event: conversation_pb2.Opaque) -> bytes:
-        fields = own_fields(event)
+        fields = native_fields(event)
         name = str(fields.get("type", ""))
         return _event(name, fields) if name and name.isprintable() else b""
 

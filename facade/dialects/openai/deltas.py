@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from facade.dialects.openai.response import annotation, reasoning_fields, tool_call, unnamed
+from facade.dialects.openai.response import annotation, native_fields, reasoning_fields, tool_call
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import Event
 
@@ -51,7 +51,7 @@ class Choice:
             case "text":
                 self._before = self.length
                 self.length += len(block.text)
-                delta = unnamed(block.extra)
+                delta = native_fields(block.extra)
                 # Before the first text, content is null rather than empty.
                 if block.text or not self._has_text:
                     delta["content"] = block.text
@@ -70,7 +70,7 @@ class Choice:
                 self._thinking = block.thinking
                 text = block.thinking.text
                 return reasoning_fields(self._thinking, text) if text else {}
-            case "opaque" if part := unnamed(block.opaque):
+            case "opaque" if part := native_fields(block.opaque):
                 self.has_answered = True
                 return {"content": [part]}
             case _:
@@ -94,7 +94,7 @@ class Choice:
                 return {"tool_calls": [call.more(event.input)]}
             case "block_stop" if call := self._calls.pop(event.block, None):
                 return {"tool_calls": [call.more("{}")]} if call.lacks_arguments else {}
-            case "opaque" if fields := unnamed(event.opaque):
+            case "opaque" if fields := native_fields(event.opaque):
                 if call := self._calls.get(event.block):
                     return {"tool_calls": [call.further(fields)]}
                 return fields
@@ -119,7 +119,7 @@ class _Call:
         return {"index": self._index, **tool_call(block, block.tool_use.input)}
 
     def further(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a delta with unnamed fields."""
+        """Return a delta with unknown fields."""
         return {**fields, "index": self._index}
 
     def more(self, text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from facade.dialects.openai.paths import (
     WHOLE,
 )
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
-from facade.dialects.openai.unnamed import keep_of_message, keep_of_part
+from facade.dialects.openai.unknown_fields import keep_message_fields, keep_part_fields
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
@@ -160,8 +160,8 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
     if any(block.thinking.field for block in blocks):
         named = _NAMED | {_REASONING}
     if extra := _unnamed(message, named):
-        keep_of_message(added, extra, path)
-    if blocks or (role == "assistant" and _has_unnamed_fields(message)):
+        keep_message_fields(added, extra, path)
+    if blocks or (role == "assistant" and _has_unknown_fields(message)):
         return True
     del request.messages[-1]
     return False
@@ -200,7 +200,7 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     refusal, calls = message.get("refusal"), message.get("tool_calls")
     # Some servers write a call both ways.
     function = None if calls else message.get("function_call")
-    says_otherwise = blocks or refusal or calls or function or _has_unnamed_fields(message)
+    says_otherwise = blocks or refusal or calls or function or _has_unknown_fields(message)
     if message.get("content") is not None or not says_otherwise:
         blocks += _content_blocks(message, place, len(blocks))
     if refusal:
@@ -217,8 +217,8 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     return blocks
 
 
-def _has_unnamed_fields(message: Message) -> bool:
-    """Return whether a message has unnamed fields, such as a recording's id."""
+def _has_unknown_fields(message: Message) -> bool:
+    """Return whether a message has unknown fields, such as a recording's id."""
     return any(value and name not in _NAMED for name, value in message.items())
 
 
@@ -260,7 +260,7 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
     else:
         block = Block(text=value) if kind == "text" else Block(refusal=value)
     if extra := _unnamed(part, ("type", kind)):
-        keep_of_part(block, extra, path)
+        keep_part_fields(block, extra, path)
     return block
 
 
@@ -293,10 +293,10 @@ def _call(call: ToolCall, path: str) -> Block:
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
         rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
     if extra := _unnamed(rest, ("id", "type")):
-        keep_of_part(block, extra, path)
+        keep_part_fields(block, extra, path)
     return block
 
 
 def _unnamed(wire: Mapping[str, object], named: Collection[str]) -> dict[str, object]:
-    """Return the unnamed fields that are not null."""
+    """Return the unknown fields that are not null."""
     return {key: value for key, value in wire.items() if key not in named and value is not None}

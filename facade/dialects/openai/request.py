@@ -19,7 +19,7 @@ from facade.dialects.openai.types import (
     ResponseFormat,
     StepParameters,
 )
-from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
+from facade.dialects.openai.unknown_fields import keep_request_fields, keep_stream_options
 from facade.dialects.openai.verbatim import PartialChatRequest, plain_settings, verbatim_of
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
@@ -258,7 +258,7 @@ def _token_limit(wire: ChatParameters, prefix: str) -> int:
 
 def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> None:
     if not _is_known(given):
-        return  # it is passed on unchanged, among the unnamed fields
+        return  # it is passed on unchanged, among the unknown fields
     described = given.get("json_schema")
     if given["type"] == "json_schema":
         path = f"{path}.json_schema"
@@ -278,7 +278,7 @@ def _is_known(form: ResponseFormat) -> bool:
 
 
 def _has_more(form: ResponseFormat) -> bool:
-    """Return whether a format has unnamed fields."""
+    """Return whether a format has unknown fields."""
     described = form.get("json_schema")
     inner = described.keys() if described is not None else frozenset()
     return bool(form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS)
@@ -304,4 +304,4 @@ def _keep_unnamed(
         # As a whole: a provider's adapter of this dialect puts it over the known fields.
         extra["response_format"] = form
     if extra:
-        keep_of_request(request, extra, prefix.removesuffix("."))
+        keep_request_fields(request, extra, prefix.removesuffix("."))

@@ -60,8 +60,8 @@ def completion_id(upstream: str) -> str:
     return upstream if upstream.startswith(ID_PREFIX) else ID_PREFIX + upstream
 
 
-def unnamed(extra: Opaque) -> dict[str, Any]:
-    """Return the unnamed fields of this dialect."""
+def native_fields(extra: Opaque) -> dict[str, Any]:
+    """Return the unknown fields of an opaque object; none if it is of another dialect."""
     if extra.dialect != conversation.DIALECT_OPENAI or not extra.json:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
@@ -69,16 +69,16 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
 
 
 def _extra(holder: GenerateResponse | Choice | Finish | Usage) -> dict[str, Any]:
-    """Return the unnamed fields of an answer, or of part of it.
+    """Return the unknown fields of an answer, or of part of it.
 
     `HasField` is faster than reading an absent message.
     """
-    return unnamed(holder.extra) if holder.HasField("extra") else {}
+    return native_fields(holder.extra) if holder.HasField("extra") else {}
 
 
 def tool_call(block: Block, arguments: str) -> dict[str, Any]:
     """Return a tool call with its arguments, or the beginning of them."""
-    use, further = block.tool_use, unnamed(block.extra)
+    use, further = block.tool_use, native_fields(block.extra)
     kind, field = ("custom", "input") if use.freeform else ("function", "arguments")
     inner = further.get(kind)
     called = {**(inner if isinstance(inner, dict) else {}), "name": use.name, field: arguments}
@@ -182,7 +182,7 @@ def _message(choice: Choice) -> dict[str, Any]:
                 length += len(block.text)
                 texts.append(block.text)
                 parts.append({"type": "text", "text": block.text})
-                further |= unnamed(block.extra)
+                further |= native_fields(block.extra)
             case "thinking":
                 last = block.thinking
                 thought.append(last.text)
@@ -192,7 +192,7 @@ def _message(choice: Choice) -> dict[str, Any]:
                 use = block.tool_use
                 arguments = use.input if use.input or use.freeform else "{}"
                 calls.append(tool_call(block, arguments))
-            case "opaque" if part := unnamed(block.opaque):
+            case "opaque" if part := native_fields(block.opaque):
                 parts.append(part)
     said_otherwise = bool(calls or refusals or choice.extra.json)
     content: Any = "".join(texts)

@@ -10,7 +10,7 @@ from facade.dialects.openai.errors import error_object
 from facade.dialects.openai.response import (
     FINISH_REASONS,
     completion_id,
-    unnamed,
+    native_fields,
     usage_object,
 )
 from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
@@ -22,7 +22,7 @@ _KEEPALIVE = b": keep-alive\n\n"
 
 # Maximum number of choices (the contract's `n`).
 _MAX_CHOICES = 128
-# Maximum size of unnamed fields repeated in every chunk; larger ones are sent once.
+# Maximum size of unknown fields repeated in every chunk; larger ones are sent once.
 _MAX_REPEATED = 2048
 _RUNNING_ON = b',"logprobs":null,"finish_reason":null}]'
 
@@ -53,7 +53,7 @@ class ChatStream:
         self.usage = Usage()
         self._envelope: dict[str, Any] = {}
         self._head = b""
-        self._late: dict[str, Any] = {}  # unnamed fields received after the end
+        self._late: dict[str, Any] = {}  # unknown fields received after the end
         self._end = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._text_tail = b"}" + _RUNNING_ON + self._end
         self._choices: list[Choice] = []
@@ -117,7 +117,7 @@ class ChatStream:
             "created": self._created,
             "model": start.model,
         }
-        if further := unnamed(start.extra):
+        if further := native_fields(start.extra):
             if len(start.extra.json) > _MAX_REPEATED:
                 # In a chunk of its own, like Azure's content filter results.
                 out += (_head(further | envelope), b"[]", self._end)
@@ -126,8 +126,8 @@ class ChatStream:
         self._envelope, self._head = envelope, _head(envelope)
 
     def _further(self, event: Event, out: list[bytes]) -> None:
-        """Write unnamed fields as a chunk of their own."""
-        answer, message = unnamed(event.further.answer), unnamed(event.further.message)
+        """Write unknown fields as a chunk of their own."""
+        answer, message = native_fields(event.further.answer), native_fields(event.further.message)
         if answer.keys() & self._envelope.keys():
             self._change_head(answer)
         known = self._choices[event.choice] if event.choice < len(self._choices) else None
@@ -137,7 +137,7 @@ class ChatStream:
         choice, delta = self._begun(event.choice, out)
         choice.has_answered = choice.has_answered or bool(message)
         fields = {
-            **unnamed(event.further.choice),
+            **native_fields(event.further.choice),
             "index": event.choice,
             "delta": delta | message,
             "logprobs": None,
@@ -187,7 +187,7 @@ class ChatStream:
         if not choice.has_answered:
             delta["content"] = ""
         ended = {
-            **unnamed(event.finish.extra),
+            **native_fields(event.finish.extra),
             "index": event.choice,
             "delta": delta,
             "logprobs": orjson.loads(event.logprobs) if event.logprobs else None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from typing import TypeVar
 
 from facade.dialects.openai.types import FunctionDefinition, NamedToolChoice, Tool
-from facade.dialects.openai.unnamed import keep_of_part
+from facade.dialects.openai.unknown_fields import keep_part_fields
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1 import inference_pb2
@@ -145,12 +145,12 @@ def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
     if parameters := function.get("parameters"):
         added.input_schema = to_json(parameters, f"{path}.parameters")
     if extra := _unnamed(tool, function):
-        keep_of_part(added, extra, path)
+        keep_part_fields(added, extra, path)
     return added
 
 
 def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
-    """Return the unnamed fields, in their original position in the tool."""
+    """Return the unknown fields, in their original position in the tool."""
     extra: dict[str, object] = {k: v for k, v in tool.items() if k not in ("type", "function")}
     if inner := {k: v for k, v in function.items() if k not in _FUNCTION_FIELDS}:
         extra["function"] = inner

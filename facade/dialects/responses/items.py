@@ -9,7 +9,7 @@ from facade.dialects.paths import ONLY, SYSTEM, SourceMap
 from facade.dialects.responses import item_types
 from facade.dialects.responses.parts import blocks_of
 from facade.dialects.responses.paths import CONTENT, WHOLE
-from facade.dialects.responses.unnamed import keep
+from facade.dialects.responses.unknown_fields import keep_unknown_fields
 from facade.dialects.validation import read, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Role
@@ -140,7 +140,7 @@ class _Conversation:
         self._place(message, blocks, index)
         message.blocks.extend(block for _, block in blocks)
         if not message.HasField("extra"):
-            keep(message, item, _MESSAGE, path, _OF_ANSWERS)
+            keep_unknown_fields(message, item, _MESSAGE, path, _OF_ANSWERS)
 
     def _joined(self, block: Block) -> Message | None:
         """Return the assistant's message that a block is added to, or None for a new one.
@@ -192,7 +192,7 @@ class _Conversation:
         else:
             # Some models write no arguments for a tool without parameters.
             use.input = item["arguments"] or "{}"
-        keep(block, item, _CALL, path, _OF_ANSWERS)
+        keep_unknown_fields(block, item, _CALL, path, _OF_ANSWERS)
         self._of_assistant(block, index)
 
     def _add_output(self, item: dict[str, Any], index: int, path: str) -> None:
@@ -204,7 +204,7 @@ class _Conversation:
             block.tool_result.blocks.extend(one for _, one in found)
         elif output:
             block.tool_result.blocks.add(text=output)
-        keep(block, item, _OUTPUT, path, _OF_ANSWERS)
+        keep_unknown_fields(block, item, _OUTPUT, path, _OF_ANSWERS)
         self._of_user(block, index)
 
     def _of_user(self, block: Block, index: int) -> None:
@@ -223,7 +223,7 @@ class _Conversation:
             block.redacted_thinking = proof.removeprefix(REDACTED)
         else:
             block.thinking.text, block.thinking.signature = text, proof
-        keep(block, item, _NOTHING, path, _REASONING)
+        keep_unknown_fields(block, item, _NOTHING, path, _REASONING)
         self._of_assistant(block, index)
 
     def _add_other(self, item: dict[str, Any], index: int, path: str) -> None:
@@ -246,7 +246,7 @@ class _Conversation:
         if str(item.get("id", "")).startswith(OWN_SEARCH):
             return
         message = Message(role=conversation.ROLE_ASSISTANT)
-        keep(message, item, _NOTHING, path, _OF_SEARCHES)
+        keep_unknown_fields(message, item, _NOTHING, path, _OF_SEARCHES)
         last = self._assistant
         if last is not None and any(block.HasField("tool_use") for block in last.blocks):
             # The results of calls have to come directly after them.

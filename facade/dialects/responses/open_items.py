@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from facade.dialects.responses import output
 from facade.dialects.responses.output import IN_PROGRESS, Json
-from facade.dialects.responses.unnamed import own_fields
+from facade.dialects.responses.unknown_fields import native_fields
 from facade.dialects.responses.writer import Deltas, EventWriter
 from gateway.conversation.v1.conversation_pb2 import Block, ServerToolResult
 from gateway.inference.v1.inference_pb2 import Event
@@ -35,8 +35,8 @@ class OpenMessage:
         self._place = {"item_id": given_id, "output_index": index}
         self._id = given_id
         self._parts: list[Json] = []
-        self._of_message: Json = {}  # unnamed fields of the message
-        self._own: Json = {}  # unnamed fields and annotations of the part
+        self._of_message: Json = {}  # unknown fields of the message
+        self._own: Json = {}  # unknown fields and annotations of the part
         self._texts: list[str] = []
         self._logprobs: list[Json] = []
         self._deltas: Deltas | None = None
@@ -50,7 +50,7 @@ class OpenMessage:
     def begin_part(self, block: Block) -> None:
         """Begin a content part."""
         self._is_text = block.HasField("text")
-        self._own = own_fields(block.extra)
+        self._own = native_fields(block.extra)
         self._texts, self._logprobs = [], []
         self._place["content_index"] = len(self._parts)
         kind = "output_text" if self._is_text else "refusal"
@@ -77,14 +77,14 @@ class OpenMessage:
         )
 
     def add(self, kind: str, event: Event) -> None:
-        """Write citations, and keep unnamed fields."""
+        """Write citations, and keep unknown fields."""
         fields: Json = {}
         if kind == "further":
-            self._of_message |= own_fields(event.further.message)
+            self._of_message |= native_fields(event.further.message)
         elif kind == "citation":
             fields["annotations"] = [output.annotation(event.citation)]
         elif kind == "opaque":
-            fields = own_fields(event.opaque)
+            fields = native_fields(event.opaque)
             fields.pop("type", None)
         if not fields:
             return
@@ -128,7 +128,7 @@ class OpenReasoning:
         """Begin the item number `index` with a thinking block."""
         self._writer = writer
         self._id = given_id
-        self._own = own_fields(block.extra)
+        self._own = native_fields(block.extra)
         self._proof = block.thinking.signature
         self._texts: list[str] = []
         self._place = {"item_id": given_id, "output_index": index}
@@ -148,7 +148,7 @@ class OpenReasoning:
         elif kind == "signature":
             self._proof += event.signature
         elif kind == "opaque":
-            fields = own_fields(event.opaque)
+            fields = native_fields(event.opaque)
             fields.pop("type", None)
             self._own |= fields
 
@@ -189,7 +189,7 @@ class OpenCall:
         """Begin the item number `index` with a call."""
         self._writer = writer
         self._id = given_id
-        self._own = own_fields(block.extra)
+        self._own = native_fields(block.extra)
         self._use = block.tool_use
         self._texts: list[str] = []
         self._place = {"item_id": given_id, "output_index": index}
@@ -209,7 +209,7 @@ class OpenCall:
         if kind == "input":
             self._add_text(event.input, event.pieces)
         elif kind == "opaque":
-            fields = own_fields(event.opaque)
+            fields = native_fields(event.opaque)
             fields.pop("type", None)
             self._own |= fields
 
@@ -284,7 +284,7 @@ class OpenWhole:
     def add(self, kind: str, event: Event) -> None:
         """Add fields of an item of an unknown type."""
         if kind == "opaque":
-            fields = own_fields(event.opaque)
+            fields = native_fields(event.opaque)
             fields.pop("type", None)
             self._item = {**self._item, **fields}
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from facade.dialects.responses.items import OWN_SEARCH, REDACTED
-from facade.dialects.responses.unnamed import own_fields
+from facade.dialects.responses.unknown_fields import native_fields
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -39,7 +39,7 @@ def search_id(response_id: str, index: int) -> str:
 
 
 def message(own: Mapping[str, Any], given_id: str, status: str, content: list[Any]) -> Json:
-    """Return a message; `own` are its unnamed fields."""
+    """Return a message; `own` are its unknown fields."""
     return {
         **own,
         "id": given_id,
@@ -62,7 +62,7 @@ def annotation(citation: Citation) -> Json:
 
 
 def text_part(own: Mapping[str, Any], text: str, logprobs: list[Any]) -> Json:
-    """Return a text; `own` are its annotations and unnamed fields."""
+    """Return a text; `own` are its annotations and unknown fields."""
     return {"annotations": [], **own, "type": "output_text", "logprobs": logprobs, "text": text}
 
 
@@ -164,7 +164,7 @@ def kind_of(block: Block) -> str:
 
 def opaque_item(block: Block, given_id: str) -> Json:
     """Return an item without a canonical name."""
-    return {"id": given_id, **own_fields(block.opaque)}
+    return {"id": given_id, **native_fields(block.opaque)}
 
 
 def logprobs_of(json: bytes) -> list[Json]:

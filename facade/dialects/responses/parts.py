@@ -5,7 +5,7 @@ from typing import Any
 
 from facade.dialects.openai.media import file_in, image_at, is_address, read_audio
 from facade.dialects.responses.item_types import ContentPart
-from facade.dialects.responses.unnamed import keep
+from facade.dialects.responses.unknown_fields import keep_unknown_fields
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media
@@ -74,7 +74,7 @@ def _block(part: ContentPart, path: str, *, assistant: bool) -> Block | None:
             for name, value in part.items()
             if value is not None and not (name in _OF_ANSWERS and not value)
         }
-        keep(block, rest, known, path)
+        keep_unknown_fields(block, rest, known, path)
     return block
 
 

@@ -23,7 +23,7 @@ from facade.dialects.responses.kept_items import (
     references_in,
 )
 from facade.dialects.responses.plain import beginning, plain_request
-from facade.dialects.responses.request_fields import keep_of_request
+from facade.dialects.responses.request_fields import keep_request_fields
 from facade.dialects.responses.state import (
     LOGPROBS,
     Reference,
@@ -362,7 +362,7 @@ def _parameters(
     form = wire.text.get("format") if wire.text is not None else None
     if form is not None and form["type"] in FORMATS:
         _set_format(request, form, f"{prefix}text.format")
-    keep_of_request(request, wire, prefix)
+    keep_request_fields(request, wire, prefix)
     return request
 
 

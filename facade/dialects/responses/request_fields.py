@@ -1,4 +1,4 @@
-"""Unnamed fields of a response's body, kept for providers of this dialect.
+"""Unknown fields of a response's body, kept for providers of this dialect.
 
 A partly known object is kept as a whole: a provider's adapter of this dialect puts it over the
 known fields.
@@ -41,8 +41,8 @@ _EFFORT = frozenset({"effort"})
 _REASONING = ("reasoning.effort", "reasoning.summary", "reasoning.generate_summary")
 
 
-def keep_of_request(request: GenerateRequest, wire: ResponseParameters, prefix: str) -> None:
-    """Keep the unnamed fields of a body; nulls are dropped.
+def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, prefix: str) -> None:
+    """Keep the unknown fields of a body; nulls are dropped.
 
     Args:
         request: its `extra` is set.

@@ -10,7 +10,7 @@ from facade.dialects.responses import output
 from facade.dialects.responses.errors import failure
 from facade.dialects.responses.output import COMPLETED, FAILED, INCOMPLETE, Json
 from facade.dialects.responses.state import Echo
-from facade.dialects.responses.unnamed import own_fields
+from facade.dialects.responses.unknown_fields import native_fields
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
@@ -118,7 +118,7 @@ def response_object(
         model: the model's name.
         output: the items as JSON.
         usage: token usage, once known.
-        extra: unnamed fields of the answer.
+        extra: unknown fields of the answer.
         status: the status; "" is `incomplete` if there is a reason, else `completed`.
         reason: the reason if it is incomplete.
         error: the error if it failed.
@@ -137,7 +137,7 @@ def response_object(
         "output": orjson.Fragment(b"[%b]" % b",".join(output)),
         "usage": None if usage is None else usage_object(usage),
     }
-    own = own_fields(extra) if extra is not None else {}
+    own = native_fields(extra) if extra is not None else {}
     if own:
         repeated = orjson.loads(b"{%b}" % echo.json)
         return orjson.dumps({**repeated, **own, **fields})
@@ -160,7 +160,7 @@ def usage_object(usage: Usage | TokenCounts) -> Json:
     read = usage.input_tokens + cached + written
     further: Json = {}
     if isinstance(usage, Usage):
-        further = own_fields(usage.extra) if usage.HasField("extra") else {}
+        further = native_fields(usage.extra) if usage.HasField("extra") else {}
         if usage.helpers:
             further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
@@ -220,7 +220,7 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
                     own_logprobs, logprobs = _split(logprobs, block.text)
                 parts.append(_part(block, own_logprobs))
             given_id = output.item_id("msg", response_id, index)
-            own = own_fields(choice.extra) if is_last else {}
+            own = native_fields(choice.extra) if is_last else {}
             items.append(output.message(own, given_id, status, parts))
         elif kind == "server_tool_use":
             use = first.server_tool_use
@@ -257,7 +257,7 @@ def _groups(blocks: Iterable[Block]) -> list[list[Block]]:
 def _part(block: Block, logprobs: list[Any]) -> Json:
     if block.HasField("refusal"):
         return output.refusal_part(block.refusal)
-    own = own_fields(block.extra)
+    own = native_fields(block.extra)
     if block.citations:
         own["annotations"] = [output.annotation(one) for one in block.citations]
     return output.text_part(own, block.text, logprobs)
@@ -268,7 +268,7 @@ def _item(block: Block, response_id: str, index: int, status: str) -> Json:
         case "thinking":
             thought = block.thinking
             given_id = output.item_id("rs", response_id, index)
-            own = own_fields(block.extra)
+            own = native_fields(block.extra)
             return output.reasoning(own, given_id, thought.text, thought.signature)
         case "redacted_thinking":
             given_id = output.item_id("rs", response_id, index)
@@ -277,7 +277,7 @@ def _item(block: Block, response_id: str, index: int, status: str) -> Json:
             use = block.tool_use
             given_id = output.item_id("ctc" if use.freeform else "fc", response_id, index)
             written = output.whole_arguments(use, use.input)
-            return output.call(own_fields(block.extra), given_id, status, use, written)
+            return output.call(native_fields(block.extra), given_id, status, use, written)
         case "media":
             return output.picture(output.item_id("ig", response_id, index), block.media)
     return output.opaque_item(block, output.item_id("item", response_id, index))

@@ -22,7 +22,7 @@ from facade.dialects.responses.response import (
     response_object,
 )
 from facade.dialects.responses.state import Echo
-from facade.dialects.responses.unnamed import own_fields
+from facade.dialects.responses.unknown_fields import native_fields
 from facade.dialects.responses.writer import EventWriter
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Opaque, Usage
@@ -64,7 +64,7 @@ class ResponseStream:
         self._is_queued = False
         self._passthrough: PassthroughEvents | None = None
         self._start = Start()
-        self._extra = Opaque()  # unnamed fields of the answer
+        self._extra = Opaque()  # unknown fields of the answer
         self._finish: Finish | None = None
         self._writer = EventWriter()
         self._items: list[bytes] = []  # in order; b"" for an open item
@@ -188,9 +188,9 @@ class ResponseStream:
                 self._start, self.route = event.start, event.start.route
 
     def _add_further(self, event: Event) -> None:
-        """Keep unnamed fields of the answer and of the open message."""
-        if fields := own_fields(event.further.answer):
-            before = own_fields(self._extra)
+        """Keep unknown fields of the answer and of the open message."""
+        if fields := native_fields(event.further.answer):
+            before = native_fields(self._extra)
             self._extra = to_opaque(DIALECT_RESPONSES, {**before, **fields}, "")
         if self._message is not None:
             self._message.add("further", event)

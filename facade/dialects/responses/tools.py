@@ -6,7 +6,7 @@ from typing import Any, cast
 from facade.dialects.openai.tools import check_name
 from facade.dialects.openai.web_search import web_search_tool
 from facade.dialects.responses.tool_types import NamedToolChoice, Tool
-from facade.dialects.responses.unnamed import keep
+from facade.dialects.responses.unknown_fields import keep_unknown_fields
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES
 from gateway.inference.v1 import inference_pb2
@@ -74,7 +74,7 @@ def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
     )
     if parameters := tool.get("parameters"):
         added.input_schema = to_json(parameters, f"{path}.parameters")
-    keep(added, tool, _FUNCTION, path)
+    keep_unknown_fields(added, tool, _FUNCTION, path)
     return added
 
 

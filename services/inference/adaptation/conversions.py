@@ -13,15 +13,15 @@ from services.inference.adaptation.cache import Cache, M
 from services.inference.adaptation.errors import at_part
 from services.inference.adaptation.helpers import Helper, Helpers
 from services.inference.adaptation.media_types import is_text, utf8
-from services.inference.adaptation.once import Once, all_of
 from services.inference.adaptation.rules import (
     DEFAULT_FRAMES,
     DEFAULT_MAX_PAGES,
     IMAGE,
     MAX_FRAMES,
-    Reader,
-    Way,
+    Conversion,
+    MediaCapabilities,
 )
+from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.conversion.converter import VERSIONS, Converter
 from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 from services.inference.media import AdaptationError
@@ -70,36 +70,41 @@ class Conversions:
         self._multimodal = multimodal
         self._counts = counts
         self.guesses = False
-        self._once = Once()
+        self._flights = SingleFlight()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def blocks(
-        self, way: Way, media: Media, label: wording.Label, path: str, reader: Reader
+        self,
+        conversion: Conversion,
+        media: Media,
+        label: wording.Label,
+        path: str,
+        capabilities: MediaCapabilities,
     ) -> list[Block]:
         """Return the blocks that replace a medium, none if nothing is known of it.
 
         The medium must have its content, except for a recall.
         """
         source = Source(media.data, media.mime_type, media.name)
-        match way:
-            case Way.RECALL:
+        match conversion:
+            case Conversion.RECALL:
                 return await self._recalled(media, label, path)
-            case Way.DESCRIBE:
+            case Conversion.DESCRIBE:
                 return [await self._described(media, label, path)]
-            case Way.PAGES:
+            case Conversion.PAGES:
                 pictures = await self._pictures(source, path)
                 # In a thread, as media may have many megabytes.
                 return await asyncio.to_thread(wording.page_pictures, label, pictures)
-            case Way.DESCRIBED_PAGES:
+            case Conversion.DESCRIBED_PAGES:
                 return [await self._described_pages(source, label, path)]
-            case Way.TEXT:
+            case Conversion.TEXT:
                 return [wording.pages(label, await self._pages(source, path))]
-            case Way.TRANSCRIBE:
+            case Conversion.TRANSCRIBE:
                 by, text = await self._transcript(source, path)
                 return [wording.transcript(label, by, text)]
-            case Way.FILM:
-                return await self._film(source, label, path, sees=reader.reads(IMAGE))
-            case Way.INLINE:
+            case Conversion.FILM:
+                return await self._film(source, label, path, sees=capabilities.reads(IMAGE))
+            case Conversion.INLINE:
                 return [Block(media=media)]
 
     async def _described(self, media: Media, label: wording.Label, path: str) -> Block:
@@ -289,7 +294,7 @@ class Conversions:
             return made
 
         try:
-            return await self._once.get(name, make_and_keep)
+            return await self._flights.get(name, make_and_keep)
         except AdaptationError:
             raise
         except GatewayError as error:

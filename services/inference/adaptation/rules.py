@@ -31,7 +31,7 @@ DEFAULT_FRAMES = 8
 MAX_FRAMES = 100
 
 
-class Way(Enum):
+class Conversion(Enum):
     """How a medium is converted.
 
     The value is the name used in `x-gateway-adapted`. INLINE sends the content without conversion.
@@ -49,7 +49,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class MediaCapabilities:
     """The media capabilities of a target.
 
     Attributes:
@@ -91,32 +91,34 @@ def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
     return False
 
 
-def way_of(media: Media, multimodal: Multimodal, reader: Reader) -> Way | None:
+def conversion_for(
+    media: Media, multimodal: Multimodal, capabilities: MediaCapabilities
+) -> Conversion | None:
     """Return the conversion of a medium, or None if it is sent unchanged.
 
     For a medium given by URL, call this again once it is fetched and its type is known.
     """
     kind = media.kind
     source = media.WhichOneof("source")
-    if source == "data" and kind != DOCUMENT and reader.reads(kind):
+    if source == "data" and kind != DOCUMENT and capabilities.reads(kind):
         return None  # the common case
     if source == "sha256" and kind == IMAGE:
-        return Way.RECALL
+        return Conversion.RECALL
     if source not in ("data", "url") or not adapts(multimodal, kind):
         return None
-    if reader.reads(kind) and not _needs_text(media):
-        return Way.INLINE if source == "url" and kind not in reader.fetches else None
+    if capabilities.reads(kind) and not _needs_text(media):
+        return Conversion.INLINE if source == "url" and kind not in capabilities.fetches else None
     if source == "url":
-        return Way.INLINE
+        return Conversion.INLINE
     match kind:
         case conversation_pb2.MEDIA_KIND_IMAGE:
-            return Way.DESCRIBE
+            return Conversion.DESCRIBE
         case conversation_pb2.MEDIA_KIND_DOCUMENT:
-            return _way_of_document(media, multimodal.pdf, reader)
+            return _document_conversion(media, multimodal.pdf, capabilities)
         case conversation_pb2.MEDIA_KIND_AUDIO:
-            return Way.TRANSCRIBE
+            return Conversion.TRANSCRIBE
         case conversation_pb2.MEDIA_KIND_VIDEO:
-            return Way.FILM
+            return Conversion.FILM
     return None
 
 
@@ -130,14 +132,16 @@ def _needs_text(media: Media) -> bool:
     return media.HasField("data") and utf8(media.data) is None
 
 
-def _way_of_document(media: Media, pdf: PdfAdaptation, reader: Reader) -> Way:
+def _document_conversion(
+    media: Media, pdf: PdfAdaptation, capabilities: MediaCapabilities
+) -> Conversion:
     has_pages = essence(media.mime_type) in (PDF, DOCX)
     if not has_pages or pdf.mode == PdfAdaptation.MODE_TEXT:
-        return Way.TEXT
+        return Conversion.TEXT
     if pdf.mode == PdfAdaptation.MODE_IMAGES:
-        return Way.PAGES if reader.reads(IMAGE) else Way.DESCRIBED_PAGES
+        return Conversion.PAGES if capabilities.reads(IMAGE) else Conversion.DESCRIBED_PAGES
     # An unknown model may lack vision, and every model reads text.
-    return Way.PAGES if reader.is_known_to_read(IMAGE) else Way.TEXT
+    return Conversion.PAGES if capabilities.is_known_to_read(IMAGE) else Conversion.TEXT
 
 
 def may_be_text(media: Media, pdf: PdfAdaptation) -> bool:

@@ -18,14 +18,14 @@ from services.inference.adaptation.conversions import Conversions
 from services.inference.adaptation.errors import at_part, of_part
 from services.inference.adaptation.helpers import Generate, Helpers
 from services.inference.adaptation.media_types import kind_of, sniffed
-from services.inference.adaptation.once import Once, all_of
 from services.inference.adaptation.rules import (
     DEFAULT_MAX_IMAGES,
-    Reader,
-    Way,
+    Conversion,
+    MediaCapabilities,
+    conversion_for,
     may_be_text,
-    way_of,
 )
+from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.conversion.converter import Converter
 from services.inference.fetching.fetched import Fetches
 from services.inference.media import AdaptationError, MediaRef
@@ -105,7 +105,7 @@ class _Job(NamedTuple):
     place: int
     found: MediaRef
     number: int
-    way: Way
+    conversion: Conversion
 
 
 class Session:
@@ -132,7 +132,7 @@ class Session:
         self._conversions = Conversions(
             adaptation.converter, adaptation.cache, self.helpers, multimodal, counts=counts
         )
-        self._fetched = Once()
+        self._fetched = SingleFlight()
         self._fetching = asyncio.Semaphore(_AT_ONCE)
         self._left = max_bytes
 
@@ -146,85 +146,98 @@ class Session:
         """Whether placeholder text stands for a helper model's description."""
         return self._conversions.guesses
 
-    async def adapt(self, media: Sequence[MediaRef], reader: Reader) -> Adapted | None:
+    async def adapt(
+        self, media: Sequence[MediaRef], capabilities: MediaCapabilities
+    ) -> Adapted | None:
         """Convert the media that a target cannot read; return None if it reads all of them.
 
         Raises:
             AdaptationError: a medium cannot be converted.
         """
-        jobs = self._jobs(media, reader)
+        jobs = self._jobs(media, capabilities)
         if not jobs:
             return None
         adapted = Adapted()
-        done = await all_of([self._done(job, reader) for job in jobs])
-        for job, (way, blocks) in zip(jobs, done, strict=True):
-            self._put(adapted, job, way, blocks)
+        done = await all_of([self._done(job, capabilities) for job in jobs])
+        for job, (conversion, blocks) in zip(jobs, done, strict=True):
+            self._put(adapted, job, conversion, blocks)
         return adapted
 
-    def _jobs(self, media: Sequence[MediaRef], reader: Reader) -> list[_Job]:
+    def _jobs(self, media: Sequence[MediaRef], capabilities: MediaCapabilities) -> list[_Job]:
         numbers: dict[int, int] = {}
         jobs: list[_Job] = []
         for place, found in enumerate(media):
             kind = found.block.media.kind
             numbers[kind] = numbers.get(kind, 0) + 1
-            way = way_of(found.block.media, self._multimodal, reader)
-            if way is not None:
-                jobs.append(_Job(place, found, numbers[kind], way))
-        return self._within_bounds(jobs, reader)
+            conversion = conversion_for(found.block.media, self._multimodal, capabilities)
+            if conversion is not None:
+                jobs.append(_Job(place, found, numbers[kind], conversion))
+        return self._within_bounds(jobs, capabilities)
 
-    def _within_bounds(self, jobs: Sequence[_Job], reader: Reader) -> list[_Job]:
+    def _within_bounds(self, jobs: Sequence[_Job], capabilities: MediaCapabilities) -> list[_Job]:
         """Limit the number of images to be described.
 
         Too many images in the caller's request are an error. Of stored images the newest are
         described, and the others are replaced by their cached descriptions.
         """
-        if reader.reads(_IMAGE):
+        if capabilities.reads(_IMAGE):
             return list(jobs)
         image = self._multimodal.image
         most = image.max_images if image.HasField("max_images") else DEFAULT_MAX_IMAGES
         images = [
-            job for job in jobs if job.found.block.media.kind == _IMAGE and job.way != Way.RECALL
+            job
+            for job in jobs
+            if job.found.block.media.kind == _IMAGE and job.conversion != Conversion.RECALL
         ]
         own = [job.found for job in images if not job.found.is_remembered]
         if len(own) > most:
             raise of_part(
                 own[most].path,
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"{reader.name} reads no images, and {len(own)} are to be described for it; "
+                f"{capabilities.name} reads no images, and {len(own)} are to be described for it; "
                 f"multimodal.image.max_images is {most}",
             )
         remembered = [job.place for job in images if job.found.is_remembered]
         older = frozenset(remembered[: max(0, len(images) - most)])
-        return [job._replace(way=Way.RECALL) if job.place in older else job for job in jobs]
+        return [
+            job._replace(conversion=Conversion.RECALL) if job.place in older else job
+            for job in jobs
+        ]
 
-    async def _done(self, job: _Job, reader: Reader) -> tuple[Way, list[Block]]:
+    async def _done(
+        self, job: _Job, capabilities: MediaCapabilities
+    ) -> tuple[Conversion, list[Block]]:
         """Return the conversion that was applied to a medium, and its blocks."""
-        found, way = job.found, job.way
+        found, conversion = job.found, job.conversion
         try:
             media = found.block.media
-            if media.HasField("url") and way != Way.RECALL:
+            if media.HasField("url") and conversion != Conversion.RECALL:
                 media = await self._at_address(media, found.path)
-                decided = way_of(media, self._multimodal, reader)
+                decided = conversion_for(media, self._multimodal, capabilities)
                 if decided is None:
-                    return Way.INLINE, [Block(media=media)]
-                way = decided
+                    return Conversion.INLINE, [Block(media=media)]
+                conversion = decided
             label = wording.Label(media, job.number)
             try:
-                blocks = await self._conversions.blocks(way, media, label, found.path, reader)
+                blocks = await self._conversions.blocks(
+                    conversion, media, label, found.path, capabilities
+                )
             except AdaptationError:
-                if way != Way.PAGES or not may_be_text(media, self._multimodal.pdf):
+                if conversion != Conversion.PAGES or not may_be_text(media, self._multimodal.pdf):
                     raise
-                way = Way.TEXT
-                blocks = await self._conversions.blocks(way, media, label, found.path, reader)
+                conversion = Conversion.TEXT
+                blocks = await self._conversions.blocks(
+                    conversion, media, label, found.path, capabilities
+                )
         except GatewayError:
-            self._count(way, "failed")
+            self._count(conversion, "failed")
             if not found.is_remembered:
                 raise
             blocks = []  # stored media never fail a request
         if not blocks:
-            return Way.INLINE, [Block(text=wording.gone(found.block.media))]
-        self._count(way, "made")
-        return way, blocks
+            return Conversion.INLINE, [Block(text=wording.gone(found.block.media))]
+        self._count(conversion, "made")
+        return conversion, blocks
 
     async def _at_address(self, media: Media, path: str) -> Media:
         """Return a medium with its content, fetched if it was given by URL."""
@@ -259,21 +272,23 @@ class Session:
         self._left -= len(fetched.content)
         return sniffed(fetched.mime_type, fetched.content), fetched.content, fetched.name
 
-    def _put(self, adapted: Adapted, job: _Job, way: Way, blocks: list[Block]) -> None:
+    def _put(
+        self, adapted: Adapted, job: _Job, conversion: Conversion, blocks: list[Block]
+    ) -> None:
         block = job.found.block
         if block.cache_control:
             blocks[-1].cache_control = block.cache_control
-        if way == Way.INLINE:
+        if conversion == Conversion.INLINE:
             # Not a conversion: the same medium, or a note that it is gone.
             if blocks[0].HasField("media") and block.HasField("extra"):
                 blocks[0].extra.CopyFrom(block.extra)
         else:
-            adapted.entries.append(f"{job.found.path}:{way.value}")
+            adapted.entries.append(f"{job.found.path}:{conversion.value}")
             if block.HasField("extra"):
                 names = orjson.loads(block.extra.json)
                 adapted.dropped += [f"{_PREFIX}{name}" for name in names]
         adapted.replacements[job.place] = blocks
 
-    def _count(self, way: Way, outcome: str) -> None:
-        if way != Way.INLINE:
-            self._metrics.adaptations.labels(way.value, outcome).inc()
+    def _count(self, conversion: Conversion, outcome: str) -> None:
+        if conversion != Conversion.INLINE:
+            self._metrics.adaptations.labels(conversion.value, outcome).inc()

@@ -35,7 +35,7 @@ class Balancer:
         self._breakers = breakers
         self._uniform = uniform
 
-    def arranged(
+    def expand_deployments(
         self,
         plan: Plan,
         request: GenerateRequest,
@@ -72,7 +72,7 @@ class Balancer:
             steps += [step.deployments[index] for index in order]
         return plan._replace(steps=tuple(steps), load_class=kind)
 
-    def chosen(self, target: Target) -> Target:
+    def choose(self, target: Target) -> Target:
         """Return a deployment of a model, for a call without a plan."""
         if target.deployments is None:
             return target
@@ -84,7 +84,7 @@ class Balancer:
         """Return whether a deployment may be called now."""
         return self._wait_s(step) == 0
 
-    def soonest(self, steps: Sequence[Step]) -> tuple[int, float]:
+    def first_free(self, steps: Sequence[Step]) -> tuple[int, float]:
         """Return the index of the deployment that is free first, and its cooldown in seconds."""
         waits = [self._wait_s(step) for step in steps]
         best = min(range(len(steps)), key=waits.__getitem__)
@@ -107,10 +107,11 @@ class Balancer:
         loads: list[float] | None = None
         if deployments.balance == "least_busy":
             loads = [
-                self.loads.busy(key, weight) for key, weight in zip(keys, weights, strict=True)
+                self.loads.load_by_calls(key, weight)
+                for key, weight in zip(keys, weights, strict=True)
             ]
         elif deployments.balance == "fastest":
-            loads = self.loads.slow(keys, kind)
+            loads = self.loads.estimated_latencies(keys, kind)
         waits = [self._wait_s(step) for step in steps]
         return ordered(draws, weights, waits, loads, STICKY_SLACK if is_sticky else 1.0)
 

@@ -118,11 +118,11 @@ class Loads:
             load.free_at = free_at
             self.metrics.deployment_cooled(key, cooldown.reason)
 
-    def busy(self, key: ModelKey, weight: float) -> float:
+    def load_by_calls(self, key: ModelKey, weight: float) -> float:
         """Return the running calls of a deployment plus one, divided by its weight."""
         return (self._loads.get(key, _IDLE).calls + 1) / (weight or 1.0)
 
-    def slow(self, keys: list[ModelKey], load_class: int) -> list[float]:
+    def estimated_latencies(self, keys: list[ModelKey], load_class: int) -> list[float]:
         """Return for each deployment the estimated time to first content of another call.
 
         It is the deployment's average time multiplied by its running calls plus one. Without an

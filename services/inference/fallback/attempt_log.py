@@ -35,7 +35,7 @@ _LEVELS: dict[Outcome, int] = {
 }
 
 
-class Attempted(Protocol):
+class ReportsUsage(Protocol):
     """The part of an attempt that its record reads.
 
     Attributes:
@@ -50,7 +50,7 @@ class AttemptRecord:
 
     Attributes:
         step: the step of the attempt.
-        asked: the attempt, once it is made.
+        attempt: the attempt, once it is made.
         began: when the attempt began, by the log's clock.
         first_ms: milliseconds until the first content; None before that.
         duration_ms: milliseconds until the outcome.
@@ -59,14 +59,14 @@ class AttemptRecord:
 
     __slots__ = (
         *("_is_probe", "_log", "_reason", "_span", "_status"),
-        *("asked", "began", "duration_ms", "first_ms", "outcome", "step"),
+        *("attempt", "began", "duration_ms", "first_ms", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
         self.outcome: Outcome | None = None
         self._log = log
         self.step = step
-        self.asked: Attempted | None = None
+        self.attempt: ReportsUsage | None = None
         self.first_ms: int | None = None
         self._span = span
         self._is_probe = log.breakers.begin(step.key)
@@ -132,7 +132,7 @@ class AttemptRecord:
             self._reason = error.reason
             self._close("unsupported")
 
-    def attempt(self) -> Attempt:
+    def as_message(self) -> Attempt:
         """Return the attempt as listed in errors."""
         return Attempt(
             step=self.step.step_id,
@@ -157,7 +157,7 @@ class AttemptRecord:
             self._log.recent.cancelled(key, now)
         if self._span is not None:
             assert self._log.spans is not None, "they began it"
-            self._log.spans.end(self._span, self.step, outcome, self.attempt(), seconds)
+            self._log.spans.end(self._span, self.step, outcome, self.as_message(), seconds)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {

@@ -122,12 +122,12 @@ class RunContext:
 
     def failed_attempts(self) -> list[Attempt]:
         """Return the attempts that have failed so far."""
-        return [record.attempt() for record in self.records if record.outcome == "failed"]
+        return [record.as_message() for record in self.records if record.outcome == "failed"]
 
     def with_attempts(self, error: GatewayError) -> GatewayError:
         """Set the `attempts` of an error to those made in this run; return the error."""
         error.attempts = [
-            record.attempt()
+            record.as_message()
             for record in self.records
             if record.outcome != "served"
             # An unsupported attempt is listed only if there are others.

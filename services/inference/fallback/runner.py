@@ -25,9 +25,9 @@ from services.inference.fallback.starting import (
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
 from services.inference.plans.plan import Step
-from services.inference.plans.policy import moves_on, out_of_time
+from services.inference.plans.policy import leads_to_next_step, out_of_time
 from services.inference.stream.accumulator import events_of, whole_of
-from services.inference.stream.batches import Batches, Take
+from services.inference.stream.batches import Batches, OnBatch
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 
@@ -89,22 +89,24 @@ class FallbackRunner:
         delivered = (
             DeliveredPrefix() if self._context.plan.max_recovered_characters is not None else None
         )
-        take: Take | None = None
+        on_batch: OnBatch | None = None
         try:
             while True:
                 try:
                     for batch in started.head:
-                        take = yield _noted(batch, delivered)
+                        on_batch = yield _noted(batch, delivered)
                     attempt = started.attempt
                     while not attempt.is_done:
-                        pass_on = None if take is None else _passing(attempt, delivered, take)
+                        pass_on = (
+                            None if on_batch is None else _passing(attempt, delivered, on_batch)
+                        )
                         try:
                             read = await self._next(started, pass_on)
                         except StopAsyncIteration:
                             break
-                        batch = attempt.passed(read)
+                        batch = attempt.apply_filters(read)
                         if batch or not read:
-                            take = yield _noted(batch, delivered)
+                            on_batch = yield _noted(batch, delivered)
                     started.record.served()
                     return
                 except UpstreamError as error:
@@ -201,7 +203,7 @@ class FallbackRunner:
         if self._following(runner, error) == len(self._context.plan.steps):
             return True
         if isinstance(error, UpstreamError):
-            return not moves_on(error, runner.step.fail_on)
+            return not leads_to_next_step(error, runner.step.fail_on)
         if isinstance(error, AdaptationError):
             return False  # the next model may read the medium as it is
         if not isinstance(error, GatewayError):
@@ -220,7 +222,7 @@ class FallbackRunner:
         After any other error another deployment may still support the request.
         """
         if isinstance(error, UpstreamError):
-            return self._context.plan.after(runner.index)
+            return self._context.plan.next_model_index(runner.index)
         return runner.index + 1
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
@@ -233,7 +235,7 @@ class FallbackRunner:
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one; None if no circuit breaker admits any."""
         context = self._context
-        index = context.plan.after(silent)
+        index = context.plan.next_model_index(silent)
         if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
             return None
         context.log.metrics.hedges.inc()
@@ -270,13 +272,13 @@ class FallbackRunner:
         self.serving = context.plan.steps[started.index]
         return started
 
-    def _next(self, started: StartedAnswer, take: Take | None) -> Awaitable[Batch]:
-        """Return the next batch of a stream; see `Batches` for `take`."""
+    def _next(self, started: StartedAnswer, on_batch: OnBatch | None) -> Awaitable[Batch]:
+        """Return the next batch of a stream; see `Batches` for `on_batch`."""
         batches, deadline = started.batches, self._context.budget.deadline
         assert batches is not None, "it is no whole answer"
         if deadline is None:
-            return batches.asend(take)
-        return _until(deadline, batches, take)
+            return batches.asend(on_batch)
+        return _until(deadline, batches, on_batch)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
         """Return the error to raise when no step answered.
@@ -296,23 +298,23 @@ def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
     return batch
 
 
-def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, take: Take) -> Take:
-    """Return a function that filters an attempt's batches and passes them to `take`.
+def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, on_batch: OnBatch) -> OnBatch:
+    """Return a function that filters an attempt's batches and passes them to `on_batch`.
 
-    It returns True when `take` does, or when the rest of the answer is not needed.
+    It returns True when `on_batch` does, or when the rest of the answer is not needed.
     """
 
     def pass_on(read: Batch) -> bool:
-        batch = attempt.passed(read)
-        return (bool(batch) and take(_noted(batch, delivered))) or attempt.is_done
+        batch = attempt.apply_filters(read)
+        return (bool(batch) and on_batch(_noted(batch, delivered))) or attempt.is_done
 
     return pass_on
 
 
-async def _until(deadline: float, batches: Batches, take: Take | None) -> Batch:
-    """Return the next batch; raise `out_of_time` at the deadline. See `Batches` for `take`."""
+async def _until(deadline: float, batches: Batches, on_batch: OnBatch | None) -> Batch:
+    """Return the next batch; raise `out_of_time` at the deadline. See `Batches` for `on_batch`."""
     try:
         async with asyncio.timeout_at(deadline):
-            return await batches.asend(take)
+            return await batches.asend(on_batch)
     except TimeoutError:
         raise out_of_time() from None

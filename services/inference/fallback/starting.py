@@ -89,7 +89,7 @@ async def start_attempt(
     batches: Batches | None = None
     whole: GenerateResponse | PassthroughAnswer | None = None
     head: list[Batch] = []
-    record.asked = attempt
+    record.attempt = attempt
     try:
         try:
             with Deadline(context.timers, deadline):
@@ -109,7 +109,7 @@ async def start_attempt(
                     if isinstance(answer, PassthroughAnswer):
                         whole, attempt.usage = answer, answer.usage
                     else:
-                        head = [_content(attempt.passed(answer), provider)]
+                        head = [_content(attempt.apply_filters(answer), provider)]
                     record.started()
                     on_first_content()
                     record.served()
@@ -137,7 +137,7 @@ async def _read_head(
     """Return the batches up to the first content; [] without content."""
     head: list[Batch] = []
     async for read in batches:
-        batch = attempt.passed(read)
+        batch = attempt.apply_filters(read)
         if not batch:
             continue
         if has_content(batch):
@@ -160,7 +160,7 @@ async def _read_whole(
     answer = Accumulator()
     has_started = False
     async for read in batches:
-        batch = attempt.passed(read)
+        batch = attempt.apply_filters(read)
         if not batch:
             continue
         if not has_started and has_content(batch):

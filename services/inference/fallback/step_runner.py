@@ -87,7 +87,7 @@ class StepRunner:
     def is_last(self) -> bool:
         """Whether no step with another model follows."""
         plan = self._context.plan
-        return plan.after(self.index) == len(plan.steps)
+        return plan.next_model_index(self.index) == len(plan.steps)
 
     async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
         """Call the model, with retries, until its first content; then call `on_first_content`.
@@ -196,7 +196,7 @@ class StepRunner:
                 context.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
             )
             steps = [context.plan.steps[index] for index in indexes]
-            place, wait_s = context.log.balancer.soonest(steps)
+            place, wait_s = context.log.balancer.first_free(steps)
             return indexes[place], wait_s
         # In mode `auto` a rate limited request is delayed even if the provider names no delay.
         asked = error.upstream_retry_after_s if context.plan.is_patient else error.retry_after_s

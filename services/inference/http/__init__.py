@@ -23,7 +23,7 @@ from services.inference.http.errors import (
 from services.inference.http.fields import fields
 from services.inference.http.origins import Origin, origin_of
 from services.inference.http.proxies import Proxies
-from services.inference.http.response import Response, Take
+from services.inference.http.response import OnPiece, Response
 
 __all__ = [
     "Client",
@@ -31,10 +31,10 @@ __all__ = [
     "CutOffError",
     "HttpError",
     "NotHttpError",
+    "OnPiece",
     "Origin",
     "Proxies",
     "Response",
-    "Take",
     "TooLargeError",
     "fields",
     "origin_of",

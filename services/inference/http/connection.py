@@ -20,7 +20,7 @@ from services.inference.http.errors import (
     NotHttpError,
     TooLargeError,
 )
-from services.inference.http.response import Response, Take
+from services.inference.http.response import OnPiece, Response
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
 # extensions, trailers.
@@ -96,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         # Whether the body is read in one piece, after its end.
         self._is_collected = False
         # Receives pieces while the body is delivered; and the exception that it raised.
-        self._take: Take | None = None
+        self._on_piece: OnPiece | None = None
         self._raised: Exception | None = None
 
     async def request(self, data: bytes, body: bytes) -> Response:
@@ -164,25 +164,25 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         return data
 
-    async def deliver(self, take: Take) -> bool:
-        """Pass the pieces of the body to `take` as they are received; see `Response.deliver`."""
+    async def deliver(self, on_piece: OnPiece) -> bool:
+        """Pass the pieces of the body to `on_piece` as they arrive; see `Response.deliver`."""
         while self._pieces:
-            if take(await self.read()):
+            if on_piece(await self.read()):
                 return True
         # The event loop runs callbacks in another context.
         run: Callable[..., bool] = copy_context().run
-        self._take = partial(run, take)
+        self._on_piece = partial(run, on_piece)
         try:
-            while self._take is not None and not self._is_complete:
+            while self._on_piece is not None and not self._is_complete:
                 if self._failure is not None:
                     raise copy(self._failure)
                 self._waiter = self._loop.create_future()
                 await self._waiter
             if self._raised is not None:
                 raise self._raised
-            return self._take is None
+            return self._on_piece is None
         finally:
-            self._take = self._raised = None
+            self._on_piece = self._raised = None
 
     def _taken(self) -> bytes:
         """Return and remove the received pieces, at least one."""
@@ -227,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
             self._poll.register(descriptor, select.POLLIN)
         return not self._poll.poll(0)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Finish the request: release the connection, or close it if it cannot be reused."""
         if not self._busy:
             return
@@ -298,12 +298,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())
-        if self._take is not None:
-            self._hand_over(self._take)
+        if self._on_piece is not None:
+            self._deliver_buffered(self._on_piece)
         else:
-            self._hold(nbytes)
+            self._buffer(nbytes)
 
-    def _hold(self, nbytes: int) -> None:
+    def _buffer(self, nbytes: int) -> None:
         """Buffer received data until it is read; pause reading if the buffer is full."""
         # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
@@ -316,17 +316,17 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         self._wake()
 
-    def _hand_over(self, take: Take) -> None:
-        """Pass received data to `take`; wake the task at the end, or if `take` asks to stop."""
+    def _deliver_buffered(self, on_piece: OnPiece) -> None:
+        """Pass received data to `on_piece`; wake the task at the end, or if it asks to stop."""
         if self._pieces:
             try:
-                if take(self._taken()):
-                    self._take = None
+                if on_piece(self._taken()):
+                    self._on_piece = None
             except Exception as error:
                 # Raised in the waiting task.
                 self._raised = error
-                self._take = None
-        if self._take is None or self._is_complete:
+                self._on_piece = None
+        if self._on_piece is None or self._is_complete:
             self._wake()
 
     def _refuse(self, error: HttpError) -> None:

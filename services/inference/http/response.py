@@ -10,7 +10,7 @@ from services.inference.http.bodies import Unpacker
 from services.inference.http.errors import CutOffError, TooLargeError
 
 # Receives a piece of a body; returns whether to stop the delivery.
-Take = Callable[[bytes], bool]
+OnPiece = Callable[[bytes], bool]
 
 
 class Body(Protocol):
@@ -25,10 +25,10 @@ class Body(Protocol):
     async def whole(self) -> bytes:
         """See `Response.whole`."""
 
-    async def deliver(self, take: Take) -> bool:
+    async def deliver(self, on_piece: OnPiece) -> bool:
         """See `Response.deliver`."""
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Finish the request; a connection with an unread body is closed."""
 
     def close(self) -> None:
@@ -102,22 +102,22 @@ class Response:
         """
         return await self._body.whole() if self._unpacker is None else None
 
-    async def deliver(self, take: Take) -> bool:
-        """Pass pieces of the body to `take` as they are received, from the event loop's callback.
+    async def deliver(self, on_piece: OnPiece) -> bool:
+        """Pass pieces of the body to `on_piece` as they arrive, from the event loop's callback.
 
         This saves a task switch per piece.
 
         Returns:
-            Whether `take` asked to stop; False at the end of the body.
+            Whether `on_piece` asked to stop; False at the end of the body.
 
         Raises:
             HttpError: as `read`.
-            Exception: as `take`.
+            Exception: as `on_piece`.
         """
         if self._unpacker is None:
-            return await self._body.deliver(take)
+            return await self._body.deliver(on_piece)
         while piece := await self.read():
-            if take(piece):
+            if on_piece(piece):
                 return True
         return False
 
@@ -127,4 +127,4 @@ class Response:
 
     def close(self) -> None:
         """Close the response; a connection with an unread body is closed too."""
-        self._body.leave()
+        self._body.release()

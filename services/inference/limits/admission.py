@@ -36,7 +36,7 @@ class Admission:
         self._leaser = leaser
         self._now_ms = now_ms
         self._pause = pause
-        self._standing: dict[CallerLimits, _Standing] = {}
+        self._allowances: dict[CallerLimits, CallerAllowances] = {}
 
     async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
         """Take the needs of a request from all allowances at once.
@@ -69,26 +69,26 @@ class Admission:
                 raise self._refusal(need, amount, limits)
             may_wait = False
             await self._pause(_PAUSE_S)
-            self._leaser.allowance(need.key, need.limit).doubt()
+            self._leaser.allowance(need.key, need.limit).invalidate()
 
     def _take(self, limits: CallerLimits, tokens: int, now_ms: int) -> "Permit | None":
         """Take the needs of a request if this worker has enough of all allowances, else None."""
-        standing = self._standing.get(limits)
-        if standing is None or standing.forgotten != self._leaser.forgotten:
-            standing = self._find(limits)
-        for need, allowance in standing.allowances:
+        allowances = self._allowances.get(limits)
+        if allowances is None or allowances.forgotten != self._leaser.forgotten:
+            allowances = self._find(limits)
+        for need, allowance in allowances.by_need:
             if not allowance.admits(tokens if need.counts_tokens else need.amount, now_ms):
                 return None
-        for need, allowance in standing.allowances:
+        for need, allowance in allowances.by_need:
             allowance.take(tokens if need.counts_tokens else need.taken, now_ms)
-        return Permit(self._leaser, self._now_ms, standing, tokens, now_ms)
+        return Permit(self._leaser, self._now_ms, allowances, tokens, now_ms)
 
-    def _find(self, limits: CallerLimits) -> "_Standing":
+    def _find(self, limits: CallerLimits) -> "CallerAllowances":
         """Return the allowances of a caller."""
-        if len(self._standing) == KEPT_CALLERS:
-            self._standing.clear()
-        standing = self._standing[limits] = _Standing(limits, self._leaser)
-        return standing
+        if len(self._allowances) == KEPT_CALLERS:
+            self._allowances.clear()
+        allowances = self._allowances[limits] = CallerAllowances(limits, self._leaser)
+        return allowances
 
     def _lacking(
         self, limits: CallerLimits, tokens: int, now_ms: int
@@ -123,32 +123,36 @@ class Admission:
     def _refusal(self, need: Need, amount: int, limits: CallerLimits) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
         error = limit_reached(need.key, amount, allowance, self._now_ms())
-        error.caller_limits = [one.message() for one in _Standing(limits, self._leaser).tightest()]
+        error.caller_limits = [
+            one.message() for one in CallerAllowances(limits, self._leaser).tightest()
+        ]
         return error
 
 
-class _Standing:
+class CallerAllowances:
     """The limits of a caller, with this worker's allowances.
 
     Attributes:
         limits: the limits.
-        allowances: the needs of a request, each with its allowance.
+        by_need: the needs of a request, each with its allowance.
         forgotten: `Leaser.forgotten` at the time; the allowances are valid while it is unchanged.
     """
 
-    __slots__ = ("_told", "allowances", "forgotten", "limits")
+    __slots__ = ("_reported", "by_need", "forgotten", "limits")
 
     def __init__(self, limits: CallerLimits, leaser: Leaser) -> None:
         self.limits = limits
         self.forgotten = leaser.forgotten
-        self.allowances = [(need, leaser.allowance(need.key, need.limit)) for need in limits.needs]
-        self._told = [[self.allowances[at][1] for at in indexes] for indexes in limits.told]
+        self.by_need = [(need, leaser.allowance(need.key, need.limit)) for need in limits.needs]
+        self._reported = [
+            [self.by_need[at][1] for at in indexes] for indexes in limits.reported_needs
+        ]
 
     def tightest(self) -> Sequence[CallerLimit]:
         """Return for each reported measure the state of the limit with the least remaining."""
         return [
             (one[0] if len(one) == 1 else min(one, key=Allowance.remaining)).state()
-            for one in self._told
+            for one in self._reported
         ]
 
 
@@ -159,19 +163,19 @@ class Permit:
         tokens: the estimated tokens that were taken.
     """
 
-    __slots__ = ("_is_open", "_leaser", "_now_ms", "_standing", "_taken_ms", "tokens")
+    __slots__ = ("_allowances", "_is_open", "_leaser", "_now_ms", "_taken_ms", "tokens")
 
     def __init__(
         self,
         leaser: Leaser,
         now_ms: Callable[[], int],
-        standing: _Standing,
+        allowances: CallerAllowances,
         tokens: int,
         taken_ms: int,
     ) -> None:
         self._leaser = leaser
         self._now_ms = now_ms
-        self._standing = standing
+        self._allowances = allowances
         self._taken_ms = taken_ms
         self._is_open = True
         self.tokens = tokens
@@ -179,11 +183,11 @@ class Permit:
     @property
     def counts_cost(self) -> bool:
         """Whether `end` needs the cost of the request."""
-        return self._standing.limits.count_cost
+        return self._allowances.limits.count_cost
 
     def put_limits(self, route: RouteInfo | Route) -> None:
         """Set the state of the caller's limits in the route of an answer."""
-        limits = self._standing.tightest()
+        limits = self._allowances.tightest()
         if isinstance(route, Route):
             route.limits = limits
         else:
@@ -200,7 +204,7 @@ class Permit:
             return
         self._is_open = False
         now_ms, taken_ms, leaser = self._now_ms(), self._taken_ms, self._leaser
-        for need in self._standing.limits.settled:
+        for need in self._allowances.limits.settled:
             key = need.key
             # The allowance may have been replaced meanwhile.
             allowance = leaser.allowance(key, need.limit)

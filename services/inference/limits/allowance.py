@@ -20,7 +20,7 @@ _SCARCE: Final = 8
 _FORGOTTEN_MS: Final = 600_000
 
 
-class Ask(NamedTuple):
+class Claim(NamedTuple):
     """A claim on an allowance; fields as in `gateway.accounts.v1.Claim`."""
 
     window: Window
@@ -54,6 +54,7 @@ class Allowance:
         "_active_at_ms",
         "_ends_ms",
         "_fresh_ms",
+        "_granted_at_ms",
         "_held",
         "_least",
         "_remaining",
@@ -61,7 +62,6 @@ class Allowance:
         "_slot_lease_ms",
         "_takes_in_tick",
         "_target",
-        "_told_at_ms",
         "_used_in_tick",
         "_waiting",
         "is_slots",
@@ -94,7 +94,7 @@ class Allowance:
         self._used_in_tick = 0
         self._takes_in_tick = 0
         self._least = 0
-        self._sent: Ask | None = None
+        self._sent: Claim | None = None
         self._begin(window_of(measure, now_ms))
 
     def _begin(self, window: Window) -> None:
@@ -105,7 +105,7 @@ class Allowance:
         self._ends_ms = 0 if self.is_slots else window.end_ms
         # The amount that no worker held at the last grant, and the time of that grant.
         self._remaining = 0
-        self._told_at_ms: int | None = None
+        self._granted_at_ms: int | None = None
 
     @property
     def available(self) -> int:
@@ -154,13 +154,13 @@ class Allowance:
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
         """Return whether the last grant is current and left less than `amount`."""
-        told_at_ms = self._told_at_ms
-        is_fresh = told_at_ms is not None and now_ms < told_at_ms + self._fresh_ms
+        granted_at_ms = self._granted_at_ms
+        is_fresh = granted_at_ms is not None and now_ms < granted_at_ms + self._fresh_ms
         return is_fresh and amount > max(0, self.available) + self._remaining
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """Invalidate the reported remainder, so that the next request claims again."""
-        self._told_at_ms = None
+        self._granted_at_ms = None
 
     def state(self) -> CallerLimit:
         """Return the state of the limit, to be reported to the caller."""
@@ -201,7 +201,7 @@ class Allowance:
 
     def _kept(self) -> int:
         """Return the amount that should be available for the next requests."""
-        if self._told_at_ms is not None and self.is_scarce:
+        if self._granted_at_ms is not None and self.is_scarce:
             return 0
         if self.is_slots:
             return self.used // 2
@@ -215,10 +215,10 @@ class Allowance:
             return False
         return self.used == 0 or now_ms >= self.window.end_ms
 
-    def ask(self, now_ms: int, *, closes: bool = False) -> Ask | None:
+    def next_claim(self, now_ms: int, *, closes: bool = False) -> Claim | None:
         """Return the claim to send now, or None if there is none.
 
-        Amounts that the claim returns are no longer available. `answered` or `failed` must be
+        Amounts that the claim returns are no longer available. `apply_grant` or `failed` must be
         called before the next call.
 
         Args:
@@ -247,10 +247,10 @@ class Allowance:
         holding = self.used + keeps
         self.wanted = 0
         self._held = min(self._held, holding)
-        self._sent = Ask(self.window, ends_at_ms, holding, amount, least, ahead, closes)
+        self._sent = Claim(self.window, ends_at_ms, holding, amount, least, ahead, closes)
         return self._sent
 
-    def answered(self, granted: int, remaining: int, limit: int | None, now_ms: int) -> None:
+    def apply_grant(self, granted: int, remaining: int, limit: int | None, now_ms: int) -> None:
         """Apply the grant for the last claim."""
         sent, self._sent = self._sent, None
         assert sent is not None, "nothing was claimed"
@@ -267,7 +267,7 @@ class Allowance:
         if self.is_slots:
             self._ends_ms = sent.ends_at_ms
         self._remaining = remaining
-        self._told_at_ms = now_ms
+        self._granted_at_ms = now_ms
 
     def failed(self) -> None:
         """Record that the last claim was not answered; it may have been granted nevertheless."""

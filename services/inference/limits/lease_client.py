@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import grpc
 
-from gateway.accounts.v1 import limits_pb2_grpc
-from gateway.accounts.v1.limits_pb2 import Claim, Grant, LeaseRequest
+from gateway.accounts.v1 import limits_pb2, limits_pb2_grpc
+from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest
 from services.common.authentication import service_authorization
 from services.common.channels import USER_ID_KEY
 from services.common.errors import from_rpc_error
-from services.inference.limits.allowance import Ask
+from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key
 from services.inference.limits.metrics import Metrics
 
@@ -38,12 +38,12 @@ class LimitClient:
         self._holder = holder
         self._metrics = metrics
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> Sequence[Grant]:
         """Return the grants to claims, in order; see `LeaseClient`."""
-        claims = [_claim(key, ask) for key, ask in asks]
+        messages = [_message(key, claim) for key, claim in claims]
         try:
             answer = await self._stub.Lease(
-                LeaseRequest(holder=self._holder, claims=claims), metadata=self._metadata
+                LeaseRequest(holder=self._holder, claims=messages), metadata=self._metadata
             )
         except grpc.aio.AioRpcError as error:
             self._metrics.calls.labels("failed").inc()
@@ -53,16 +53,16 @@ class LimitClient:
         return answer.grants
 
 
-def _claim(key: Key, ask: Ask) -> Claim:
-    return Claim(
+def _message(key: Key, claim: Claim) -> limits_pb2.Claim:
+    return limits_pb2.Claim(
         kind=key.kind,
         id=key.subject_id,
         measure=key.measure,
-        window_start_ms=ask.window.start_ms,
-        ends_at_ms=ask.ends_at_ms,
-        holding=ask.holding,
-        amount=ask.amount,
-        least=ask.least,
-        ahead=ask.ahead,
-        closes=ask.closes,
+        window_start_ms=claim.window.start_ms,
+        ends_at_ms=claim.ends_at_ms,
+        holding=claim.holding,
+        amount=claim.amount,
+        least=claim.least,
+        ahead=claim.ahead,
+        closes=claim.closes,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.accounts.v1.limits_pb2 import Grant, Measure, SubjectKind
 from services.common.errors import GatewayError, unavailable
-from services.inference.limits.allowance import Allowance, Ask
+from services.inference.limits.allowance import Allowance, Claim
 
 # How long a scarce free slot is kept for the next request of this worker.
 RETURN_AFTER_S = 0.05
@@ -41,7 +41,7 @@ class Key(NamedTuple):
 class LeaseClient(Protocol):
     """Calls the LimitService."""
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> Sequence[Grant]:
         """Return the grants to claims, in order.
 
         Raises:
@@ -200,16 +200,16 @@ class Leaser:
     async def _claim_due(self, *, closes: bool = False) -> GatewayError | None:
         due, self._due = self._due, {}
         now_ms = self._now_ms()
-        asks = [
-            (key, one, ask)
+        claims = [
+            (key, one, claim)
             for key, one in due.items()
-            if (ask := one.ask(now_ms, closes=closes)) is not None
+            if (claim := one.next_claim(now_ms, closes=closes)) is not None
         ]
         failure = None
-        for start in range(0, len(asks), _MAX_CLAIMS):
-            part = asks[start : start + _MAX_CLAIMS]
+        for start in range(0, len(claims), _MAX_CLAIMS):
+            part = claims[start : start + _MAX_CLAIMS]
             try:
-                grants = await self._client.lease([(key, ask) for key, _, ask in part])
+                grants = await self._client.lease([(key, claim) for key, _, claim in part])
             except GatewayError as error:
                 failure = error
                 self._log(error)
@@ -219,5 +219,5 @@ class Leaser:
             now_ms = self._now_ms()
             for (_, one, _), grant in zip(part, grants, strict=True):
                 limit = grant.limit if grant.HasField("limit") else None
-                one.answered(grant.granted, grant.remaining, limit, now_ms)
+                one.apply_grant(grant.granted, grant.remaining, limit, now_ms)
         return failure

@@ -22,7 +22,7 @@ from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
 from services.inference.usage.lines import UsedModel
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 
 # Minimum bytes of JSON per token, roughly.
 _BYTES_A_TOKEN = 3
@@ -44,8 +44,8 @@ class LimitedAnswer:
         self._answer: GenerateResponse | PassthroughAnswer | EmbedResponse | None = None
         self._meter: AnswerMeter | None = None
         # The meter of this task's request adds the usage of its models there.
-        self._used = Spent()
-        spent.set(self._used)
+        self._used = RequestUsage()
+        current_usage.set(self._used)
 
     def add_answer(self, answer: GenerateResponse | PassthroughAnswer | EmbedResponse) -> None:
         """Set the whole answer, and add the state of the caller's limits to it."""
@@ -84,9 +84,9 @@ class LimitedAnswer:
         """Return the usage of the request by model."""
         answer, meter = self._answer, self._meter
         if meter is None:
-            told = self._used.told
-            if answer is not None and end is End.COMPLETE and told is not None:
-                return told
+            reported = self._used.reported
+            if answer is not None and end is End.COMPLETE and reported is not None:
+                return reported
             meter = AnswerMeter()
             if answer is not None:
                 meter.add_answer(answer)

@@ -23,7 +23,7 @@ _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
 # Measures whose remainder is reported to callers.
-_TOLD = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+_REPORTED = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CallerLimits:
         count_cost: whether the cost of requests is counted.
         needs: the needs of each request, those with the longest windows first.
         settled: the needs that are settled.
-        told: the indexes of the needs of each measure that is reported to the caller.
+        reported_needs: the indexes of the needs of each measure that is reported to the caller.
     """
 
     def __init__(self, limits: Sequence[SubjectLimits]) -> None:
@@ -78,9 +78,9 @@ class CallerLimits:
         self.count_tokens = self.count_cost or _TOKENS in measures
         self.needs = [_need(key, limit) for key, limit in allowances]
         self.settled = [need for need in self.needs if need.is_settled]
-        self.told = [
+        self.reported_needs = [
             [index for index, need in enumerate(self.needs) if need.key.measure == measure]
-            for measure in _TOLD
+            for measure in _REPORTED
             if measure in measures
         ]
 

@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.passthrough_answer import PassthroughAnswer, Route
 from services.common.tokens import estimate_tokens
 from services.inference.usage.lines import UsedModel
-from services.inference.usage.spent import Spent
+from services.inference.usage.request_usage import RequestUsage
 
 # Maximum pieces of text that are kept before their tokens are counted: counting is avoided, as most
 # providers report usage.
@@ -40,7 +40,12 @@ class End(Enum):
 
 def tokens_of(used: UsedModel) -> int:
     """Return the input and output tokens of a model's usage."""
-    return (used.read or 0) + used.wrote + used.cached + used.cached_anew
+    return (
+        (used.input_tokens or 0)
+        + used.output_tokens
+        + used.cache_read_tokens
+        + used.cache_write_tokens
+    )
 
 
 class AnswerMeter:
@@ -94,30 +99,30 @@ class AnswerMeter:
         else:
             self.provider, self.model = route.provider, route.model
 
-    def used(self, spent: Spent, input_tokens: int, end: End) -> Sequence[UsedModel]:
+    def used(self, recorded: RequestUsage, input_tokens: int, end: End) -> Sequence[UsedModel]:
         """Return the usage of the request by model.
 
         Args:
-            spent: the recorded usage of the request.
+            recorded: the recorded usage of the request.
             input_tokens: the estimated input tokens, used if the provider reported none, unless
                 there was no answer at all.
             end: how the answer ended. If it is incomplete, the output tokens are at least those
                 estimated from its content.
         """
         if self._is_cached:
-            return spent.parts
-        if spent.answer:
-            main, *others = spent.answer
+            return recorded.parts
+        if recorded.answer:
+            main, *others = recorded.answer
         else:
             # An answer with memory is still read after its caller has left.
             main, others = UsedModel(self.model, self.provider, "", None), []
-        others += spent.parts
-        if main.read is None:
+        others += recorded.parts
+        if main.input_tokens is None:
             if not self.provider and end is not End.LEFT:
                 return others
-            main = main._replace(read=input_tokens, wrote=self._all_written())
+            main = main._replace(input_tokens=input_tokens, output_tokens=self._all_written())
         elif end is not End.COMPLETE:
-            main = main._replace(wrote=max(main.wrote, self._written()))
+            main = main._replace(output_tokens=max(main.output_tokens, self._written()))
         return [main, *others]
 
     def _all_written(self) -> int:

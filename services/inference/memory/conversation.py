@@ -79,7 +79,7 @@ class Conversation:
         inject_tokens: maximum tokens of notes and quotations together.
 
     Attributes:
-        lacks_thoughts: whether the last tool calls are without the thinking that led to them.
+        lacks_thinking: whether the last tool calls are without the thinking that led to them.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Conversation:
         self._inject_tokens = inject_tokens
         self._before = _instructed(split.instructions)
         self._turns: list[_Part] = []
-        self.lacks_thoughts = False
+        self.lacks_thinking = False
         if split.kept is None:
             self._recall(split)
         else:
@@ -106,13 +106,13 @@ class Conversation:
             for turn in context.turns
         ]
         for message in context.messages:
-            if thoughtful := split.thoughtful.get(call_ids(message)):
+            if with_thinking := split.messages_with_thinking.get(call_ids(message)):
                 # Providers require the thinking that led to a call; Memory does not store it.
-                message.CopyFrom(thoughtful)
+                message.CopyFrom(with_thinking)
         paths = _put_back(context.messages, split, is_present=True)
         self._present = _Part(context.messages, paths)
         said = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
-        self.lacks_thoughts = (
+        self.lacks_thinking = (
             bool(said and call_ids(said[-1]))
             and said[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
         )

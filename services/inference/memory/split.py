@@ -36,15 +36,15 @@ class SplitRequest:
         kept: with a profile only, without a memory: the caller's conversation, with the path of
             each of its media in reading order.
         media: with a memory: path and medium of each of the caller's media, by `media_key`.
-        thoughtful: messages with tool calls and with thinking or calls of the gateway's own tools,
-            neither of which Memory stores, by the ids of the tool calls.
+        messages_with_thinking: messages with tool calls and with thinking or calls of the gateway's
+            own tools, neither of which Memory stores, by the ids of the tool calls.
     """
 
     opening: OpenTurn
     instructions: list[Message]
     kept: tuple[Sequence[Message], Sequence[str]] | None = None
     media: dict[str, tuple[str, Media]] = field(default_factory=dict)
-    thoughtful: dict[tuple[str, ...], Message] = field(default_factory=dict)
+    messages_with_thinking: dict[tuple[str, ...], Message] = field(default_factory=dict)
 
 
 def uses_memory(request: GenerateRequest) -> bool:
@@ -129,13 +129,13 @@ def _split_for_memory(request: GenerateRequest) -> SplitRequest:
         _hash(one.block.media)
         media.setdefault(media_key(one.block.media), (one.path, itself))
     opening = _opening(memory, conversation_messages(request.messages, memory))
-    thoughtful = {
+    messages_with_thinking = {
         call_ids(message): message
         for message in opening.messages
         if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
     }
-    thoughtful.pop((), None)
-    return SplitRequest(opening, before, media=media, thoughtful=thoughtful)
+    messages_with_thinking.pop((), None)
+    return SplitRequest(opening, before, media=media, messages_with_thinking=messages_with_thinking)
 
 
 def _split_for_profile(request: GenerateRequest) -> SplitRequest:

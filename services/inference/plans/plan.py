@@ -24,7 +24,7 @@ from services.common.settings import Limits
 from services.common.texts import MAX_NAME
 from services.inference import validation
 from services.inference.circuit_breaker import ModelKey
-from services.inference.plans.policy import FailOn, Retries
+from services.inference.plans.policy import FallbackRule, Retries
 from services.inference.providers.base import Target
 from services.inference.request_changes import merged
 from services.inference.routing import Models
@@ -73,7 +73,7 @@ class Step:
     target: Target
     timeout_s: float
     retries: Retries
-    fail_on: FailOn | None = None
+    fail_on: FallbackRule | None = None
     parameters: GenerateRequest | None = None
     path: str = ""
     deployments: "tuple[Step, ...]" = ()
@@ -120,7 +120,7 @@ class Plan(NamedTuple):
     is_balanced: bool = False
     load_class: int = 0
 
-    def after(self, index: int) -> int:
+    def next_model_index(self, index: int) -> int:
         """Return the index of the step with the next model, past other deployments of this one."""
         steps = self.steps
         group = steps[index].group
@@ -132,7 +132,7 @@ class Plan(NamedTuple):
 
     def group_of(self, index: int) -> range:
         """Return the indexes of all deployments of a step's model."""
-        end = self.after(index)
+        end = self.next_model_index(index)
         group = self.steps[index].group
         while index and group is not None and self.steps[index - 1].group is group:
             index -= 1
@@ -148,7 +148,7 @@ class Plan(NamedTuple):
             len(steps) > 1
             and self.hedge_after_s > 0
             and not steps[index].target.thinks
-            and self.after(index) < len(steps)
+            and self.next_model_index(index) < len(steps)
         )
 
 
@@ -165,10 +165,10 @@ class Plans:
     def __init__(self, models: Models, limits: Limits) -> None:
         self._models = models
         self._limits = limits
-        self._kept = lru_cache(_KEPT)(self._usual)
+        self._cached_default_plan = lru_cache(_KEPT)(self._default_plan)
         self._kept_chains = lru_cache(_KEPT)(self._kept_chain)
 
-    def of(self, request: GenerateRequest) -> Plan:
+    def plan_for(self, request: GenerateRequest) -> Plan:
         """Return the fallback plan of a request.
 
         Raises:
@@ -182,14 +182,16 @@ class Plans:
         else:
             is_alone = mode == inference_pb2.FALLBACK_MODE_DISABLED
             asks_to_think = _asks_to_think(request)
-            plan = self._kept(request.model, is_alone, asks_to_think, request.n <= 1)
+            plan = self._cached_default_plan(request.model, is_alone, asks_to_think, request.n <= 1)
             must_fit = True
         # A strict chain does not call the requested model.
         if must_fit and plan.steps[0].target.max_output_tokens:
             _check_max_tokens(request, plan.steps[0].target)
         return plan
 
-    def _usual(self, model: str, is_alone: bool, asks_to_think: bool, recovers: bool) -> Plan:
+    def _default_plan(
+        self, model: str, is_alone: bool, asks_to_think: bool, recovers: bool
+    ) -> Plan:
         """Return the plan of a request without a chain of its own."""
         if is_alone:
             return _plan((self._primary(model, _NO_RETRIES),))
@@ -357,14 +359,14 @@ def _retries(policy: RetryPolicy, path: str) -> Retries:
     return Retries(policy.max_retries, factor, policy.jitter_ms / 1000)
 
 
-def _fail_on(rule: inference_pb2.FailOn, path: str) -> FailOn:
+def _fail_on(rule: inference_pb2.FailOn, path: str) -> FallbackRule:
     for index, status in enumerate(rule.status_code):
         _check_range(f"{path}.status_code[{index}]", status, 100, 599)
     for index, word in enumerate(rule.error_contains):
         if not word:
             where = f"{path}.error_contains[{index}]"
             raise invalid(where, f"{where}: must not be empty")
-    return FailOn(
+    return FallbackRule(
         frozenset(rule.status_code),
         tuple(word.casefold() for word in rule.error_contains),
     )

@@ -36,7 +36,7 @@ _OF_SIGNATURES = ("signature", "encrypted content", "items are not persisted")
 
 
 @dataclass(frozen=True, slots=True)
-class FailOn:
+class FallbackRule:
     """The caller's rule for failures that lead to the next step.
 
     Attributes:
@@ -98,20 +98,20 @@ def is_silence(error: UpstreamError) -> bool:
     return error.reason == errors_pb2.REASON_UPSTREAM_TIMEOUT and error.status is None
 
 
-def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
+def leads_to_next_step(error: UpstreamError, rule: FallbackRule | None) -> bool:
     """Return whether a failure leads to the next step; any other ends the chain."""
     if isinstance(error, DivergedError):
         return True
-    if fail_on is None:
+    if rule is None:
         return (
             is_transient(error)
             or error.reason in _NOT_OF_THE_REQUEST
             or error.reason == errors_pb2.REASON_UPSTREAM_ERROR
         )
-    if _is_lost(error) or error.status in fail_on.statuses:
+    if _is_lost(error) or error.status in rule.statuses:
         return True
     told = error.body.casefold()
-    return any(word in told for word in fail_on.words)
+    return any(word in told for word in rule.words)
 
 
 def may_succeed_elsewhere(error: UpstreamError) -> bool:

@@ -38,55 +38,61 @@ def counts_of(usage: Usage) -> Counts:
         usage.cache_read_input_tokens,
         usage.cache_creation_input_tokens,
         usage.reasoning_tokens,
-        further_counts(usage),
+        counts_of_other_units(usage),
     )
 
 
 def counts_from(
-    read: int, wrote: int, cached: int, cached_anew: int, reasoning: int, further: Counts
+    input_tokens: int,
+    output_tokens: int,
+    cache_read_tokens: int,
+    cache_write_tokens: int,
+    reasoning_tokens: int,
+    other_units: Counts,
 ) -> Counts:
     """Return the billed units for tokens of the canonical usage.
 
     Args:
-        read: input tokens that were neither read from a cache nor written to one.
-        wrote: output tokens.
-        cached: input tokens read from the cache.
-        cached_anew: input tokens written to the cache.
-        reasoning: reasoning tokens, included in `wrote`.
-        further: separately billed counts; its tokens are included above. See `further_counts`.
+        input_tokens: input tokens that were neither read from a cache nor written to one.
+        output_tokens: output tokens.
+        cache_read_tokens: input tokens read from the cache.
+        cache_write_tokens: input tokens written to the cache.
+        reasoning_tokens: reasoning tokens, included in `output_tokens`.
+        other_units: counts that are billed separately; its tokens are included above. See
+            `counts_of_other_units`.
     """
-    if not further:
-        thoughts = min(reasoning, wrote)
+    if not other_units:
+        thoughts = min(reasoning_tokens, output_tokens)
         return {
-            Unit.INPUT: read,
-            Unit.OUTPUT: wrote - thoughts,
-            Unit.CACHED_INPUT: cached,
-            Unit.CACHE_WRITE: cached_anew,
+            Unit.INPUT: input_tokens,
+            Unit.OUTPUT: output_tokens - thoughts,
+            Unit.CACHED_INPUT: cache_read_tokens,
+            Unit.CACHE_WRITE: cache_write_tokens,
             Unit.REASONING: thoughts,
         }
     counts: dict[Unit, int] = {}
-    further = dict(further)
+    other_units = dict(other_units)
     _take(
         counts,
-        cached_anew,
+        cache_write_tokens,
         Unit.CACHE_WRITE,
-        {Unit.CACHE_WRITE_1H: further.pop(Unit.CACHE_WRITE_1H, 0)},
+        {Unit.CACHE_WRITE_1H: other_units.pop(Unit.CACHE_WRITE_1H, 0)},
     )
     _take(
         counts,
-        cached,
+        cache_read_tokens,
         Unit.CACHED_INPUT,
-        {unit: further.pop(unit, 0) for unit in _CACHED_MEDIA.values()},
+        {unit: other_units.pop(unit, 0) for unit in _CACHED_MEDIA.values()},
     )
     _take(
         counts,
-        read,
+        input_tokens,
         Unit.INPUT,
-        {unit: further.pop(unit, 0) for unit in _INPUT_MEDIA.values()},
+        {unit: other_units.pop(unit, 0) for unit in _INPUT_MEDIA.values()},
     )
-    media = {unit: further.pop(unit, 0) for unit in _OUTPUT_MEDIA.values()}
-    _take(counts, wrote, Unit.OUTPUT, {Unit.REASONING: reasoning} | media)
-    return {unit: count for unit, count in (counts | further).items() if count}
+    media = {unit: other_units.pop(unit, 0) for unit in _OUTPUT_MEDIA.values()}
+    _take(counts, output_tokens, Unit.OUTPUT, {Unit.REASONING: reasoning_tokens} | media)
+    return {unit: count for unit, count in (counts | other_units).items() if count}
 
 
 def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:
@@ -98,7 +104,7 @@ def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit,
     counts[rest] = tokens
 
 
-def further_counts(usage: Usage) -> Counts:
+def counts_of_other_units(usage: Usage) -> Counts:
     """Return the separately billed counts in the `extra` field of a usage."""
     if not usage.HasField("extra") or _BILLED_APART.search(usage.extra.json) is None:
         return {}

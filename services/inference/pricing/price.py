@@ -108,11 +108,11 @@ def cost(price: Price, counts: Counts) -> int | None:
 class TokenRates(NamedTuple):
     """Prices in picodollars per token, for requests in which only tokens are billed."""
 
-    read: int
-    wrote: int
-    cached: int
-    cached_anew: int
-    reasoning: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
 
 
 # The units of `TokenRates`, in its order.

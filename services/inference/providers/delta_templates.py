@@ -5,9 +5,9 @@ parsed, events with the same bytes around another text are recognised and not pa
 escaped, as the inside of a JSON string, and can be copied into other JSON.
 
 This is correct because the quotes around the text delimit one JSON string, whatever valid string is
-between them, so two such events differ only in that string. And `said`, the function that returns
-the text of an event, is tested for each template: with another string in place of the text it must
-return that string.
+between them, so two such events differ only in that string. And `extract_delta`, the function that
+returns the text of an event, is tested for each template: with another string in place of the text
+it must return that string.
 """
 
 import re
@@ -23,7 +23,7 @@ from services.inference.providers.sse import read_event
 
 # Returns the string that an event adds, or None if the event does anything else. An event with
 # another non-empty string in its place must add that string and do nothing else.
-Said = Callable[[Any], str | None]
+ExtractDelta = Callable[[Any], str | None]
 
 # The inside of a JSON string (RFC 8259, section 7) in well-formed UTF-8 (RFC 3629, section 4), with
 # paired surrogates, so that it is valid by itself.
@@ -50,7 +50,7 @@ _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 _NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,14})(?=,)")
 # The smallest numbers as JSON.
 _NUMBERS = [b"%d" % number for number in range(1024)]
-# Replaces the string of an event that does not contain it, to test `said`.
+# Replaces the string of an event that does not contain it, to test `extract_delta`.
 _OTHER, _OTHER_STRING = "?", b'"?"'
 # Fewer events than this are faster to match one by one.
 _FEW = 4
@@ -62,7 +62,7 @@ class DeltaTemplates:
     """Recognises repeated events of one stream.
 
     Args:
-        said: returns the text of an event.
+        extract_delta: returns the text of an event.
         padding: name of a meaningless member at the end of the JSON, with a different string in
             each event; "" if the provider sends none.
         counter: name of a member before the text that numbers the events of the stream; "" if the
@@ -73,8 +73,8 @@ class DeltaTemplates:
         has_learnt: whether `repeats` may recognise events.
     """
 
-    def __init__(self, said: Said, padding: str = "", counter: str = "") -> None:
-        self._said = said
+    def __init__(self, extract_delta: ExtractDelta, padding: str = "", counter: str = "") -> None:
+        self._extract_delta = extract_delta
         self._padding = b',"%b":"' % padding.encode() if padding else b""
         self._counter = b',"%b":' % counter.encode() if counter else b""
         # The bytes around the text; a number is between the two parts before it.
@@ -106,7 +106,7 @@ class DeltaTemplates:
         """
         if self._example is not None:
             example, self._example = self._example, None
-            self._look_at(*example, text, at)
+            self._learn_template(*example, text, at)
         if not self._head:
             return [], at
         start = self._start()
@@ -197,12 +197,12 @@ class DeltaTemplates:
                 start = self._start()
         return pieces, at
 
-    def _look_at(self, event: bytes, said: str, text: bytes, at: int) -> None:
+    def _learn_template(self, event: bytes, delta: str, text: bytes, at: int) -> None:
         """Learn the template of an event, unless the next one, at `at`, has another beginning."""
         if self._unfit >= _PATIENCE:
             return  # every event has its own id, or different events alternate
         self._unfit += 1
-        letters = said.encode()
+        letters = delta.encode()
         begin = event.rfind(b'"%b"' % letters) + 1
         if not begin:
             return
@@ -234,7 +234,7 @@ class DeltaTemplates:
         if sent is None:
             return None
         try:
-            return self._said(orjson.loads(sent.data))
+            return self._extract_delta(orjson.loads(sent.data))
         except orjson.JSONDecodeError:
             return None
 

@@ -8,7 +8,7 @@ from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
-from services.inference.stream.batches import Take
+from services.inference.stream.batches import OnBatch
 from services.inference.stream.filters import Batch
 
 # Timeout for data after the end of an answer, such as usage.
@@ -34,15 +34,15 @@ class EventStream:
         self._idle: IdleTimeoutReader | None = None
         # Raised after the events that preceded it have been returned.
         self._failure: UpstreamError | None = None
-        self._take: Take | None = None
+        self._on_batch: OnBatch | None = None
         self._is_over = self._is_full = False
         self._awaits_usage = False  # by the timeout of `_idle`
 
-    async def next(self, take: Take | None) -> Batch | None:
+    async def next(self, on_batch: OnBatch | None) -> Batch | None:
         """Return the next events, or None at the end.
 
-        With `take`, events after the first content are passed to it as they are received, until it
-        returns True; an empty batch is then returned.
+        With `on_batch`, events after the first content are passed to it as they are received, until
+        it returns True; an empty batch is then returned.
 
         Raises:
             UpstreamError: an event reports an error, or cannot be parsed.
@@ -52,14 +52,14 @@ class EventStream:
         """
         while not self._is_over:
             idle = self._watch()
-            if take is None or idle is None:
+            if on_batch is None or idle is None:
                 piece = await (idle or self._response).read()
                 if not piece:
                     return None
                 if events := self._feed(piece):
                     return events
             else:
-                self._take = take
+                self._on_batch = on_batch
                 if not await idle.deliver(self._pass_on):
                     return None
                 if self._is_full:
@@ -72,8 +72,8 @@ class EventStream:
         """Stop the timer."""
         if self._idle is not None:
             self._idle.stop()
-        # Avoid a reference cycle: `take` refers to the owner of this stream.
-        self._take = None
+        # Avoid a reference cycle: `on_batch` refers to the owner of this stream.
+        self._on_batch = None
 
     def _feed(self, piece: bytes) -> list[Event]:
         """Return the events that a piece completes, if any."""
@@ -89,10 +89,10 @@ class EventStream:
 
     def _pass_on(self, piece: bytes) -> bool:
         """Pass on the events of a piece; return whether `next` must continue."""
-        assert self._take is not None and self._idle is not None, "events are passed on"
+        assert self._on_batch is not None and self._idle is not None, "events are passed on"
         self._idle.touch()
         events = self._feed(piece)
-        self._is_full = bool(events) and self._take(events)
+        self._is_full = bool(events) and self._on_batch(events)
         return (
             self._is_full or self._is_over or (self._reader.is_complete and not self._awaits_usage)
         )

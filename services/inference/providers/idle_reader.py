@@ -37,15 +37,15 @@ class IdleTimeoutReader:
             raise TimeoutError
         return chunk
 
-    async def deliver(self, take: http.Take) -> bool:
-        """Pass pieces to `take` as they are received; see `http.Response.deliver`.
+    async def deliver(self, on_piece: http.OnPiece) -> bool:
+        """Pass pieces to `on_piece` as they are received; see `http.Response.deliver`.
 
-        `take` must call `touch` for each piece.
+        `on_piece` must call `touch` for each piece.
 
         Raises:
             TimeoutError: the idle timeout has passed.
         """
-        is_stopped = await self._wait(self._response.deliver(take))
+        is_stopped = await self._wait(self._response.deliver(on_piece))
         if self._is_over and not is_stopped:
             raise TimeoutError
         return is_stopped

@@ -28,7 +28,7 @@ class Classify(Protocol):
         """See `failures.classify`."""
 
 
-class Failures(Protocol):
+class ErrorFactory(Protocol):
     """Creates errors from a provider's error objects; implemented by `Upstream`.
 
     Attributes:

@@ -58,7 +58,7 @@ def build_responses(
     client: Client,
     limits: Limits,
     live: Gauge,
-    missing: set[str],
+    unsupported_urls: set[str],
 ) -> "dict[str, ResponsesProvider]":
     """Return the adapters for the API of responses, by the provider's name.
 
@@ -67,13 +67,13 @@ def build_responses(
         client: the shared client.
         limits: bounds on time and size.
         live: gauge of running calls.
-        missing: base URLs of servers that turned out to lack this endpoint; updated by the
-            adapters.
+        unsupported_urls: base URLs of servers that turned out to lack this endpoint; updated by
+            the adapters.
     """
     built = {}
     for name, settings in configured.items():
         if has_responses(settings):
-            built[name] = _build_responses(name, settings, client, limits, live, missing)
+            built[name] = _build_responses(name, settings, client, limits, live, unsupported_urls)
     return built
 
 
@@ -92,13 +92,13 @@ def _build_responses(
     client: Client,
     limits: Limits,
     live: Gauge,
-    missing: set[str],
+    unsupported_urls: set[str],
 ) -> "ResponsesProvider":
     # Imported on demand, as the other adapters.
     from services.inference.providers import openai_responses
-    from services.inference.providers.openai_responses.endpoint import Endpoint
+    from services.inference.providers.openai_responses.endpoint import EndpointSupport
 
-    endpoint = Endpoint(settings.base_url, missing)
+    endpoint = EndpointSupport(settings.base_url, unsupported_urls)
     return openai_responses.ResponsesProvider(
         name,
         _upstream(name, settings, _bearer(settings), client, limits, live, endpoint.classify),

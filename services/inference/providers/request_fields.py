@@ -56,7 +56,7 @@ class RequestFields:
         """Report the field at `path` as dropped: the provider has no counterpart."""
         self._call.drop(path)
 
-    def own(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
+    def native_fields(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
         """Return the fields of an opaque object if they are of the provider's dialect, else {}.
 
         Args:
@@ -70,14 +70,14 @@ class RequestFields:
         """
         if not opaque.json:
             return {}
-        if not self.is_own(opaque):
+        if not self.is_native_opaque(opaque):
             self.leave_out(opaque, path, dropped_as)
             return {}
         fields = read_object(opaque.json, path)
         self.check_state(fields, path)
         return fields
 
-    def of_request(self, extra: Opaque, *, but: Collection[str]) -> Json:
+    def native_request_fields(self, extra: Opaque, *, but: Collection[str]) -> Json:
         """Return the fields of a request's `extra` that are not null; {} if of another dialect.
 
         Args:
@@ -87,20 +87,20 @@ class RequestFields:
         Raises:
             GatewayError: as `leave_out`.
         """
-        if not self.is_own(extra):
+        if not self.is_native_opaque(extra):
             self.leave_out(extra, "extra")
             return {}
         given = read_object(extra.json, "extra").items()
         return {name: value for name, value in given if value is not None and name not in but}
 
-    def is_own(self, opaque: Opaque) -> bool:
+    def is_native_opaque(self, opaque: Opaque) -> bool:
         """Return whether an opaque object is written in the provider's dialect."""
         return opaque.dialect == self.dialect != DIALECT_UNSPECIFIED
 
     def leave_out(
         self, opaque: Opaque, path: str, dropped_as: str = "", *, read: Collection[str] = ()
     ) -> Json:
-        """Report the fields of an opaque object as dropped; see `own`.
+        """Report the fields of an opaque object as dropped; see `native_fields`.
 
         Args:
             opaque: the object; may be empty.
@@ -120,24 +120,28 @@ class RequestFields:
         for name in opaque.required:
             if fields.get(name) is not None and name not in read:
                 raise self.unsupported(f"{path}.{name}", f"`{name}`")
-        for name in unnamed(fields, opaque.named):
+        for name in unknown_paths(fields, opaque.named):
             if name not in read:
                 self.drop(f"{dropped_as or path}.{name}")
         return fields
 
-    def taken_tools(self, request: GenerateRequest) -> Iterator[tuple[str, Tool]]:
+    def accepted_tools(self, request: GenerateRequest) -> Iterator[tuple[str, Tool]]:
         """Yield the tools to send, each with its path; drop the others.
 
         Dropped tools are optional and written in another dialect.
         """
         for index, tool in enumerate(request.tools):
             path = f"tools[{index}]"
-            if tool.opaque and is_spared(tool, request) and not self.is_own(tool.extra):
+            if (
+                tool.opaque
+                and is_optional_tool(tool, request)
+                and not self.is_native_opaque(tool.extra)
+            ):
                 self.drop(path)
             else:
                 yield path, tool
 
-    def taken(self, fields: Json, holder: str, dropped_as: str) -> Json:
+    def accepted_fields(self, fields: Json, holder: str, dropped_as: str) -> Json:
         """Return the fields of an object that the model does not reject; drop the others.
 
         Args:
@@ -183,7 +187,7 @@ class RequestFields:
         """Return the error for a part of the request that the provider does not support."""
         return unsupported(path, f"{path}: this model's provider cannot take {what}")
 
-    def kept_at_provider(self, path: str) -> GatewayError:
+    def stored_object_error(self, path: str) -> GatewayError:
         """Return the error for a reference to an object stored at the provider.
 
         All callers of the gateway share one account there.
@@ -195,7 +199,7 @@ class RequestFields:
         )
 
 
-def is_spared(tool: Tool, request: GenerateRequest) -> bool:
+def is_optional_tool(tool: Tool, request: GenerateRequest) -> bool:
     """Return whether a tool may be left out: it is optional, and not the chosen tool."""
     return tool.optional and not (tool.name and request.tool_choice.name == tool.name)
 
@@ -215,7 +219,9 @@ def read_object(json: bytes | str, path: str) -> Json:
     return value
 
 
-def unnamed(fields: Mapping[str, Any], named: Collection[str], place: str = "") -> Iterator[str]:
+def unknown_paths(
+    fields: Mapping[str, Any], named: Collection[str], place: str = ""
+) -> Iterator[str]:
     """Yield the paths of an opaque object's fields that have no canonical counterpart.
 
     Args:
@@ -229,7 +235,7 @@ def unnamed(fields: Mapping[str, Any], named: Collection[str], place: str = "") 
         if value is None or path in named:
             continue
         if isinstance(value, dict) and any(one.startswith(f"{path}.") for one in named):
-            within += unnamed(value, named, f"{path}.")
+            within += unknown_paths(value, named, f"{path}.")
         else:
             yield path
     yield from within

@@ -34,7 +34,7 @@ from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
-from services.inference.providers.request_fields import RequestFields, unnamed
+from services.inference.providers.request_fields import RequestFields, unknown_paths
 from services.inference.providers.vectors import check_only_texts
 from services.inference.request_changes import copied
 from services.inference.stream.batches import Batches
@@ -117,7 +117,7 @@ class SandboxProvider:
         """Stream an answer; see `base.Provider.stream`."""
         _leave_out_tools(call)
         await offload(check_request, call.request)
-        _drop_unnamed(call)
+        _drop_unknown_fields(call)
         try:
             model = models.find_model(call.target.upstream)
             answer = await offload(behaviours.answer, call.request, model)
@@ -181,13 +181,13 @@ def _leave_out_tools(call: Call) -> None:
     """Remove optional tools of another dialect from the request."""
     if any(tool.optional for tool in call.request.tools):
         fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
-        tools = [tool for _, tool in fields.taken_tools(call.request)]
+        tools = [tool for _, tool in fields.accepted_tools(call.request)]
         call.request = copied(call.request)
         del call.request.tools[:]
         call.request.tools.extend(tools)
 
 
-def _drop_unnamed(call: Call) -> None:
+def _drop_unknown_fields(call: Call) -> None:
     """Drop the unknown fields: the sandbox has no use for them."""
     extra = call.request.extra
     if not extra.json:
@@ -195,7 +195,7 @@ def _drop_unnamed(call: Call) -> None:
     if _FORM in extra.required:
         path = f"extra.{_FORM}"
         raise unsupported(path, f"{path}: this model's provider has no answers of this form")
-    for name in unnamed(_json_object(extra.json, "extra"), extra.named):
+    for name in unknown_paths(_json_object(extra.json, "extra"), extra.named):
         call.drop(f"extra.{name}")
 
 

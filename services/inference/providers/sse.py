@@ -68,17 +68,17 @@ class SseSplitter:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if self._held:
             if BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
-                self._hold(chunk)
+                self._buffer(chunk)
                 return b""
             # Joined once per event, so that a long event in many chunks takes linear time.
             chunk = b"".join((self._held, chunk))
             self._held = bytearray()
         end = chunk.rfind(BLANK) + len(BLANK)
         if end < len(BLANK):
-            self._hold(chunk)
+            self._buffer(chunk)
             return b""
         if end < len(chunk):
-            self._hold(chunk[end:])
+            self._buffer(chunk[end:])
         text = chunk[:end]
         if len(text) > self._max_event and max(map(len, text.split(BLANK))) > self._max_event:
             raise SseTooLongError
@@ -94,7 +94,7 @@ class SseSplitter:
         self._opening = None
         return opening.removeprefix(_BOM)
 
-    def _hold(self, piece: bytes) -> None:
+    def _buffer(self, piece: bytes) -> None:
         self._held += piece
         # One byte more: the first line feed of the blank line may be held already.
         if len(self._held) > self._max_event + 1:

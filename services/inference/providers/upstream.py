@@ -30,7 +30,7 @@ from services.inference.providers.connection_failures import TRANSLATED, connect
 from services.inference.providers.event_stream import EventStream
 from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
-from services.inference.stream.batches import Batches, Take
+from services.inference.stream.batches import Batches, OnBatch
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
 # end it in the same packet.
@@ -205,9 +205,9 @@ class Upstream:
                 raise await self._refusal(response)
             if self._is_streamed(response):
                 stream = EventStream(response, reader, self.limits, self._timers)
-                take: Take | None = None
-                while (events := await stream.next(take)) is not None:
-                    take = yield events
+                on_batch: OnBatch | None = None
+                while (events := await stream.next(on_batch)) is not None:
+                    on_batch = yield events
                 if reader.ended:
                     await self._let_end(response)
             else:

@@ -59,7 +59,7 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
             "token_lists",
             f"token_lists: the provider {provider} takes no tokens; send the texts",
         )
-    fields.own(inputs.extra, "extra")
+    fields.native_fields(inputs.extra, "extra")
     if inputs.end_user:
         fields.drop("end_user")
 

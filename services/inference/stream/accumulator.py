@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
     Start,
 )
 from services.inference.stream.pieces import keep
-from services.inference.stream.unnamed_fields import Fields
+from services.inference.stream.unknown_fields import UnknownFields
 
 # The kind of block that each kind of delta belongs to.
 _BLOCK_OF_DELTA = {
@@ -55,7 +55,7 @@ class Accumulator:
         self._start: Start | None = None
         self._whole: GenerateResponse | None = None
         self._usage: Event | None = None
-        self._further = Fields(joins=False)  # of the answer as a whole
+        self._further = UnknownFields(joins=False)  # of the answer as a whole
         self._choices: dict[int, _Choice] = {}
 
     def add(self, events: Iterable[Event]) -> None:
@@ -153,8 +153,8 @@ class _Choice:
         self._signature: list[str] = []
         self._deltas: list[Opaque] = []
         self._logprobs: list[bytes] = []
-        self._further = Fields(joins=False)  # of the choice
-        self._message = Fields(joins=True)
+        self._further = UnknownFields(joins=False)  # of the choice
+        self._message = UnknownFields(joins=True)
 
     def add(self, kind: str, event: Event) -> None:
         """Add an event of this choice."""
@@ -253,7 +253,7 @@ class _Choice:
         return BrokenStream(f"choice {self._number}: {kind} of block {event.block} {how}")
 
 
-def _add(fields: Fields, part: Opaque) -> None:
+def _add(fields: UnknownFields, part: Opaque) -> None:
     try:
         fields.add(part)
     except ValueError as error:

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from services.inference.stream.filters import Batch
 
 # Receives a batch; returns whether the next ones should wait.
-Take = Callable[[Batch], bool]
+OnBatch = Callable[[Batch], bool]
 # A streamed answer, one batch per read. A function that is sent into the iterator by `asend` may be
 # called with the following batches as they are received, which costs less than an iteration each.
 # When the function has returned True, the iterator yields an empty batch. It also yields every
 # batch that it does not pass to the function.
-Batches = AsyncGenerator[Batch, Take | None]
+Batches = AsyncGenerator[Batch, OnBatch | None]
 
 
 def do_nothing() -> None:
@@ -33,17 +33,17 @@ async def observed(
 
     def observe_and_pass(batch: Batch) -> bool:
         observe(batch)
-        assert take is not None, "it is passed on with `take`"
-        return take(batch)
+        assert on_batch is not None, "it is passed on with `on_batch`"
+        return on_batch(batch)
 
-    take: Take | None = None
+    on_batch: OnBatch | None = None
     async with aclosing(batches):
         try:
             batch = await anext(batches)
             while True:
                 if batch:
                     observe(batch)
-                take = yield batch
-                batch = await batches.asend(None if take is None else observe_and_pass)
+                on_batch = yield batch
+                batch = await batches.asend(None if on_batch is None else observe_and_pass)
         except StopAsyncIteration:
             on_complete()

@@ -11,7 +11,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
 from services.common.errors import GatewayError, invalid, unsupported
 from services.common.texts import quoted
 from services.inference.providers.base import Target
-from services.inference.providers.request_fields import is_spared
+from services.inference.providers.request_fields import is_optional_tool
 from services.inference.tools.domains import domain_of
 from services.inference.tools.history import has_server_blocks
 
@@ -157,7 +157,7 @@ def offer_tools(
         if not available.has(tool.web.kind):
             if runs_at_provider:
                 continue
-            if is_spared(tool, request):
+            if is_optional_tool(tool, request):
                 continue  # the adapter leaves it out
             raise _lacking(path, tool.web, target)
         dropped += [f"{path}.extra.{name}" for name in tool.web.foreign_fields]

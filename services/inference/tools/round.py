@@ -127,5 +127,5 @@ class Round:
 
 
 def _is_of_start(json: bytes) -> bool:
-    """Return whether unnamed fields belong to the start event, which is sent only once."""
+    """Return whether unknown fields belong to the start event, which is sent only once."""
     return b"message_start" in json and orjson.loads(json).get("type") == "message_start"

@@ -28,20 +28,20 @@ class UsedModel(NamedTuple):
         model: the name that callers use.
         provider: the name of the provider.
         upstream: the provider's name of the model.
-        read, wrote, cached, cached_anew, reasoning: tokens as in `pricing.counts.counts_from`;
-            `read` is None if the provider reported no usage.
-        further: counts that are billed separately, by the names of units.
+        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens: as in
+            `pricing.counts.counts_from`; `input_tokens` is None if the provider reported no usage.
+        other_units: counts that are billed separately, by the names of units.
     """
 
     model: str
     provider: str
     upstream: str
-    read: int | None
-    wrote: int = 0
-    cached: int = 0
-    cached_anew: int = 0
-    reasoning: int = 0
-    further: Mapping[str, int] | None = None
+    input_tokens: int | None
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    other_units: Mapping[str, int] | None = None
 
 
 class UsedLine(NamedTuple):
@@ -56,7 +56,7 @@ class UsedLine(NamedTuple):
         attempts: number of attempts sent to providers.
         first_ms: milliseconds from the first attempt to the first content, or None without any.
         duration_ms: milliseconds from the first attempt to the end.
-        is_part: whether the request has another line, so that this one counts as no request.
+        is_helper: whether the models helped another request; the line then counts as no request.
         used: the usage by model; the model that answered comes first.
     """
 
@@ -72,5 +72,5 @@ class UsedLine(NamedTuple):
     attempts: int
     first_ms: int | None
     duration_ms: int
-    is_part: bool
+    is_helper: bool
     used: Sequence[UsedModel]

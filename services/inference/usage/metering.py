@@ -12,10 +12,10 @@ from services.common.authentication import Caller, caller
 from services.common.passthrough_answer import TokenCounts
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run_context import RunContext
-from services.inference.pricing.counts import further_counts
+from services.inference.pricing.counts import counts_of_other_units
 from services.inference.providers.base import Target
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 
 _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_UNSPECIFIED: "generate",
@@ -84,7 +84,7 @@ class RequestMeter(Meter):
     def __init__(
         self,
         writer: LineWriter | None,
-        total: Spent | None,
+        total: RequestUsage | None,
         owner: Caller,
         request: GenerateRequest,
         task: str,
@@ -118,13 +118,13 @@ class RequestMeter(Meter):
 
     def _end_of_only(self, record: AttemptRecord) -> None:
         """Record a request of one attempt, as nearly all are."""
-        usage = None if record.asked is None else record.asked.usage
+        usage = None if record.attempt is None else record.attempt.usage
         counts: tuple[int | None, int, int, int, int]
         if isinstance(usage, TokenCounts):
             counts = usage
         elif usage is None:
             counts = _NO_COUNTS
-        elif usage.HasField("extra") and further_counts(usage):
+        elif usage.HasField("extra") and counts_of_other_units(usage):
             self._end_of_all()
             return
         else:
@@ -169,7 +169,7 @@ class RequestMeter(Meter):
                 duration_ms += before_ms
                 first_ms = None if first_ms is None else before_ms + first_ms
         if self._total is not None:
-            self._total.add(used, is_part=self._task != "")
+            self._total.add(used, is_helper=self._task != "")
         writer = self._writer
         if writer is None:
             return
@@ -212,22 +212,22 @@ class Metering:
             endpoint: the endpoint; by default that of the request's dialect.
         """
         owner = caller.get(None)
-        total = spent.get(None)
+        total = current_usage.get(None)
         if owner is None or (self._writer is None and total is None):
             return NO_METER
         return RequestMeter(self._writer, total, owner, request, task, endpoint)
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
         """Record the usage of an audio transcription for a request."""
-        further: dict[str, int] | None = None
+        other_units: dict[str, int] | None = None
         if 0 < usage.seconds < _MOST_SECONDS:
-            further = {"audio_hour": round(usage.seconds * 1000)}
+            other_units = {"audio_hour": round(usage.seconds * 1000)}
         told: int | None = usage.input_tokens
-        if not (further or usage.input_tokens or usage.output_tokens):
+        if not (other_units or usage.input_tokens or usage.output_tokens):
             told = None
-        elif further and (usage.input_tokens or usage.output_tokens):
-            further = None
-        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, further)
+        elif other_units and (usage.input_tokens or usage.output_tokens):
+            other_units = None
+        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, other_units)
         self._add_part(target.name, usage.task, used)
 
     def add_embedding(self, target: Target, usage: Usage | None) -> None:
@@ -236,8 +236,8 @@ class Metering:
         self._add_part(target.name, "", (*_named(target), *told))
 
     def _add_part(self, requested: str, task: str, used: tuple[Any, ...]) -> None:
-        if (total := spent.get(None)) is not None:
-            total.add((used,), is_part=True)
+        if (total := current_usage.get(None)) is not None:
+            total.add((used,), is_helper=True)
         writer, owner = self._writer, caller.get(None)
         if writer is None or owner is None:
             return
@@ -269,16 +269,16 @@ def _all_used(records: Sequence[AttemptRecord]) -> Sequence[tuple[Any, ...]]:
 
 
 def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
-    further = dict(one[5] or {})
+    other_units = dict(one[5] or {})
     for unit, count in (other[5] or {}).items():
-        further[unit] = further.get(unit, 0) + count
-    return [*(a + b for a, b in zip(one[:5], other[:5], strict=True)), further or None]
+        other_units[unit] = other_units.get(unit, 0) + count
+    return [*(a + b for a, b in zip(one[:5], other[:5], strict=True)), other_units or None]
 
 
 def _used(record: AttemptRecord) -> tuple[Any, ...]:
     """Return the usage of an attempt's model, as the values of `UsedModel`."""
-    asked = record.asked
-    usage = None if asked is None else asked.usage
+    attempt = record.attempt
+    usage = None if attempt is None else attempt.usage
     target = record.step.target
     if usage is None:
         return (target.name, target.provider, target.upstream, None)
@@ -289,7 +289,7 @@ def _used(record: AttemptRecord) -> tuple[Any, ...]:
         target.provider,
         target.upstream,
         *_counts(usage),
-        _further(usage) if usage.HasField("extra") else None,
+        _other_units(usage) if usage.HasField("extra") else None,
     )
 
 
@@ -303,9 +303,9 @@ def _counts(usage: Usage) -> tuple[int, int, int, int, int]:
     )
 
 
-def _further(usage: Usage) -> dict[str, int] | None:
+def _other_units(usage: Usage) -> dict[str, int] | None:
     """Return the counts that are billed separately, by the names of units."""
-    return {unit.value: count for unit, count in further_counts(usage).items()} or None
+    return {unit.value: count for unit, count in counts_of_other_units(usage).items()} or None
 
 
 def _named(target: Target) -> tuple[str, str, str]:

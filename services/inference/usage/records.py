@@ -82,35 +82,51 @@ class BatchMaker:
 
     def _row(self, head: "_Head", number: int, values: Sequence[Any]) -> Own:
         """Return the record's own values for a plain line."""
-        time_s, request_id, first_ms, duration_ms, read, wrote, cached, anew, reasoning = values
+        (
+            time_s,
+            request_id,
+            first_ms,
+            duration_ms,
+            input_tokens,
+            output_tokens,
+            cache_read,
+            cache_write,
+            reasoning,
+        ) = values
         time_ms = int(time_s * 1000)
         cost: int | None = None
-        if read is None:
-            read = 0
+        if input_tokens is None:
+            input_tokens = 0
             cost = _cost_untold(head.shared[_OUTCOME])
         elif head.rates is not None:
-            for_read, for_wrote, for_cached, for_anew, for_reasoning = head.rates
-            thoughts = reasoning if reasoning < wrote else wrote
-            cost = read * for_read + (wrote - thoughts) * for_wrote + thoughts * for_reasoning
-            if cached or anew:
-                cost += cached * for_cached + anew * for_anew
+            input_rate, output_rate, cache_read_rate, cache_write_rate, reasoning_rate = head.rates
+            thoughts = reasoning if reasoning < output_tokens else output_tokens
+            cost = (
+                input_tokens * input_rate
+                + (output_tokens - thoughts) * output_rate
+                + thoughts * reasoning_rate
+            )
+            if cache_read or cache_write:
+                cost += cache_read * cache_read_rate + cache_write * cache_write_rate
             if cost > MAX_PUSD:
                 cost = MAX_PUSD
         elif head.is_priced:
             names = head.shared[_MODEL], head.shared[_PROVIDER], head.shared[_UPSTREAM]
             cost = cost_of_used(UsedModel(*names, *values[4:]), self._costs, time_ms)
-        if read + wrote + cached + anew + reasoning > BIGGEST:
-            read, wrote, cached, anew, reasoning = _bounded((read, wrote, cached, anew, reasoning))
+        if input_tokens + output_tokens + cache_read + cache_write + reasoning > BIGGEST:
+            input_tokens, output_tokens, cache_read, cache_write, reasoning = _bounded(
+                (input_tokens, output_tokens, cache_read, cache_write, reasoning)
+            )
         return (
             _ID % (time_ms, self._file, number, 0),
             time_ms,
             request_id,
             first_ms,
             duration_ms,
-            read,
-            wrote,
-            cached,
-            anew,
+            input_tokens,
+            output_tokens,
+            cache_read,
+            cache_write,
             reasoning,
             cost,
         )
@@ -137,11 +153,17 @@ class BatchMaker:
         made: list[tuple[Shared, Own]] = []
         for place, values in enumerate(models):
             used = UsedModel(*values, *_LEFT_OUT[len(values) :])
-            if used.read is None:
+            if used.input_tokens is None:
                 cost = _cost_untold(outcome)
             else:
                 cost = cost_of_used(used, self._costs, time_ms)
-            tokens = (used.read or 0, used.wrote, used.cached, used.cached_anew, used.reasoning)
+            tokens = (
+                used.input_tokens or 0,
+                used.output_tokens,
+                used.cache_read_tokens,
+                used.cache_write_tokens,
+                used.reasoning_tokens,
+            )
             shared = (
                 *(user_id, team_id, key_id, endpoint, requested),
                 *(used.model, used.provider, used.upstream, step),
@@ -175,8 +197,13 @@ def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int
         costs: the costs of answers.
         at_ms: when the model was called, in Unix milliseconds; by default now.
     """
-    further = {Unit(name): count for name, count in (used.further or {}).items()}
+    other_units = {Unit(name): count for name, count in (used.other_units or {}).items()}
     counts = counts_from(
-        used.read or 0, used.wrote, used.cached, used.cached_anew, used.reasoning, further
+        used.input_tokens or 0,
+        used.output_tokens,
+        used.cache_read_tokens,
+        used.cache_write_tokens,
+        used.reasoning_tokens,
+        other_units,
     )
     return costs.cost_of_counts(counts, used.provider, used.model, used.upstream, at_ms)

@@ -68,7 +68,6 @@ from gateway.inference.v1.inference_pb2 import (
 from services.sandbox.model import requests
 from services.sandbox.model.answers import Answer, written
 from services.sandbox.model.images import read_image
-from services.sandbox.model.instances import NoInstanceError, instance
 from services.sandbox.model.models import (
     MAX_OUTPUT_TOKENS,
     Model,
@@ -78,6 +77,7 @@ from services.sandbox.model.models import (
     refuse_failing,
 )
 from services.sandbox.model.requests import tokens
+from services.sandbox.model.schema_examples import NoExampleError, schema_example
 from services.sandbox.model.signatures import redact
 
 _KINDS: Mapping[MediaKind.ValueType, str] = {
@@ -313,8 +313,10 @@ def _input(tool: Tool, prompt: str) -> str:
 
 def _filled(schema: object, prompt: str) -> object:
     try:
-        return instance(schema if isinstance(schema, dict) else {}, prompt[:_FILLED_CHARACTERS])
-    except NoInstanceError as error:
+        return schema_example(
+            schema if isinstance(schema, dict) else {}, prompt[:_FILLED_CHARACTERS]
+        )
+    except NoExampleError as error:
         raise SandboxError(
             "invalid", 400, f"The sandbox cannot fill the schema: {error}"
         ) from error

@@ -81,7 +81,7 @@ class TooLongError(SandboxError):
 
 
 @dataclass(frozen=True, slots=True)
-class Disturbance:
+class FaultInjection:
     """A failure while an answer is sent.
 
     Attributes:
@@ -104,7 +104,7 @@ class Model:
         context_window: in tokens.
         listed: whether the catalogue lists it.
         delay_s: seconds before each piece of the answer.
-        disturbance: a failure while the answer is sent, or None.
+        fault: a failure while the answer is sent, or None.
         failure: kind, status and message of the error that is its only answer, or None.
         embeds: whether it makes embeddings, and nothing else.
         transcribes: whether it transcribes recordings, and nothing else.
@@ -116,7 +116,7 @@ class Model:
     context_window: int = CONTEXT_WINDOW
     listed: bool = True
     delay_s: float = 0
-    disturbance: Disturbance | None = None
+    fault: FaultInjection | None = None
     failure: tuple[Kind, int, str] | None = None
     embeds: bool = False
     transcribes: bool = False
@@ -137,25 +137,25 @@ _ALL = (
     Model("small", "Sandbox small", context_window=_SMALL_CONTEXT_WINDOW, listed=False),
     Model("fail-429", "Sandbox, rate limited", failure=("rate_limit", 429, "Rate limit reached")),
     Model("fail-500", "Sandbox, failing", failure=("server", 500, "The server had an error")),
-    Model("stall", "Sandbox, silent", disturbance=Disturbance("silence", "before")),
-    Model("cut", "Sandbox, breaking off", disturbance=Disturbance("cut", "half")),
+    Model("stall", "Sandbox, silent", fault=FaultInjection("silence", "before")),
+    Model("cut", "Sandbox, breaking off", fault=FaultInjection("cut", "half")),
     Model(
         "stall-open",
         "Sandbox, silent once open",
         listed=False,
-        disturbance=Disturbance("silence", "open"),
+        fault=FaultInjection("silence", "open"),
     ),
     Model(
         "stall-half",
         "Sandbox, silent half-way",
         listed=False,
-        disturbance=Disturbance("silence", "half"),
+        fault=FaultInjection("silence", "half"),
     ),
     Model(
         "fail-late",
         "Sandbox, failing half-way",
         listed=False,
-        disturbance=Disturbance("error", "half"),
+        fault=FaultInjection("error", "half"),
     ),
     Model("embed", "Sandbox vectors", reads=frozenset(), listed=False, embeds=True),
     Model("transcribe", "Sandbox transcripts", reads=frozenset(), listed=False, transcribes=True),

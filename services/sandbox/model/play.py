@@ -83,10 +83,10 @@ async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Ste
         SandboxError: an error must be reported.
     """
     steps = list(script(answer))
-    disturbed_at = _position(steps, model)
+    fault_at = _position(steps, model)
     for position, step in enumerate(steps):
-        if position == disturbed_at:
-            await _disturb(model)
+        if position == fault_at:
+            await _inject_fault(model)
         if model.delay_s and isinstance(step, Delta):
             await sleep(model.delay_s)
         elif position % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
@@ -95,23 +95,23 @@ async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Ste
 
 
 def _position(steps: list[Step], model: Model) -> int:
-    if model.disturbance is None:
+    if model.fault is None:
         return -1
-    if model.disturbance.when == "before":
+    if model.fault.when == "before":
         return 0
     deltas = [position for position, step in enumerate(steps) if isinstance(step, Delta)]
-    if model.disturbance.when == "open" or not deltas:
+    if model.fault.when == "open" or not deltas:
         return 1
     return deltas[len(deltas) // 2] if len(deltas) > 1 else deltas[0] + 1
 
 
-async def _disturb(model: Model) -> None:
-    match model.disturbance:
+async def _inject_fault(model: Model) -> None:
+    match model.fault:
         case None:
             return
-        case disturbance if disturbance.how == "silence":
+        case fault if fault.how == "silence":
             await asyncio.get_running_loop().create_future()
-        case disturbance if disturbance.how == "cut":
+        case fault if fault.how == "cut":
             raise CutError
         case _:
             raise late_failure()

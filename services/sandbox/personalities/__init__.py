@@ -17,7 +17,7 @@ from services.sandbox.personalities.openrouter import OPENROUTER
 from services.sandbox.personalities.vllm import VLLM
 
 # The makers of the APIs themselves.
-USUAL = Personality("", "the maker of the API", take_response=as_it_is)
+USUAL = Personality("", "the maker of the API", convert_responses_request=as_it_is)
 
 # To add a personality, define it in a module here, or pass it to `upstream.create_app`.
 PERSONALITIES: Sequence[Personality] = (

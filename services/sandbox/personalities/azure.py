@@ -24,16 +24,16 @@ _FIRST = {**_NAMELESS, "choices": [], "prompt_filter_results": _PROMPT}
 _silent = thoughts_as("")
 
 
-def _tell(answer: Json) -> Json:
-    told = in_choices(answer, _silent) if answer["model"] else dict(answer)
-    for choice in told["choices"]:
+def _convert_answer(answer: Json) -> Json:
+    converted = in_choices(answer, _silent) if answer["model"] else dict(answer)
+    for choice in converted["choices"]:
         choice["content_filter_results"] = _SAFE
-    if told["object"] == "chat.completion":
-        told["prompt_filter_results"] = _PROMPT
-    return told
+    if converted["object"] == "chat.completion":
+        converted["prompt_filter_results"] = _PROMPT
+    return converted
 
 
-def _tell_response(response: Json) -> Json:
+def _convert_response(response: Json) -> Json:
     found = {"blocked": False, "source_type": "prompt", "content_filter_results": _SAFE}
     return {**response, "content_filters": [found]}
 
@@ -58,7 +58,7 @@ AZURE = Personality(
     "also in one without a delta; thoughts are not shown; content_filters in a response",
     opening=b"data: " + orjson.dumps(_FIRST) + b"\n\n",
     chunks=_chunks,
-    tell=_tell,
-    take_response=as_it_is,
-    tell_response=_tell_response,
+    convert_answer=_convert_answer,
+    convert_responses_request=as_it_is,
+    convert_response=_convert_response,
 )

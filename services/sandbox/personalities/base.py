@@ -67,15 +67,15 @@ class Personality:
         name: the path below which it is emulated, without slashes.
         about: the differences, for people.
         dialect: the API.
-        names: sandbox models by the provider's names for models.
-        take: converts a request to the format of the dialect's maker; raises `RefusedError` if the
-            provider rejects it. The types in its argument are unchecked.
-        take_response: as `take`, for requests of OpenAI's responses; None if the provider lacks
-            that endpoint.
-        tell_response: converts a response object to the provider's format.
+        model_aliases: sandbox models by the provider's names for models.
+        convert_request: converts a request to the format of the dialect's maker; raises
+            `RefusedError` if the provider rejects it. The types in its argument are unchecked.
+        convert_responses_request: as `convert_request`, for requests of OpenAI's responses; None if
+            the provider lacks that endpoint.
+        convert_response: converts a response object to the provider's format.
         opening: bytes that begin a stream.
         chunks: returns, for one stream, a function that converts each chunk to the chunks to send.
-        tell: converts a whole answer, or a chunk of a stream, to the provider's format.
+        convert_answer: converts a whole answer, or a chunk of a stream, to the provider's format.
         failure: converts an error body to the provider's format.
         tool_name: pattern of tool names that requests of OpenAI's dialect must match.
     """
@@ -83,13 +83,13 @@ class Personality:
     name: str
     about: str
     dialect: Literal["openai", "anthropic"] = "openai"
-    names: Mapping[str, str] = field(default_factory=dict)
-    take: Callable[[Body], Body] = as_it_is
-    take_response: Callable[[Body], Body] | None = None
-    tell_response: Callable[[Json], Json] = as_it_is
+    model_aliases: Mapping[str, str] = field(default_factory=dict)
+    convert_request: Callable[[Body], Body] = as_it_is
+    convert_responses_request: Callable[[Body], Body] | None = None
+    convert_response: Callable[[Json], Json] = as_it_is
     opening: bytes = b""
     chunks: Callable[[], Chunks] = _one_by_one
-    tell: Callable[[Json], Json] = as_it_is
+    convert_answer: Callable[[Json], Json] = as_it_is
     failure: Callable[[SandboxError, Json], Any] = _own_form
     tool_name: re.Pattern[str] = TOOL_NAME
 
@@ -99,7 +99,7 @@ class Personality:
         Raises:
             RefusedError: the provider rejects the request.
         """
-        return self._named(self.take(body))
+        return self._named(self.convert_request(body))
 
     def read_response(self, body: Body) -> Body:
         """Convert a request of OpenAI's responses; see `read`.
@@ -107,16 +107,16 @@ class Personality:
         Raises:
             SandboxError: the provider lacks this endpoint, or rejects the request.
         """
-        if self.take_response is None:
+        if self.convert_responses_request is None:
             raise SandboxError("not_found", 404, f"There are no responses below /{self.name}")
-        return self._named(self.take_response(body))
+        return self._named(self.convert_responses_request(body))
 
-    def _named(self, taken: Body) -> Body:
+    def _named(self, converted: Body) -> Body:
         """Return a request with the sandbox's name for its model."""
-        name = taken.get("model")
-        if isinstance(name, str) and name in self.names:
-            return {**taken, "model": self.names[name]}
-        return taken
+        name = converted.get("model")
+        if isinstance(name, str) and name in self.model_aliases:
+            return {**converted, "model": self.model_aliases[name]}
+        return converted
 
     def failed(self, error: SandboxError, body: Json) -> Any:
         """Convert an error body from the dialect's format to the provider's."""

@@ -7,7 +7,7 @@ from services.sandbox.model.models import SandboxError
 from services.sandbox.personalities.base import Body, Personality
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     messages = body.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     if isinstance(last, dict) and last.get("role") == "assistant":
@@ -35,6 +35,6 @@ CLAUDE_5 = Personality(
     "claude-5",
     "refuses an assistant's message at the end, thinking with a budget, and sampling",
     dialect="anthropic",
-    names={"claude-sonnet-5": "echo", "claude-opus-4-8": "echo"},
-    take=_take,
+    model_aliases={"claude-sonnet-5": "echo", "claude-opus-4-8": "echo"},
+    convert_request=_convert_request,
 )

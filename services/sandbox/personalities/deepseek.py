@@ -19,7 +19,7 @@ _CODE = "invalid_request_error"
 _READ = COMMON | {"logprobs", "top_logprobs"}
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     thinking = body.get("thinking")
     thinks = not isinstance(thinking, dict) or thinking.get("type") != "disabled"
     if thinks:
@@ -29,12 +29,12 @@ def _take(body: Body) -> Body:
                     "The `reasoning_content` in the thinking mode must be passed back to the API.",
                     code=_CODE,
                 )
-    taken = readable(body, _READ)
-    taken["reasoning_effort"] = taken.get("reasoning_effort", "high") if thinks else "none"
-    return taken
+    converted = readable(body, _READ)
+    converted["reasoning_effort"] = converted.get("reasoning_effort", "high") if thinks else "none"
+    return converted
 
 
-def _tell(answer: Json) -> Json:
+def _convert_answer(answer: Json) -> Json:
     return with_usage(answer, _usage)
 
 
@@ -55,8 +55,8 @@ def _failure(error: SandboxError, body: Json) -> Json:
 DEEPSEEK = Personality(
     "deepseek",
     "thinks by itself; wants reasoning_content back beside tool_calls; ignores unknown fields",
-    names={"deepseek-v4-pro": "echo", "deepseek-v4-flash": "echo"},
-    take=_take,
-    tell=_tell,
+    model_aliases={"deepseek-v4-pro": "echo", "deepseek-v4-flash": "echo"},
+    convert_request=_convert_request,
+    convert_answer=_convert_answer,
     failure=_failure,
 )

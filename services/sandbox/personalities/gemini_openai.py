@@ -27,7 +27,7 @@ _SIGNED = {"google": {"thought_signature": gemini_wire.OF_CHATS}}
 _silent = thoughts_as("")
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     for index, message in _since_the_user(body):
         calls = [call for _, call in objects(message.get("tool_calls"))]
         if calls and not _is_signed(calls[0]):
@@ -72,7 +72,7 @@ def _since_the_user(body: Body) -> list[tuple[int, Json]]:
     return messages[users[-1] :] if users else messages
 
 
-def _tell(answer: Json) -> Json:
+def _convert_answer(answer: Json) -> Json:
     return in_choices(answer, _said)
 
 
@@ -104,9 +104,9 @@ GEMINI_OPENAI = Personality(
     "gemini-openai",
     "calls of tools are signed (extra_content.google.thought_signature) and refused without; "
     "errors come in a list",
-    names={"gemini-3-pro-preview": "echo"},
-    take=_take,
-    tell=_tell,
+    model_aliases={"gemini-3-pro-preview": "echo"},
+    convert_request=_convert_request,
+    convert_answer=_convert_answer,
     failure=_failure,
     tool_name=ANY_TOOL_NAME,
 )

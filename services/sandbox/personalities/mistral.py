@@ -44,7 +44,7 @@ _ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
 _ORDER = "invalid_request_message_order"
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     if unknown := list(_unknown(body)):
         told = _told({"detail": unknown}, "invalid_request_error", None)
         raise RefusedError(422, "Extra inputs are not permitted", told)
@@ -66,15 +66,15 @@ def _take(body: Body) -> Body:
             )
     if wrong := _order_problem(messages):
         raise _refused(wrong, _ORDER, "3230")
-    taken = readable(body, _READ)
-    if taken.get("stream"):
-        taken["stream_options"] = {"include_usage": True}  # Mistral always reports usage
-    for _, message in objects(taken.get("messages")):
+    converted = readable(body, _READ)
+    if converted.get("stream"):
+        converted["stream_options"] = {"include_usage": True}  # Mistral always reports usage
+    for _, message in objects(converted.get("messages")):
         if message.get("role") == "assistant" and isinstance(message.get("content"), list):
             # The types of OpenAI's SDK have no parts for thinking.
             parts = [part for part in message["content"] if part.get("type") != "thinking"]
             message["content"] = parts or None
-    return taken
+    return converted
 
 
 def _unknown(body: Body) -> Iterator[Json]:
@@ -131,7 +131,7 @@ def _order_problem(messages: Sequence[Json]) -> str:
     return ""
 
 
-def _tell(answer: Json) -> Json:
+def _convert_answer(answer: Json) -> Json:
     return in_choices(answer, _said)
 
 
@@ -171,9 +171,9 @@ MISTRAL = Personality(
     "mistral",
     "ids of tool calls are 9 letters and digits; unknown fields, stream_options among them, are "
     "refused (422), and a user after a tool; thoughts are parts of the content",
-    names={"mistral-medium-latest": "echo", "magistral-medium-latest": "echo"},
-    take=_take,
-    tell=_tell,
+    model_aliases={"mistral-medium-latest": "echo", "magistral-medium-latest": "echo"},
+    convert_request=_convert_request,
+    convert_answer=_convert_answer,
     failure=_failure,
     tool_name=ANY_TOOL_NAME,
 )

@@ -19,14 +19,14 @@ from services.sandbox.personalities.base import (
 )
 
 _READ = COMMON | {"seed"}
-_NAMES = {"qwen3:8b": "echo", "llama3.1:8b": "text"}
+_MODEL_ALIASES = {"qwen3:8b": "echo", "llama3.1:8b": "text"}
 _WITHOUT_THINKING = frozenset({"text", "vision", "llama3.1:8b"})
 _EFFORTS = ("high", "medium", "low", "none")
 _TYPES = {400: "invalid_request_error", 404: "not_found_error"}
 _rename = thoughts_as("reasoning")
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
     effort = effort or body.get("reasoning_effort")
@@ -37,9 +37,9 @@ def _take(body: Body) -> Body:
     thinks = isinstance(model, str) and model not in _WITHOUT_THINKING
     if effort not in (None, "none") and not thinks:
         raise refused(f'"{model}" does not support thinking')
-    taken = readable(body, _READ)
-    taken["reasoning_effort"] = effort or ("medium" if thinks else "none")
-    return taken
+    converted = readable(body, _READ)
+    converted["reasoning_effort"] = effort or ("medium" if thinks else "none")
+    return converted
 
 
 def _chunks() -> Chunks:
@@ -66,15 +66,15 @@ def _chunks() -> Chunks:
     return whole_calls
 
 
-def _tell(answer: Json) -> Json:
-    told = with_usage(in_choices(answer, _said), _usage)
-    return {**told, "system_fingerprint": "fp_ollama"}
+def _convert_answer(answer: Json) -> Json:
+    converted = with_usage(in_choices(answer, _said), _usage)
+    return {**converted, "system_fingerprint": "fp_ollama"}
 
 
 def _said(said: Json) -> Json:
-    told = {"role": "assistant", **_rename(said)}
-    told["content"] = told.get("content") or ""
-    return told
+    converted = {"role": "assistant", **_rename(said)}
+    converted["content"] = converted.get("content") or ""
+    return converted
 
 
 def _usage(usage: Json) -> Json:
@@ -90,10 +90,10 @@ OLLAMA = Personality(
     "ollama",
     "ignores unknown fields; thinking is refused by models without it (text, vision); a stream "
     "tells calls whole, at the end",
-    names=_NAMES,
-    take=_take,
+    model_aliases=_MODEL_ALIASES,
+    convert_request=_convert_request,
     chunks=_chunks,
-    tell=_tell,
+    convert_answer=_convert_answer,
     failure=_failure,
     tool_name=ANY_TOOL_NAME,
 )

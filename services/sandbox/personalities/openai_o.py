@@ -19,7 +19,7 @@ _UNSUPPORTED = ("presence_penalty", "frequency_penalty", "logprobs", "top_logpro
 _silent = thoughts_as("")
 
 
-def _take(body: Body) -> Body:
+def _convert_request(body: Body) -> Body:
     if body.get("max_tokens") is not None:
         raise refused(
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
@@ -48,7 +48,7 @@ def _take(body: Body) -> Body:
     return {**body, "reasoning_effort": effort or "medium"}
 
 
-def _take_response(body: Body) -> Body:
+def _convert_responses_request(body: Body) -> Body:
     for name in ("temperature", "top_p", "top_logprobs"):
         if body.get(name) is not None:
             raise _unsupported(name)
@@ -77,7 +77,7 @@ def _check_effort(effort: object, name: str) -> None:
         )
 
 
-def _tell(answer: Json) -> Json:
+def _convert_answer(answer: Json) -> Json:
     return in_choices(answer, _silent)
 
 
@@ -85,8 +85,8 @@ OPENAI_O = Personality(
     "openai-o",
     "refuses max_tokens, temperature and top_p but 1, penalties, unknown efforts; thoughts are "
     "not shown",
-    names={"gpt-5": "echo", "o3": "echo"},
-    take=_take,
-    tell=_tell,
-    take_response=_take_response,
+    model_aliases={"gpt-5": "echo", "o3": "echo"},
+    convert_request=_convert_request,
+    convert_answer=_convert_answer,
+    convert_responses_request=_convert_responses_request,
 )

@@ -24,29 +24,29 @@ _DOLLARS_A_TOKEN = 0.000_001
 _rename = thoughts_as("reasoning")
 
 
-def _take(body: Body) -> Body:
-    taken = readable(body, _READ)
+def _convert_request(body: Body) -> Body:
+    converted = readable(body, _READ)
     reasoning = body.get("reasoning")
-    if isinstance(reasoning, dict) and "reasoning_effort" not in taken:
+    if isinstance(reasoning, dict) and "reasoning_effort" not in converted:
         thinks = reasoning.get("enabled") is not False
-        taken["reasoning_effort"] = reasoning.get("effort", "medium") if thinks else "none"
-    return taken
+        converted["reasoning_effort"] = reasoning.get("effort", "medium") if thinks else "none"
+    return converted
 
 
-def _tell(answer: Json) -> Json:
-    told = with_usage(in_choices(answer, _said), _usage)
-    told["id"] = f"gen-{told['id'].removeprefix('chatcmpl-')}"
-    told["provider"] = "Sandbox"
-    for choice in told["choices"]:
+def _convert_answer(answer: Json) -> Json:
+    converted = with_usage(in_choices(answer, _said), _usage)
+    converted["id"] = f"gen-{converted['id'].removeprefix('chatcmpl-')}"
+    converted["provider"] = "Sandbox"
+    for choice in converted["choices"]:
         finish = choice["finish_reason"]
         choice["native_finish_reason"] = finish and finish.upper()
-    if not told["choices"]:
+    if not converted["choices"]:
         # OpenRouter sends usage with an empty choice.
         delta = {"role": "assistant", "content": ""}
-        told["choices"] = [
+        converted["choices"] = [
             {"index": 0, "delta": delta, "finish_reason": None, "native_finish_reason": None}
         ]
-    return told
+    return converted
 
 
 def _said(said: Json) -> Json:
@@ -69,10 +69,10 @@ OPENROUTER = Personality(
     "openrouter",
     "streams begin with a comment; reasoning and reasoning_details, provider, usage.cost; "
     "numbers as error codes",
-    names={"vendor/model": "echo"},
-    take=_take,
+    model_aliases={"vendor/model": "echo"},
+    convert_request=_convert_request,
     opening=b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n",
-    tell=_tell,
+    convert_answer=_convert_answer,
     failure=_failure,
     tool_name=ANY_TOOL_NAME,
 )

@@ -23,15 +23,15 @@ _TYPES = {400: "BadRequestError", 401: "Unauthorized", 404: "NotFoundError"}
 _rename = thoughts_as("reasoning")
 
 
-def _take(body: Body) -> Body:
-    taken = readable(body, _READ)
+def _convert_request(body: Body) -> Body:
+    converted = readable(body, _READ)
     template = body.get("chat_template_kwargs")
     if isinstance(template, dict) and template.get("enable_thinking") is False:
-        taken["reasoning_effort"] = "none"
-    return taken
+        converted["reasoning_effort"] = "none"
+    return converted
 
 
-def _tell(answer: Json) -> Json:
+def _convert_answer(answer: Json) -> Json:
     completion = in_choices(answer, _rename)
     for choice in completion["choices"]:
         choice |= {"stop_reason": None, "token_ids": None}
@@ -49,9 +49,9 @@ def _failure(error: SandboxError, body: Json) -> Json:
 VLLM = Personality(
     "vllm",
     "ignores unknown fields; reasoning, stop_reason; numbers as error codes",
-    names={"Qwen/Qwen3-8B": "echo"},
-    take=_take,
-    tell=_tell,
+    model_aliases={"Qwen/Qwen3-8B": "echo"},
+    convert_request=_convert_request,
+    convert_answer=_convert_answer,
     failure=_failure,
     tool_name=ANY_TOOL_NAME,
 )

@@ -136,7 +136,7 @@ def test_the_help_names_every_personality():
 
 
 async def test_a_personality_is_added_as_data():
-    quiet = Personality("quiet", "takes no stop strings", names={"quiet-1": "echo"})
+    quiet = Personality("quiet", "takes no stop strings", model_aliases={"quiet-1": "echo"})
     async with TestClient(TestServer(create_app(personalities=[quiet]))) as client:
         answer = await client.post(
             "/quiet/v1/chat/completions",

@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import invalid
-from services.inference.providers.anthropic import shaping
+from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.request_fields import Json, read_object
@@ -109,9 +109,9 @@ class Conversation(ConversationWriter):
             self._fields.drop("messages[].name")
         if message.HasField("extra"):
             path = f"messages[{self._message}].extra"
-            extra = self._fields.own(message.extra, path, _OF_MESSAGES)
+            extra = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
             if not top:
-                self._extra.update(self._fields.taken(extra, OF_MESSAGES, _OF_MESSAGES))
+                self._extra.update(self._fields.accepted_fields(extra, OF_MESSAGES, _OF_MESSAGES))
 
     def _finish(self) -> None:
         """Append the message under construction, unless it is empty."""
@@ -177,13 +177,13 @@ class Conversation(ConversationWriter):
             path = f"{self._path()}.cache_control"
             translated["cache_control"] = read_object(block.cache_control, path)
         if block.HasField("extra"):
-            own = self._fields.own(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
-            for name, value in self._fields.taken(own, OF_BLOCKS, _OF_BLOCKS).items():
+            native = self._fields.native_fields(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+            for name, value in self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS).items():
                 translated.setdefault(name, value)
 
     def _opaque(self, block: Block) -> Json | None:
         path = self._path()
-        if not self._fields.is_own(block.opaque):
+        if not self._fields.is_native_opaque(block.opaque):
             if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
                 # An unknown part of another provider's answer, such as a reference.
                 self._fields.drop("messages[].blocks[].opaque")
@@ -208,7 +208,7 @@ class Conversation(ConversationWriter):
         }
 
     def _id(self, given: str) -> str:
-        return given if self._fields.is_native else shaping.tool_use_id(given)
+        return given if self._fields.is_native else sanitizing.tool_use_id(given)
 
     def _tool_result(self, result: ToolResult) -> Json:
         translated: Json = {
@@ -276,7 +276,7 @@ class Conversation(ConversationWriter):
             return {"type": "url", "url": media.url}
         if source == "file_id":
             if not self._fields.pass_stateful:
-                raise self._fields.kept_at_provider(path)
+                raise self._fields.stored_object_error(path)
             return {"type": "file", "file_id": media.file_id}
         raise invalid(path, f"{path}: the {what} is empty")
 

@@ -25,7 +25,7 @@ from services.inference.providers.anthropic.parts import (
 from services.inference.providers.bounds import Bounds
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.failures import broken_answer, cut_off
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
 from services.inference.stream.content import is_content
@@ -53,12 +53,12 @@ _FIELDS = {
 _OF_DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details", "container"})
 
 
-def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False) -> list[Event]:
+def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = False) -> list[Event]:
     """Return the events of a whole answer.
 
     Args:
         message: the body of the response.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         as_one: whether to return one `whole` event, unless the answer contains thinking.
 
     Raises:
@@ -67,9 +67,9 @@ def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False
     event = Event()
     answer = event.whole
     try:
-        _read_whole(message, answer, Bounds(upstream.name, upstream.limits))
+        _read_whole(message, answer, Bounds(errors.name, errors.limits))
     except MalformedError as error:
-        raise broken_answer(upstream.name, f"answered a message with a wrong `{error}`") from error
+        raise broken_answer(errors.name, f"answered a message with a wrong `{error}`") from error
     thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
     return [event] if as_one and not thinks else events_of(answer)
 
@@ -106,13 +106,13 @@ class StreamReader:
         has_content: whether any content has been received.
     """
 
-    def __init__(self, upstream: Failures) -> None:
-        """Create a reader; `upstream` creates errors from the provider's error objects."""
+    def __init__(self, errors: ErrorFactory) -> None:
+        """Create a reader; `errors` creates errors from the provider's error objects."""
         self.ended = self.has_content = False
-        self._upstream = upstream
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._errors = errors
+        self._bounds = Bounds(errors.name, errors.limits)
         self._counts = Counts()
-        self._frames = DeltaTemplates(_said)
+        self._templates = DeltaTemplates(_extract_delta)
         self._started = self._finished = False
         # The open block: its kind, the provider's index, whether it has arguments.
         self._kind = ""
@@ -133,9 +133,9 @@ class StreamReader:
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, already = self._frames, 0, len(out)
+        templates, at, already = self._templates, 0, len(out)
         while at < len(text) and not self.ended:
-            pieces, at = frames.repeats(text, at)
+            pieces, at = templates.repeats(text, at)
             if pieces:
                 kind = _KIND_OF_DELTA[self._kind]
                 out.append(delta_of(0, self._number, kind, pieces))
@@ -143,7 +143,7 @@ class StreamReader:
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 self._take(sent, out)
                 if len(out) > known:
@@ -155,17 +155,17 @@ class StreamReader:
             self._read(sent, out)
         except MalformedError as error:
             raise broken_answer(
-                self._upstream.name, f"streamed an event with a wrong `{error}`", sent.data
+                self._errors.name, f"streamed an event with a wrong `{error}`", sent.data
             ) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
         """Learn to recognise server-sent events that differ from this one only in their text."""
         if text := event.text or event.thinking or event.input:
-            self._frames.learn(sent, text)
+            self._templates.learn(sent, text)
 
     def read_whole(self, message: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer; see `events_from_whole`."""
-        out += events_from_whole(message, self._upstream)
+        out += events_from_whole(message, self._errors)
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -175,13 +175,13 @@ class StreamReader:
                 the end event is missing.
         """
         if not self._finished:
-            raise cut_off(self._upstream.name)
+            raise cut_off(self._errors.name)
 
     def _read(self, sent: ServerSentEvent, events: list[Event]) -> None:
         told = an_object(self._bounds.parse(sent.data), "data")
         kind = told.get("type", sent.event)
         if kind == "error":
-            raise self._upstream.in_band(sent.data)
+            raise self._errors.in_band(sent.data)
         if not isinstance(kind, str):
             raise MalformedError("type")
         reader = _READERS.get(kind)
@@ -331,12 +331,12 @@ _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
 }
 
 
-def _said(told: Any) -> str | None:
-    """Return the string that the event's delta adds; see `delta_templates.Said`."""
-    match told:
+def _extract_delta(event: Any) -> str | None:
+    """Return the string that the event's delta adds; see `ExtractDelta`."""
+    match event:
         case {"delta": {"type": str(kind), **fields}, **rest} if (
             kind in _DELTAS and rest.keys() <= _FIELDS["content_block_delta"]
         ):
-            said = fields.get(_DELTAS[kind][1])
-            return said if isinstance(said, str) else None
+            delta = fields.get(_DELTAS[kind][1])
+            return delta if isinstance(delta, str) else None
     return None

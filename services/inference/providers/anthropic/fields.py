@@ -41,5 +41,5 @@ class AnthropicFields(RequestFields):
                 left.extend(part)
             elif isinstance(part, dict):
                 if part.get("type") in _STATEFUL_TYPES and part.get("file_id") is not None:
-                    raise self.kept_at_provider(path)
+                    raise self.stored_object_error(path)
                 left.extend(value for name, value in part.items() if name != "input")

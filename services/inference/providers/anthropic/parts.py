@@ -37,7 +37,7 @@ class MalformedError(Exception):
     """Error raised if a provider's JSON does not have the structure that its API specifies."""
 
 
-def set_unnamed_usage(usage: Usage, report: Json) -> None:
+def add_unknown_usage(usage: Usage, report: Json) -> None:
     """Add the unknown fields of a usage report."""
     if report.keys() <= _NAMED_COUNTS:
         return

@@ -19,7 +19,7 @@ from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
     REASONS,
     MalformedError,
-    set_unnamed_usage,
+    add_unknown_usage,
 )
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS
 
@@ -116,7 +116,7 @@ def whole_of_text(body: bytes, message: Json) -> Event | None:
         return None
     whole = plain.response()
     try:
-        set_unnamed_usage(whole.usage, message["usage"])
+        add_unknown_usage(whole.usage, message["usage"])
     except MalformedError:
         return None
     return Event(whole=whole)
@@ -152,7 +152,7 @@ def _read(body: bytes) -> tuple[_Message, TokenCounts | Usage] | None:
         return message, counts
     usage = counts.message()
     try:
-        set_unnamed_usage(usage, orjson.loads(body)["usage"])
+        add_unknown_usage(usage, orjson.loads(body)["usage"])
     except (MalformedError, orjson.JSONDecodeError):
         return None
     return message, usage

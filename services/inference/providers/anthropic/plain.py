@@ -4,7 +4,7 @@ The results equal those of `content` and `request` for the canonical request.
 """
 
 from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
-from services.inference.providers.anthropic import shaping
+from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import shortest, tool_input
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json
@@ -78,14 +78,14 @@ def _text(text: str) -> Json:
 def _call(call: PlainCall) -> Json:
     return {
         "type": "tool_use",
-        "id": shaping.tool_use_id(call.id),
+        "id": sanitizing.tool_use_id(call.id),
         "name": call.name,
         "input": tool_input(call.arguments),
     }
 
 
 def _result(message: PlainMessage) -> Json:
-    written: Json = {"type": "tool_result", "tool_use_id": shaping.tool_use_id(message.call_id)}
+    written: Json = {"type": "tool_result", "tool_use_id": sanitizing.tool_use_id(message.call_id)}
     if message.texts:
         written["content"] = shortest(list(map(_text, message.texts)))
     if message.is_error:

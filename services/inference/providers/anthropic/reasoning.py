@@ -55,7 +55,7 @@ class Reasoning:
         if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not fields.is_native:
             self._take_effort(request, fields, target)
         else:
-            self.config = fields.own(given.extra, "thinking.extra")
+            self.config = fields.native_fields(given.extra, "thinking.extra")
             mode = _MODES.get(given.mode)
             if mode:
                 self.config["type"] = mode

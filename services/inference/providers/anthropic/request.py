@@ -9,7 +9,7 @@ import orjson
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
-from services.inference.providers.anthropic import shaping
+from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.anthropic.plain import (
@@ -89,7 +89,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         body["stop_sequences"] = _stop_sequences(request, fields)
     if request.end_user:
         user = request.end_user
-        body["metadata"] = {"user_id": user if fields.is_native else shaping.end_user(user)}
+        body["metadata"] = {"user_id": user if fields.is_native else sanitizing.end_user(user)}
     if request.service_tier:
         if fields.is_native:
             body["service_tier"] = request.service_tier
@@ -169,12 +169,12 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     written = Conversation(fields, request.messages)
     if asks_for_json:
         # Anthropic enforces only schemas; for an arbitrary JSON object the prompt has to ask.
-        written.system.append({"type": "text", "text": shaping.JSON_ALONE})
+        written.system.append({"type": "text", "text": sanitizing.JSON_ALONE})
     translated: Json = {"messages": written.messages}
     if written.system:
         translated["system"] = shortest(written.system)
     if request.tools:
-        tools = fields.taken_tools(request)
+        tools = fields.accepted_tools(request)
         translated["tools"] = [_tool(tool, path, fields) for path, tool in tools]
     return translated
 
@@ -233,9 +233,9 @@ def _stop_sequences(request: GenerateRequest, fields: AnthropicFields) -> list[s
 
 def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.opaque:
-        if not fields.is_own(tool.extra):
+        if not fields.is_native_opaque(tool.extra):
             raise fields.unsupported(path, "a tool of this type")
-        return fields.own(tool.extra, path)
+        return fields.native_fields(tool.extra, path)
     translated: Json = {"name": tool.name}
     if tool.description:
         translated["description"] = tool.description
@@ -248,14 +248,14 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
         translated["strict"] = tool.strict
     if tool.cache_control:
         translated["cache_control"] = read_object(tool.cache_control, f"{path}.cache_control")
-    return fields.own(tool.extra, f"{path}.extra", "tools[].extra") | translated
+    return fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra") | translated
 
 
 def _tool_choice(choice: ToolChoice, fields: AnthropicFields) -> Json:
     mode = _CHOICES.get(choice.mode)
-    if mode is None and choice.HasField("extra") and not fields.is_own(choice.extra):
+    if mode is None and choice.HasField("extra") and not fields.is_native_opaque(choice.extra):
         raise fields.unsupported("tool_choice", "a choice of this type")
-    translated = fields.own(choice.extra, "tool_choice.extra")
+    translated = fields.native_fields(choice.extra, "tool_choice.extra")
     if mode is None and not translated and choice.HasField("disable_parallel_tool_use"):
         mode = "auto"
     if mode:
@@ -274,7 +274,7 @@ def _output_format(form: OutputFormat, fields: AnthropicFields) -> Json:
         fields.drop("output_format.description")
     schema = read_object(form.schema, "output_format.schema")
     if not fields.is_native:
-        schema = shaping.closed_schema(schema)
+        schema = sanitizing.closed_schema(schema)
     return {"format": {"type": "json_schema", "schema": schema}}
 
 
@@ -283,14 +283,14 @@ def _add_extra(body: Json, request: GenerateRequest, fields: AnthropicFields) ->
     if request.cache_control:
         body["cache_control"] = read_object(request.cache_control, "cache_control")
     extra = request.extra
-    if not fields.is_own(extra):
+    if not fields.is_native_opaque(extra):
         fields.leave_out(extra, "extra")
         return
     for name, value in read_object(extra.json, "extra").items():
         path = f"extra.{name}"
         fields.check_state(value, path)
         if name in _STATEFUL and value and not fields.pass_stateful:
-            raise fields.kept_at_provider(path)
+            raise fields.stored_object_error(path)
         if name in _SHARED and isinstance(value, dict):
             body[name] = value | body.get(name, {})
         elif name not in _NEVER_FROM_EXTRA:

@@ -23,7 +23,7 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
-from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.embeddings import (
     build_batches,
     read_batch,
@@ -88,14 +88,14 @@ class GeminiProvider:
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `Provider.whole`."""
-        path = f"/{shaping.model_path(call.target.upstream)}:generateContent"
+        path = f"/{sanitizing.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(path, await offload(self._body, call))
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.events_of(answer, reader)
 
     def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""
-        path = f"/{shaping.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
+        path = f"/{sanitizing.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.stream(path, partial(self._body, call), reader=reader)
 
@@ -106,7 +106,7 @@ class GeminiProvider:
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
-        model = shaping.model_path(call.target.upstream)
+        model = sanitizing.model_path(call.target.upstream)
         body = await offload(
             build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
@@ -120,7 +120,7 @@ class GeminiProvider:
         """Return a vector for each text; see `Provider.embed`."""
         fields = RequestFields(call, pass_stateful=self.pass_stateful, fetches_urls=False)
         check_only_texts(call, fields, self.name)
-        model = shaping.model_path(call.target.upstream)
+        model = sanitizing.model_path(call.target.upstream)
         vectors: list[bytes] = []
         counted: int | None = 0
         # Sequentially: each request counts towards Google's rate limit.
@@ -142,4 +142,4 @@ class GeminiProvider:
 
 def _names(call: Call) -> Mapping[str, str]:
     """Return the caller's tool names, by the provider's names."""
-    return shaping.given_names(tool.name for tool in call.request.tools)
+    return sanitizing.given_names(tool.name for tool in call.request.tools)

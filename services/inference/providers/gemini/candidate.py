@@ -231,9 +231,9 @@ class Candidate:
         if self._is_flat and mime.startswith("image/"):
             # The format of OpenRouter and others.
             url = {"url": f"data:{mime};base64,{data}"}
-            self._add_unnamed({"images": [{"type": "image_url", "image_url": url}]}, out)
+            self._add_unknown_fields({"images": [{"type": "image_url", "image_url": url}]}, out)
         elif self._is_flat:
-            self._add_unnamed(_google_parts({"inlineData": inline}), out)
+            self._add_unknown_fields(_google_parts({"inlineData": inline}), out)
         else:
             content = binascii.a2b_base64(data)
             medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)
@@ -246,11 +246,11 @@ class Candidate:
             return
         self._close(out)
         if self._is_flat:
-            self._add_unnamed(_google_parts(kept), out)
+            self._add_unknown_fields(_google_parts(kept), out)
         else:
             self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(kept))), out)
 
-    def _add_unnamed(self, fields: Json, out: list[Event]) -> None:
+    def _add_unknown_fields(self, fields: Json, out: list[Event]) -> None:
         """Add unknown fields of the message."""
         opaque = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
         out.append(Event(choice=self._number, further=Further(message=opaque)))

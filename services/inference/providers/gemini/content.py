@@ -15,7 +15,7 @@ from services.inference.providers.conversation_writer import (
     base64_of,
     referenced_tool,
 )
-from services.inference.providers.gemini import shaping, signatures
+from services.inference.providers.gemini import sanitizing, signatures
 from services.inference.providers.request_fields import Json, RequestFields
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
@@ -170,7 +170,7 @@ class Conversation(ConversationWriter):
             is_object = isinstance(orjson.loads(arguments), dict)
         except orjson.JSONDecodeError:
             is_object = False
-        name = self._functions[call.id] = shaping.function_name(call.name)
+        name = self._functions[call.id] = sanitizing.function_name(call.name)
         # The JSON is passed through, so that numbers and keys stay as the model wrote them.
         # Arguments that are not an object were a mistake of the model, which its tool has already
         # reported to it.
@@ -221,7 +221,7 @@ class Conversation(ConversationWriter):
             return _by_reference(media.url, mime)
         if source == "file_id":
             if not self._fields.pass_stateful:
-                raise self._fields.kept_at_provider(self._path())
+                raise self._fields.stored_object_error(self._path())
             return _by_reference(media.file_id, mime)
         if not media.data:
             raise invalid(self._path(), f"{self._path()}: the medium is empty")

@@ -17,7 +17,7 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of, tokens
 from services.inference.providers.gemini.candidate import Candidate
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
 from services.inference.stream.content import is_content
 
@@ -34,7 +34,7 @@ class AnswerReader:
 
     Args:
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         names: the caller's names of functions by Gemini's, for renamed functions.
         new_id: generates ids that the provider omits.
 
@@ -48,16 +48,16 @@ class AnswerReader:
     def __init__(
         self,
         call: Call,
-        upstream: Failures,
+        errors: ErrorFactory,
         names: Mapping[str, str],
         new_id: IdGenerator,
     ) -> None:
         self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
+        self._errors = errors
+        self._broken = partial(failures.broken_answer, errors.name)
         self._names = names
         self._new_id = new_id
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._bounds = Bounds(errors.name, errors.limits)
         self._candidates: dict[int, Candidate] = {}
         self._n = max(1, call.request.n)
         self._usage: Json | None = None
@@ -87,7 +87,7 @@ class AnswerReader:
             if not isinstance(chunk, dict):
                 raise self._broken("streamed something that is no JSON object", sent.data)
             if chunk.get("error"):
-                raise self._upstream.in_band(sent.data)
+                raise self._errors.in_band(sent.data)
             try:
                 self.read(chunk, out)
             except _MALFORMED as error:
@@ -128,7 +128,7 @@ class AnswerReader:
             UpstreamError: the end is premature, or the model failed.
         """
         if not self._candidates or not all(one.reason for one in self._candidates.values()):
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
         if max(self._candidates) >= len(self._candidates):
             raise self._broken("left out a candidate")
         for candidate in self._candidates.values():
@@ -166,7 +166,7 @@ class AnswerReader:
         told = f" ({reason})" if reason in _BLOCK_REASONS else ""
         raise UpstreamError(
             errors_pb2.REASON_CONTENT_FILTER,
-            f"the provider {self._upstream.name} blocked the prompt{told}",
+            f"the provider {self._errors.name} blocked the prompt{told}",
             status=400,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
 from services.inference.providers.base import Target
-from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini import sanitizing
 from services.inference.providers.request_fields import Json, RequestFields
 
 # Token budgets of efforts for Gemini 2.5, as in Google's OpenAI-compatible API.
@@ -28,9 +28,9 @@ def thinking_config(request: GenerateRequest, fields: RequestFields, target: Tar
     if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not given.effort:
         return {}
     off = given.mode == ThinkingConfig.MODE_DISABLED or given.effort == "none"
-    by_budget = shaping.thinks_by_budget(target.upstream)
+    by_budget = sanitizing.thinks_by_budget(target.upstream)
     if _REFUSABLE & fields.refused_fields or (
-        shaping.is_before_3(target.upstream) and not by_budget
+        sanitizing.is_before_3(target.upstream) and not by_budget
     ):
         if not off:
             fields.drop("thinking")

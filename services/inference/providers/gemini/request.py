@@ -11,7 +11,7 @@ import orjson
 
 from gateway.inference.v1.inference_pb2 import OutputFormat, Tool, ToolChoice
 from services.inference.providers.base import Call
-from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
 from services.inference.providers.request_fields import Json, RequestFields, read_object
@@ -87,19 +87,19 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
     """Return the body of a request to count tokens."""
     fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
-    model = shaping.model_path(call.target.upstream)
+    model = sanitizing.model_path(call.target.upstream)
     return orjson.dumps({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
 
 
 def _what_is_read(call: Call, fields: RequestFields) -> Json:
     request = call.request
-    signs = not shaping.is_before_3(call.target.upstream)
+    signs = not sanitizing.is_before_3(call.target.upstream)
     conversation = Conversation(fields, request, signs=signs)
     body: Json = {"contents": conversation.contents}
     if conversation.system:
         body["systemInstruction"] = {"parts": conversation.system}
     if request.tools:
-        tools = fields.taken_tools(request)
+        tools = fields.accepted_tools(request)
         functions = [_tool(tool, path, fields) for path, tool in tools]
         body["tools"] = [{"functionDeclarations": functions}]
         if config := _tool_choice(request.tool_choice, fields):
@@ -156,7 +156,7 @@ def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     if tool.strict:
         fields.drop("tools[].strict")
     fields.leave_out(tool.extra, f"{path}.extra", "tools[].extra")
-    function: Json = {"name": shaping.function_name(tool.name)}
+    function: Json = {"name": sanitizing.function_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
     # Functions without parameters have no schema: Google has rejected the schema of an empty
@@ -177,7 +177,7 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
         return {}
     config: Json = {"mode": mode}
     if choice.mode == ToolChoice.MODE_TOOL:
-        config["allowedFunctionNames"] = [shaping.function_name(choice.name)]
+        config["allowedFunctionNames"] = [sanitizing.function_name(choice.name)]
     return config
 
 
@@ -198,7 +198,7 @@ def _take_googles(body: Json, config: Json, given: Any, fields: RequestFields) -
             config["thinkingConfig"] = own
         elif name == "cached_content":
             if not fields.pass_stateful:
-                raise fields.kept_at_provider(path)
+                raise fields.stored_object_error(path)
             body["cachedContent"] = value
         else:
             fields.drop(path)

@@ -204,7 +204,7 @@ class Blocks:
             choice, block = self._choice, self._number
             out += (Event(choice=choice, block=block, citation=one) for one in citations)
 
-    def go_on(self, pieces: Sequence[bytes], out: list[Event]) -> None:
+    def continue_delta(self, pieces: Sequence[bytes], out: list[Event]) -> None:
         """Continue the delta of the last event with further insides of JSON strings."""
         call = self._open if isinstance(self._open, ToolCall) else None
         kind = self._open if isinstance(self._open, str) else "input"

@@ -7,11 +7,20 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, O
 from gateway.inference.v1.inference_pb2 import Event, Further
 from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
-from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.unknown_fields import (
+    KNOWN_CHOICE_FIELDS,
+    citations_in,
+    fields_as_texts,
+    image_as_text,
+    note_on_unknown_fields,
+    thinking_in_details,
+    unknown_call_fields,
+    unknown_message_fields,
+)
 from services.inference.providers.request_fields import Json
 
-_Said = tuple[TextKind, str] | tuple[Literal["part"], Json]
+_Content = tuple[TextKind, str] | tuple[Literal["part"], Json]
 
 _PLAIN = frozenset({"role", "content"})
 
@@ -67,7 +76,7 @@ class Choice:
             The choice's unknown fields; an event reports them here unless the choice ends.
         """
         delta: Json = given.get(key) or {}
-        if delta.keys() <= _PLAIN and given.keys() <= unnamed.OF_CHOICES:
+        if delta.keys() <= _PLAIN and given.keys() <= KNOWN_CHOICE_FIELDS:
             content = delta.get("content")
             if isinstance(content, str | None) and not given.get("logprobs"):
                 # The fast path of nearly all deltas.
@@ -75,24 +84,24 @@ class Choice:
                     self.blocks.text("text", content, b"", out)
                 return {}
         logprobs = _logprobs_of(given)
-        message = unnamed.of_message(delta)
+        message = unknown_message_fields(delta)
         if self._translates and (cited := message.pop("annotations", None)):
             self._bounds.keep_fields({"annotations": cited})
-            self._citations += unnamed.citations_in(cited)
+            self._citations += citations_in(cited)
         fields: Json = {}
-        if not given.keys() <= unnamed.OF_CHOICES:
+        if not given.keys() <= KNOWN_CHOICE_FIELDS:
             fields = {
                 name: value
                 for name, value in given.items()
-                if name not in unnamed.OF_CHOICES and value is not None
+                if name not in KNOWN_CHOICE_FIELDS and value is not None
             }
         if message or fields:
-            self._add_unnamed(fields if not given.get("finish_reason") else {}, message, out)
-        said = list(self._said(delta, message))
+            self._add_unknown_fields(fields if not given.get("finish_reason") else {}, message, out)
+        contents = list(self._contents(delta, message))
         calls = delta.get("tool_calls")
-        if logprobs and not said and not calls:
-            said.append(("text", ""))  # a token without text, such as half a character
-        for one in said:
+        if logprobs and not contents and not calls:
+            contents.append(("text", ""))  # a token without text, such as half a character
+        for one in contents:
             if one[0] == "part":
                 self.blocks.part(self._bounds.keep_delta(one[1]), out)
                 continue
@@ -112,11 +121,11 @@ class Choice:
         self.blocks.cite(self._citations, out)
         if self._translates and not self.blocks.kinds - {"thinking"}:
             # An answer with only unknown parts would be empty.
-            if note := unnamed.note_of(self._unknown):
+            if note := note_on_unknown_fields(self._unknown):
                 self.blocks.text("text", note, b"", out)
         return self.blocks.end(out)
 
-    def _add_unnamed(self, fields: Json, message: Json, out: list[Event]) -> None:
+    def _add_unknown_fields(self, fields: Json, message: Json, out: list[Event]) -> None:
         """Add an event for unknown fields.
 
         The choice's fields are repeated if they have changed. Lists are always repeated: a list per
@@ -141,14 +150,14 @@ class Choice:
     def _opaque(self, fields: Json) -> Opaque:
         return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))
 
-    def _said(self, delta: Json, message: Json) -> Iterator[_Said]:
+    def _contents(self, delta: Json, message: Json) -> Iterator[_Content]:
         """Yield the content of a delta, in order."""
         thoughts = delta.get("reasoning_content")
         reasoning = delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
             self.blocks.thoughts_field = "reasoning"
             thoughts = thoughts or reasoning
-        if thoughts or (thoughts := unnamed.thoughts_in(message.get("reasoning_details"))):
+        if thoughts or (thoughts := thinking_in_details(message.get("reasoning_details"))):
             yield "thinking", thoughts
         content = delta.get("content")
         if isinstance(content, list):
@@ -156,12 +165,12 @@ class Choice:
         elif content:
             yield "text", content
         if message and self._translates:
-            for text in unnamed.as_texts(message):
+            for text in fields_as_texts(message):
                 yield "text", text
         if refusal := delta.get("refusal"):
             yield "refusal", refusal
 
-    def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Said]:
+    def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Content]:
         """Yield the content of a list of parts, the format of Mistral's reasoning models."""
         for part in parts:
             kind = part.get("type")
@@ -173,7 +182,7 @@ class Choice:
                         yield "thinking", inner["text"]
             elif not self._translates:
                 yield "part", part
-            elif text := unnamed.image_as_text(part):
+            elif text := image_as_text(part):
                 yield "text", text
             else:
                 self._unknown.add(name_of(kind))
@@ -185,7 +194,7 @@ class Choice:
         if not call.name:
             name = _text(function.get("name"))
             call.name = self._names.get(name, name)
-        if extra := unnamed.of_call(given, function):
+        if extra := unknown_call_fields(given, function):
             self.blocks.keep(call, extra, out)
         piece = function.get("arguments")
         if given.get("type") == "custom" or given.get("custom") is not None:

@@ -45,8 +45,8 @@ def build_embeddings(call: EmbeddingCall, server: Server) -> bytes:
         GatewayError: invalid, for a field that refers to an object stored at the provider.
     """
     inputs, fields = call.inputs, OpenAIFields(call, server)
-    own = fields.own(inputs.extra, "extra")
-    body: dict[str, Any] = {**own, "model": call.target.upstream}
+    native = fields.native_fields(inputs.extra, "extra")
+    body: dict[str, Any] = {**native, "model": call.target.upstream}
     body["input"] = list(inputs.texts) or [list(one.tokens) for one in inputs.token_lists]
     if inputs.HasField("dimensions"):
         body["dimensions"] = inputs.dimensions
@@ -56,7 +56,7 @@ def build_embeddings(call: EmbeddingCall, server: Server) -> bytes:
         body["user"] = inputs.end_user
     for name in call.leave_out_refused(body):
         if name != _ENCODING:
-            fields.drop(f"extra.{name}" if name in own else _CANONICAL.get(name, name))
+            fields.drop(f"extra.{name}" if name in native else _CANONICAL.get(name, name))
     return orjson.dumps(body)
 
 

@@ -15,10 +15,14 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.choice import Choice
+from services.inference.providers.openai.unknown_fields import (
+    KNOWN_ANSWER_FIELDS,
+    KNOWN_CALL_FIELDS,
+    KNOWN_CHOICE_FIELDS,
+)
 from services.inference.providers.openai.usage import read_usage
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -45,7 +49,7 @@ class StreamReader:
 
     Args:
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         new_id: generates ids that the provider omits.
 
     Attributes:
@@ -53,22 +57,24 @@ class StreamReader:
         has_content: whether any content has been received.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
         self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
+        self._errors = errors
+        self._broken = partial(failures.broken_answer, errors.name)
         self._new_id = new_id
         self.ended = self.has_content = False
         self._started = False
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._bounds = Bounds(errors.name, errors.limits)
         self._choices: dict[int, Choice] = {}
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
-        self._told: Json = {}  # the answer's unknown fields, as last reported
+        self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
-        self._frames = DeltaTemplates(_said, "obfuscation")
-        self._speaker: Choice | None = None  # the choice of the deltas that `_frames` recognises
+        self._templates = DeltaTemplates(_extract_delta, "obfuscation")
+        self._current_choice: Choice | None = (
+            None  # the choice of the deltas that `_templates` recognises
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -82,17 +88,17 @@ class StreamReader:
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, already = self._frames, 0, len(out)
+        templates, at, already = self._templates, 0, len(out)
         while at < len(text) and not self.ended:
-            if frames.has_learnt:
-                pieces, at = frames.repeats(text, at)
-                if pieces and self._speaker is not None:
-                    self._speaker.blocks.go_on(pieces, out)
+            if templates.has_learnt:
+                pieces, at = templates.repeats(text, at)
+                if pieces and self._current_choice is not None:
+                    self._current_choice.blocks.continue_delta(pieces, out)
                     continue
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 self._take(sent, out)
                 if len(out) > known:
@@ -103,7 +109,7 @@ class StreamReader:
         """Parse one server-sent event."""
         name, data = sent
         if name == "error":
-            raise self._upstream.in_band(data)
+            raise self._errors.in_band(data)
         try:
             if data == DONE:
                 self.end_all(out)
@@ -113,7 +119,7 @@ class StreamReader:
             if not isinstance(chunk, dict):
                 raise self._broken("streamed something that is no JSON object", data)
             if chunk.get("error"):
-                raise self._upstream.in_band(data)
+                raise self._errors.in_band(data)
             self.read(chunk, "delta", out)
         except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
@@ -122,8 +128,8 @@ class StreamReader:
         """Learn to recognise server-sent events that differ from this one only in their text."""
         text = event.text or event.thinking or event.input
         if text and not event.logprobs:
-            self._speaker = self._choices[event.choice]
-            self._frames.learn(sent, text)
+            self._current_choice = self._choices[event.choice]
+            self._templates.learn(sent, text)
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer.
@@ -146,7 +152,7 @@ class StreamReader:
             UpstreamError: the end is premature.
         """
         if not self.is_complete:
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
         """Parse a chunk or a whole answer; `key` is the member of a choice with its content."""
@@ -160,7 +166,7 @@ class StreamReader:
                 return
             self._start(chunk, fields, out)
         elif fields:
-            self._tell(fields, out)
+            self._report(fields, out)
         for given in choices or ():
             number = given.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
@@ -174,17 +180,17 @@ class StreamReader:
 
     def _changed(self, chunk: Json) -> Json:
         """Return the answer's unknown fields that are new or changed."""
-        if chunk.keys() <= unnamed.OF_ANSWERS:
+        if chunk.keys() <= KNOWN_ANSWER_FIELDS:
             return {}
-        told, changed = self._told, dict[str, Any]()
+        reported, changed = self._reported, dict[str, Any]()
         for name, value in chunk.items():
-            if name in unnamed.OF_ANSWERS or value is None:
+            if name in KNOWN_ANSWER_FIELDS or value is None:
                 continue
-            if told.get(name, _NOTHING) != value:
-                told[name] = changed[name] = value
+            if reported.get(name, _NOTHING) != value:
+                reported[name] = changed[name] = value
         return changed
 
-    def _tell(self, fields: Json, out: list[Event]) -> None:
+    def _report(self, fields: Json, out: list[Event]) -> None:
         event = Event()
         opaque = event.further.answer
         opaque.dialect = conversation_pb2.DIALECT_OPENAI
@@ -216,7 +222,7 @@ class StreamReader:
         out.append(event)
         if self._early:
             # Reported once, unlike the fields of `start`, which are repeated in each chunk.
-            self._tell(self._early, out)
+            self._report(self._early, out)
 
     def _finish(self, choice: Choice, reason: str, extra: Json, out: list[Event]) -> None:
         if reason in _FAILURES:
@@ -260,7 +266,7 @@ class StreamReader:
         """
         # `_begin` has checked the upper bound of each index.
         if not self._choices or max(self._choices) >= len(self._choices):
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
         for choice in self._choices.values():
             if not choice.ended:
                 called = "tool" in choice.blocks.kinds
@@ -271,7 +277,7 @@ class StreamReader:
 def events_from_whole(
     answer: Json,
     call: Call,
-    upstream: Failures,
+    errors: ErrorFactory,
     new_id: IdGenerator,
 ) -> list[Event]:
     """Return the events of a whole answer.
@@ -279,37 +285,37 @@ def events_from_whole(
     Args:
         answer: the provider's JSON.
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         new_id: generates ids that the provider omits.
 
     Raises:
         UpstreamError: as `StreamReader.read_whole`.
     """
     out: list[Event] = []
-    StreamReader(call, upstream, new_id).read_whole(answer, out)
+    StreamReader(call, errors, new_id).read_whole(answer, out)
     return out
 
 
-def _said(chunk: Any) -> str | None:
-    """Return the string that a chunk adds, if it adds nothing else; see `delta_templates.Said`.
+def _extract_delta(chunk: Any) -> str | None:
+    """Return the string that a chunk adds, if it adds nothing else; see `ExtractDelta`.
 
     Other effects of a chunk yield an event after the string's, or repeat the chunk before. The
     exceptions are unknown lists and unknown fields of a message, which are excluded here.
     """
     match chunk:
         case {"choices": [{"delta": dict(delta)} as choice]}:
-            said = {name: value for name, value in delta.items() if value and name != "role"}
+            deltas = {name: value for name, value in delta.items() if value and name != "role"}
         case _:
             return None
-    if len(said) != 1 or any(
-        isinstance(value, list) for name, value in choice.items() if name not in unnamed.OF_CHOICES
+    if len(deltas) != 1 or any(
+        isinstance(value, list) for name, value in choice.items() if name not in KNOWN_CHOICE_FIELDS
     ):
         return None
-    match said:
+    match deltas:
         case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:
             # Arguments at other places are rare, and such chunks are parsed one by one.
             is_plain = call.get("type") != "custom" and call.get("custom") is None
-            is_known = call.keys() <= unnamed.OF_CALLS and function.keys() <= {"name"}
+            is_known = call.keys() <= KNOWN_CALL_FIELDS and function.keys() <= {"name"}
             return piece if is_plain and is_known else None
         case {"content": str(text)} | {"reasoning_content": str(text)} | {"reasoning": str(text)}:
             return text

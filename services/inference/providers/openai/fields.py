@@ -7,7 +7,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.request_fields import Json, RequestFields, read_object
 
 Part = Json | orjson.Fragment  # of a message's content
@@ -44,16 +44,16 @@ class OpenAIFields(RequestFields):
         """Return the tool's name for the server; record it if it differs."""
         if self.is_native:
             return given
-        name = shaping.tool_name(given)
+        name = sanitizing.tool_name(given)
         if name != given:
             self._call.tool_names[name] = given
         return name
 
-    def own(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
-        """Return the fields of an opaque object; see `RequestFields.own`."""
-        if self.is_own(opaque):
+    def native_fields(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
+        """Return the fields of an opaque object; see `RequestFields.native_fields`."""
+        if self.is_native_opaque(opaque):
             self.check_json(opaque.json, path)
-        return super().own(opaque, path, dropped_as)
+        return super().native_fields(opaque, path, dropped_as)
 
     def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
         """Return an opaque object unchanged, if it is of OpenAI's dialect.
@@ -61,7 +61,7 @@ class OpenAIFields(RequestFields):
         Raises:
             GatewayError: unsupported, if it is of another one.
         """
-        if not self.is_own(opaque):
+        if not self.is_native_opaque(opaque):
             raise self.unsupported(path, what)
         self.check_json(opaque.json, path)
         return fragment(opaque.json, path)
@@ -69,7 +69,7 @@ class OpenAIFields(RequestFields):
     def check_json(self, json: bytes, path: str) -> None:
         """Raise an error for JSON that refers to a file stored at the provider, unless allowed."""
         if b'"file_id"' in json and not self.pass_stateful:
-            raise self.kept_at_provider(path)
+            raise self.stored_object_error(path)
 
     def check_file(self, path: str) -> None:
         """Raise an error for the id of a file stored at the provider, unless allowed.
@@ -77,9 +77,9 @@ class OpenAIFields(RequestFields):
         The gateway's own files have already been replaced by their content.
         """
         if not self.pass_stateful:
-            raise self.kept_at_provider(path)
+            raise self.stored_object_error(path)
 
-    def kept_at_provider(self, path: str) -> GatewayError:
+    def stored_object_error(self, path: str) -> GatewayError:
         """Return the error for a reference to an object stored at the provider."""
         return invalid(
             path,

@@ -18,7 +18,7 @@ from services.inference.providers.conversation_writer import (
     referenced_tool,
 )
 from services.inference.providers.gemini import signatures
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Part
 from services.inference.providers.request_fields import Json
 from services.inference.refusals import (
@@ -114,11 +114,11 @@ class Conversation(ConversationWriter):
         """Append a message, unless it is empty."""
         if message.name:
             self._add_name(written, message)
-        own = self._own_fields(message)
-        if "audio" in own and not written["content"]:
+        native = self._native_fields(message)
+        if "audio" in native and not written["content"]:
             written["content"] = None
-        if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
-            into.append({**own, **written})
+        if written["content"] or native or len(written.keys() - {"role", "content", "name"}):
+            into.append({**native, **written})
 
     def _add_name(self, written: Json, message: Message) -> None:
         if MESSAGE_NAME in self._fields.refused_fields:
@@ -126,13 +126,13 @@ class Conversation(ConversationWriter):
         else:
             written["name"] = message.name
 
-    def _own_fields(self, message: Message) -> Json:
+    def _native_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
             return {}
         # `audio` is passed on: only this caller was sent the id of the model's earlier speech.
         path = f"messages[{self._message}].extra"
-        own = self._fields.own(message.extra, path, _OF_MESSAGES)
-        return self._fields.taken(own, OF_MESSAGES, _OF_MESSAGES)
+        native = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+        return self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
 
     def _add_user(self, message: Message) -> None:
         if not any(block.HasField("tool_result") for block in message.blocks):
@@ -151,7 +151,7 @@ class Conversation(ConversationWriter):
             written = {"role": "user", "content": self._shortest(parts)}
             self._close(self._waiting, written, message)
         else:
-            for name, value in self._own_fields(message).items():
+            for name, value in self._native_fields(message).items():
                 last.setdefault(name, value)
 
     def _tool_result(self, block: Block, moved: list[Part]) -> Json:
@@ -159,7 +159,7 @@ class Conversation(ConversationWriter):
         result: ToolResult = block.tool_result
         if result.is_error:
             self._fields.drop("messages[].blocks[].tool_result.is_error")
-        own = self._fields.taken(self._kept(block), OF_MESSAGES, _OF_MESSAGES)
+        native = self._fields.accepted_fields(self._kept(block), OF_MESSAGES, _OF_MESSAGES)
         parts: list[Part] = []
         media: list[Part] = []
         for self._inner, inner in enumerate(result.blocks):
@@ -171,7 +171,7 @@ class Conversation(ConversationWriter):
             moved.append(_text(f"[Attached to the result of tool call {result.tool_use_id}]"))
             moved += media
         return {
-            **own,
+            **native,
             "role": "tool",
             "tool_call_id": self._call_id(result.tool_use_id),
             "content": self._shortest(parts),
@@ -238,23 +238,23 @@ class Conversation(ConversationWriter):
             for name, value in signatures.chat_fields(signature).items():
                 call.setdefault(name, value)
 
-    def _tool_call(self, call: ToolUse, own: Json, signature: str) -> Json:
+    def _tool_call(self, call: ToolUse, native: Json, signature: str) -> Json:
         """Return a tool call, including the caller's unknown fields."""
         kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
-        inner = own.get(kind)
+        inner = native.get(kind)
         called: Json = {}
         if isinstance(inner, dict):
-            called |= self._fields.taken(inner, OF_BLOCKS, _OF_BLOCKS)
+            called |= self._fields.accepted_fields(inner, OF_BLOCKS, _OF_BLOCKS)
         called["name"] = self._fields.tool_name(call.name)
         called[field] = call.input if call.freeform else call.input or "{}"
-        written = {**own, "id": self._call_id(call.id), "type": kind, kind: called}
+        written = {**native, "id": self._call_id(call.id), "type": kind, kind: called}
         if signature:
             self._sign(written, signature)
         return written
 
     def _call_id(self, given: str) -> str:
         is_short = LONG_IDS in self._fields.refused_fields
-        return shaping.tool_call_id(given, SHORT_ID) if is_short else given
+        return sanitizing.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Return the content parts of a block; none if it is empty."""
@@ -278,8 +278,8 @@ class Conversation(ConversationWriter):
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}
-        own = self._fields.own(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
-        return self._fields.taken(own, OF_BLOCKS, _OF_BLOCKS)
+        native = self._fields.native_fields(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+        return self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS)
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")

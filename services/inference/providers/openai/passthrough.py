@@ -17,9 +17,9 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
-from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.events import REASONS
-from services.inference.providers.openai.usage import set_unnamed
+from services.inference.providers.openai.unknown_fields import KNOWN_ANSWER_FIELDS
+from services.inference.providers.openai.usage import add_unknown_usage
 from services.inference.providers.request_fields import Json
 
 _ID = "chatcmpl-"
@@ -127,18 +127,18 @@ def whole_of_texts(body: bytes, answer: Json, n: int) -> Event | None:
         return None
     whole = plain.response()
     try:
-        _set_unnamed(whole, answer)
-        set_unnamed(whole.usage, answer["usage"])
+        _add_unknown_fields(whole, answer)
+        add_unknown_usage(whole.usage, answer["usage"])
     except ValueError:
         return None
     return Event(whole=whole)
 
 
-def _set_unnamed(whole: GenerateResponse, answer: Json) -> None:
+def _add_unknown_fields(whole: GenerateResponse, answer: Json) -> None:
     rest = {
         name: value
         for name, value in answer.items()
-        if name not in unnamed.OF_ANSWERS and value is not None
+        if name not in KNOWN_ANSWER_FIELDS and value is not None
     }
     if rest:
         whole.extra.json = dump(rest)
@@ -193,7 +193,7 @@ def _usage(told: _Usage, body: bytes) -> TokenCounts | Usage | None:
         return counts
     usage = counts.message()
     try:
-        set_unnamed(usage, orjson.loads(body)["usage"])
+        add_unknown_usage(usage, orjson.loads(body)["usage"])
     except ValueError:
         return None
     return usage

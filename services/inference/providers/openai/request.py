@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
     ToolChoice,
 )
 from services.inference.providers.base import Call, Target
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.plain import plain_body, plain_conversation
@@ -81,13 +81,13 @@ def build_request(call: Call, server: Server) -> bytes:
             return _finished(body, call, fields, {})
         call.complete()
     request = call.request
-    own = _own_fields(request, fields)
-    body = {"model": call.target.upstream, **_conversation(call, fields, own)}
+    native = _native_fields(request, fields)
+    body = {"model": call.target.upstream, **_conversation(call, fields, native)}
     if call.stream:
-        options = own.get("stream_options")
+        options = native.get("stream_options")
         given = options if isinstance(options, dict) else {}
         body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
-    own.pop("stream_options", None)
+    native.pop("stream_options", None)
     given = {field.name: value for field, value in request.ListFields()}
     _add_sampling(body, given, fields)
     if "tools" in body:
@@ -96,17 +96,17 @@ def build_request(call: Call, server: Server) -> bytes:
     if "thinking" in given:
         body |= _thinking(request.thinking, fields, call.target)
     # A format with unknown fields is among the caller's own fields, as a whole.
-    if "output_format" in given and "response_format" not in own:
+    if "output_format" in given and "response_format" not in native:
         body["response_format"] = _response_format(request.output_format)
-    return _finished({**own, **body}, call, fields, own)
+    return _finished({**native, **body}, call, fields, native)
 
 
-def _finished(body: Json, call: Call, fields: OpenAIFields, own: Json) -> bytes:
+def _finished(body: Json, call: Call, fields: OpenAIFields, native: Json) -> bytes:
     """Serialize a body, without the fields that the model rejects."""
     if call.refused_fields:
         for name in call.leave_out_refused(body):
-            unnamed = name in own and name not in _CANONICAL
-            fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+            is_unknown = name in native and name not in _CANONICAL
+            fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
     return orjson.dumps(body)
 
 
@@ -120,8 +120,8 @@ def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
     return orjson.dumps(body)
 
 
-def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
-    """Return the messages and tools; `own` are the request's unknown fields."""
+def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
+    """Return the messages and tools; `native` are the request's unknown fields."""
     lazy = call.lazy
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
@@ -130,30 +130,30 @@ def _conversation(call: Call, fields: OpenAIFields, own: Json) -> Json:
     call.complete()
     request = call.request
     messages = Conversation(fields, request.messages).messages
-    if prefill_of(request) and not _continues_by_itself(request, own):
+    if prefill_of(request) and not _continues_by_itself(request, native):
         messages.append({"role": "user", "content": CONTINUE})
-    tools = [_tool(tool, path, fields) for path, tool in fields.taken_tools(request)]
+    tools = [_tool(tool, path, fields) for path, tool in fields.accepted_tools(request)]
     return {"messages": messages, "tools": tools} if tools else {"messages": messages}
 
 
-def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
+def _native_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
     """Return the request's unknown fields that are passed through."""
-    given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
+    given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if not fields.pass_stateful:
         for name in ("store", *_STATEFUL):
             if given.get(name):
-                raise fields.kept_at_provider(f"extra.{name}")
+                raise fields.stored_object_error(f"extra.{name}")
     if _SEARCH_OPTIONS in request.extra.named and not request.HasField("web_search"):
         given.pop(_SEARCH_OPTIONS, None)  # the gateway searches
     return given
 
 
-def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
+def _continues_by_itself(request: GenerateRequest, native: Json) -> bool:
     """Return whether the request uses the server's own extension to continue a message.
 
     vLLM has a field of the request for that, DeepSeek and Mistral a field of the message.
     """
-    if own.get("continue_final_message"):
+    if native.get("continue_final_message"):
         return True
     extra = request.messages[-1].extra
     if extra.dialect != conversation_pb2.DIALECT_OPENAI:
@@ -177,8 +177,8 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
     if "stop_sequences" in given:
         body["stop"] = list(given["stop_sequences"])
     if end_user := given.get("end_user"):
-        is_shaped = not fields.is_native or fields.server.newest
-        body["user"] = shaping.end_user(end_user) if is_shaped else end_user
+        is_sanitized = not fields.is_native or fields.server.newest
+        body["user"] = sanitizing.end_user(end_user) if is_sanitized else end_user
     if "service_tier" in given:
         # The dialects' tiers have different names.
         if fields.is_native or not given.get("dialect"):
@@ -203,11 +203,11 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: OpenAIFields) -> No
 
 
 def _named_choice(choice: ToolChoice, fields: OpenAIFields) -> Json:
-    own = fields.own(choice.extra, "tool_choice.extra")
-    inner = own.get("function")
+    native = fields.native_fields(choice.extra, "tool_choice.extra")
+    inner = native.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
     function["name"] = fields.tool_name(choice.name)
-    return {**own, "type": "function", "function": function}
+    return {**native, "type": "function", "function": function}
 
 
 def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
@@ -215,9 +215,9 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
         return fields.own_value(tool.extra, path, "a tool of this type")
     if tool.cache_control and not fields.is_native:
         fields.drop("tools[].cache_control")
-    own = fields.own(tool.extra, f"{path}.extra", "tools[].extra")
-    own = fields.taken(own, "tools[].", "tools[].extra")
-    inner = own.get("function")
+    native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
+    native = fields.accepted_fields(native, "tools[].", "tools[].extra")
+    inner = native.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
     function["name"] = fields.tool_name(tool.name)
     if tool.description:
@@ -230,7 +230,7 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
     )
     if tool.HasField("strict"):
         function["strict"] = tool.strict
-    return {**own, "type": "function", "function": function}
+    return {**native, "type": "function", "function": function}
 
 
 def _known(effort: str, efforts: Sequence[str]) -> str:
@@ -246,7 +246,7 @@ def _thinking(thinking: ThinkingConfig, fields: OpenAIFields, target: Target) ->
         # The mode has no counterpart: let the model decide.
         fields.drop("thinking")
         return {}
-    fields.own(thinking.extra, "thinking.extra")
+    fields.native_fields(thinking.extra, "thinking.extra")
     effort = thinking.effort
     if fields.is_native and effort and thinking.mode != ThinkingConfig.MODE_DISABLED:
         return {"reasoning_effort": effort}

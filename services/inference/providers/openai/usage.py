@@ -36,11 +36,11 @@ def read_usage(given: Json) -> Event:
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
     usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
-    set_unnamed(usage, given)
+    add_unknown_usage(usage, given)
     return event
 
 
-def set_unnamed(usage: Usage, given: Json) -> None:
+def add_unknown_usage(usage: Usage, given: Json) -> None:
     """Add the unknown usage fields.
 
     Raises:

@@ -18,23 +18,23 @@ _NAMES_SOMETHING = re.compile(
 )
 
 
-class Endpoint:
-    """The `/responses` endpoint of one server.
+class EndpointSupport:
+    """Whether one server supports `/responses`.
 
     Args:
         url: the server's base URL.
-        missing: base URLs of servers that turned out to lack the endpoint, shared within the
-            process; updated here.
+        unsupported_urls: base URLs of servers that turned out to lack the endpoint, shared within
+            the process; updated here.
     """
 
-    def __init__(self, url: str, missing: set[str]) -> None:
+    def __init__(self, url: str, unsupported_urls: set[str]) -> None:
         self._url = url
-        self._missing = missing
+        self._unsupported_urls = unsupported_urls
 
     @property
-    def is_missing(self) -> bool:
-        """Whether the server has answered that it lacks the endpoint."""
-        return self._url in self._missing
+    def is_supported(self) -> bool:
+        """Whether the server supports the endpoint; True until it answers otherwise."""
+        return self._url not in self._unsupported_urls
 
     def classify(
         self,
@@ -52,7 +52,7 @@ class Endpoint:
         """
         if not is_about_path(status, body):
             return failures.classify(provider, status, headers, body, secrets=secrets, now=now)
-        self._missing.add(self._url)
+        self._unsupported_urls.add(self._url)
         log.warning("no responses", extra={"provider": provider, "status": status})
         return MissingEndpointError(
             errors_pb2.REASON_MODEL_NOT_FOUND,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from services.common.errors import UpstreamError
 from services.inference.providers import failures
 from services.inference.providers.bounds import dump
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 
 TextKind = Literal["text", "refusal", "thinking", "input"]
@@ -32,8 +32,8 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 _FAILED = "response.failed"
 
 
-def said_by(event: Any) -> str | None:
-    """Return the text that an event adds, if it does nothing else; see `delta_templates.Said`."""
+def extract_delta(event: Any) -> str | None:
+    """Return the text that an event adds, if it does nothing else; see `ExtractDelta`."""
     match event:
         case {"type": str(kind), "delta": str(text)} if kind in DELTAS:
             for value in event.values():
@@ -43,23 +43,23 @@ def said_by(event: Any) -> str | None:
     return None
 
 
-def failure_of(kind: str, event: Json, data: bytes, upstream: Failures) -> UpstreamError | None:
+def failure_of(kind: str, event: Json, data: bytes, errors: ErrorFactory) -> UpstreamError | None:
     """Return the error that an event reports, None for any other event.
 
     Args:
         kind: the event's type.
         event: the parsed data.
         data: the data.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
 
     Raises:
         LookupError, AttributeError: the event is malformed.
     """
     if kind == "error" or (event.get("error") and "response" not in event):
-        return upstream.in_band(data)
+        return errors.in_band(data)
     if kind != _FAILED:
         return None
     error = event["response"].get("error")
     if not error:
-        return failures.broken_answer(upstream.name, "ended its answer as failed", data)
-    return upstream.in_band(dump({"error": error}))
+        return failures.broken_answer(errors.name, "ended its answer as failed", data)
+    return errors.in_band(dump({"error": error}))

@@ -22,7 +22,7 @@ from services.inference.providers.openai_responses.output import finish_of, opaq
 from services.inference.providers.openai_responses.output_items import HANDLERS, OutputItems
 from services.inference.providers.openai_responses.reader import EventReader
 from services.inference.providers.openai_responses.usage import read_usage
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
@@ -42,11 +42,11 @@ _NAMED = frozenset(
 class StreamReader(EventReader):
     """Parses one answer."""
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        super().__init__(call, upstream, new_id)
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
+        super().__init__(call, errors, new_id)
         self._items = OutputItems(self._bounds)
-        self._said = 0, "text"  # block and kind of the last delta
-        self._told: Json = {}  # the response's unknown fields, as last reported
+        self._last_delta = 0, "text"  # block and kind of the last delta
+        self._reported: Json = {}  # the response's unknown fields, as last reported
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Parse server-sent events; append the resulting events to `out`.
@@ -55,16 +55,16 @@ class StreamReader(EventReader):
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at = self._frames, 0
+        templates, at = self._templates, 0
         while at < len(text) and not self.ended:
             began = at
-            pieces, at = frames.repeats(text, at)
+            pieces, at = templates.repeats(text, at)
             if pieces:
                 out.append(self._more(pieces))
                 continue
             sent, at = read_event(text, at)
             if sent is not None:
-                frames.forget()
+                templates.forget()
                 known = len(out)
                 kind = self._take(sent, out)
                 if len(out) > known and kind in DELTAS:
@@ -102,14 +102,14 @@ class StreamReader(EventReader):
 
     def _learn(self, text: bytes, event: Event) -> None:
         """Learn to recognise events that differ from this one only in their text and number."""
-        said = event.text or event.input or event.thinking or event.refusal
-        if said and not event.logprobs:
-            self._said = event.block, event.WhichOneof("kind") or "text"
-            self._frames.learn(text, said)
+        delta = event.text or event.input or event.thinking or event.refusal
+        if delta and not event.logprobs:
+            self._last_delta = event.block, event.WhichOneof("kind") or "text"
+            self._templates.learn(text, delta)
 
     def _more(self, pieces: list[bytes]) -> Event:
         """Return the event for recognised deltas, which continue the last one."""
-        block, kind = self._said
+        block, kind = self._last_delta
         if kind == "refusal":
             pieces = [b"".join(pieces)]
         return delta_of(0, block, kind, pieces)
@@ -119,7 +119,7 @@ class StreamReader(EventReader):
         if handler is not None and self._started:
             handler(self._items, event, out)
             return
-        if failure := failure_of(kind, event, data, self._upstream):
+        if failure := failure_of(kind, event, data, self._errors):
             raise failure
         if not self._started:
             out.append(self._start(event.get("response") or {}))
@@ -141,13 +141,13 @@ class StreamReader(EventReader):
 
     def _changed(self, response: Json) -> Json:
         """Return the response's unknown fields that are new or changed."""
-        told = self._told
+        reported = self._reported
         changed = {
             name: value
             for name, value in response.items()
-            if name not in _NAMED and value is not None and told.get(name) != value
+            if name not in _NAMED and value is not None and reported.get(name) != value
         }
-        told |= changed
+        reported |= changed
         return changed
 
     def _finish(self, response: Json, out: list[Event]) -> None:
@@ -172,10 +172,10 @@ class StreamReader(EventReader):
 
 
 def events_from_whole(
-    response: Json, call: Call, upstream: Failures, new_id: IdGenerator
+    response: Json, call: Call, errors: ErrorFactory, new_id: IdGenerator
 ) -> list[Event]:
     """Return the events of a whole answer; see `StreamReader.read_whole`."""
-    reader = StreamReader(call, upstream, new_id)
+    reader = StreamReader(call, errors, new_id)
     out: list[Event] = []
     reader.read_whole(response, out)
     return out

@@ -7,7 +7,7 @@ from services.inference.providers.openai.fields import OpenAIFields
 
 # JSON members that refer to objects stored at a provider: files, vector stores, containers, skills,
 # and tunnels to MCP servers. A container may be referred to by its id alone.
-_KEPT = re.compile(
+_STORED_OBJECTS = re.compile(
     rb'"(?:file_ids?|vector_store_ids|container_id|skill_id|tunnel_id)"\s*:'
     rb'|"container"\s*:\s*"'
 )
@@ -15,9 +15,9 @@ _KEPT = re.compile(
 STATEFUL = frozenset({"previous_response_id", "conversation", "prompt"})
 
 
-def names_state(json: bytes) -> bool:
+def refers_to_stored_objects(json: bytes) -> bool:
     """Return whether the JSON of a part or a tool refers to an object stored at the provider."""
-    return _KEPT.search(json) is not None
+    return _STORED_OBJECTS.search(json) is not None
 
 
 class ResponsesFields(OpenAIFields):
@@ -27,5 +27,5 @@ class ResponsesFields(OpenAIFields):
 
     def check_json(self, json: bytes, path: str) -> None:
         """Raise an error for JSON that refers to stored objects of the provider, unless allowed."""
-        if not self.pass_stateful and names_state(json):
-            raise self.kept_at_provider(path)
+        if not self.pass_stateful and refers_to_stored_objects(json):
+            raise self.stored_object_error(path)

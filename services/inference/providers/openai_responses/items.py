@@ -74,15 +74,15 @@ class Input(ConversationWriter):
         if message.name:
             self._fields.drop("messages[].name")
         path = f"messages[{self._message}].extra"
-        own = self._fields.own(message.extra, path, _OF_MESSAGES)
-        own = self._fields.taken(own, OF_MESSAGES, _OF_MESSAGES)
+        native = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+        native = self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
         if not message.blocks:
-            self._add_without_blocks(own)
+            self._add_without_blocks(native)
             return
         parts: list[Item] = []
         for self._block, block in enumerate(message.blocks):
             if block.HasField("thinking"):
-                parts, own = self._think(block, parts, own, message)
+                parts, native = self._think(block, parts, native, message)
                 continue
             if block.HasField("redacted_thinking"):
                 continue  # encrypted for the provider that created it
@@ -90,41 +90,41 @@ class Input(ConversationWriter):
             if item is None:
                 parts += self._parts(block, message.role)
                 continue
-            own = self._close(parts, own, message)
+            native = self._close(parts, native, message)
             parts = []
             self.items.append(item)
-        self._close(parts, own, message)
+        self._close(parts, native, message)
 
-    def _add_without_blocks(self, own: Json) -> None:
+    def _add_without_blocks(self, native: Json) -> None:
         """Add an item of which all fields are unknown, such as a web search."""
-        if own.get("type", _REFERENCE) not in ("message", _REFERENCE):
-            self.items.append(own)
+        if native.get("type", _REFERENCE) not in ("message", _REFERENCE):
+            self.items.append(native)
 
-    def _close(self, parts: list[Item], own: Json, message: Message) -> Json:
+    def _close(self, parts: list[Item], native: Json, message: Message) -> Json:
         """Append the message of the content parts, if there are any.
 
         Returns:
             The message's unknown fields that are left for the next item.
         """
         if not parts:
-            return own
+            return native
         # An item with fields of its own is from an answer, whose content is a list of parts.
-        content = parts if own else _shortest(parts)
-        self.items.append({**own, **_said(_ROLES[message.role], content)})
+        content = parts if native else _shortest(parts)
+        self.items.append({**native, **_said(_ROLES[message.role], content)})
         return {}
 
     def _think(
-        self, block: Block, parts: list[Item], own: Json, message: Message
+        self, block: Block, parts: list[Item], native: Json, message: Message
     ) -> tuple[list[Item], Json]:
         """Append a reasoning item; return the remaining content parts and unknown fields."""
         item = _reasoning(self._kept(block), block.thinking)
         if self._fields.server.newest and not item.get("encrypted_content"):
             # Without the encrypted content, OpenAI would look the item up among its stored ones.
             self._fields.drop("messages[].blocks[].thinking")
-            return parts, own
-        own = self._close(parts, own, message)
+            return parts, native
+        native = self._close(parts, native, message)
         self.items.append(item)
-        return [], own
+        return [], native
 
     def _item(self, block: Block) -> Item | None:
         """Return the item for a block that is an item of its own, or None for a content part."""
@@ -133,7 +133,7 @@ class Input(ConversationWriter):
                 return self._call(block)
             case "tool_result":
                 return self._output(block)
-            case "opaque" if self._fields.is_own(block.opaque):
+            case "opaque" if self._fields.is_native_opaque(block.opaque):
                 return self._opaque(block.opaque)
         return None
 
@@ -143,7 +143,7 @@ class Input(ConversationWriter):
         if isinstance(kind, str) and kind.startswith(_PARTS):
             return None
         if kind in (None, _REFERENCE) and not self._fields.pass_stateful:
-            raise self._fields.kept_at_provider(self._path())
+            raise self._fields.stored_object_error(self._path())
         return orjson.Fragment(opaque.json)
 
     def _call(self, block: Block) -> Json:
@@ -158,7 +158,7 @@ class Input(ConversationWriter):
         result = block.tool_result
         if result.is_error:
             self._fields.drop("messages[].blocks[].tool_result.is_error")
-        own = self._kept(block)
+        native = self._kept(block)
         parts: list[Item] = []
         for self._inner, inner in enumerate(result.blocks):
             parts += self._parts(inner, conversation_pb2.ROLE_USER)
@@ -166,7 +166,7 @@ class Input(ConversationWriter):
         is_custom = result.tool_use_id in self._freeform
         kind = "custom_tool_call_output" if is_custom else "function_call_output"
         output = _shortest(parts) if parts else ""
-        return {**own, "type": kind, "call_id": result.tool_use_id, "output": output}
+        return {**native, "type": kind, "call_id": result.tool_use_id, "output": output}
 
     def _parts(self, block: Block, role: int) -> list[Item]:
         """Return the content parts of a block; none if it is empty."""
@@ -181,15 +181,15 @@ class Input(ConversationWriter):
         raise self._fields.unsupported(self._path(), f"{kind or 'an empty block'} at this place")
 
     def _text(self, block: Block, *, is_model: bool) -> list[Item]:
-        own = self._kept(block)
+        native = self._kept(block)
         if block.refusal and is_model:
-            return [{**own, "type": "refusal", "refusal": block.refusal}]
+            return [{**native, "type": "refusal", "refusal": block.refusal}]
         text = block.text or block.refusal
         if not text:
             return []
         if is_model:
-            return [{"annotations": [], **own, "type": "output_text", "text": text}]
-        return [{**own, "type": "input_text", "text": text}]
+            return [{"annotations": [], **native, "type": "output_text", "text": text}]
+        return [{**native, "type": "input_text", "text": text}]
 
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
@@ -199,9 +199,11 @@ class Input(ConversationWriter):
             return {}
         # Annotations of the model may cite files by id: a citation gives no access to them.
         path = f"{self._path()}.extra"
-        if not self._fields.is_own(block.extra):
-            return self._fields.own(block.extra, path, _OF_BLOCKS)
-        return self._fields.taken(read_object(block.extra.json, path), OF_BLOCKS, _OF_BLOCKS)
+        if not self._fields.is_native_opaque(block.extra):
+            return self._fields.native_fields(block.extra, path, _OF_BLOCKS)
+        return self._fields.accepted_fields(
+            read_object(block.extra.json, path), OF_BLOCKS, _OF_BLOCKS
+        )
 
     def _media(self, media: Media) -> Json:
         if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
@@ -270,10 +272,10 @@ def _said(role: str, content: str | list[Item]) -> Json:
     return {"type": "message", "role": role, "content": content}
 
 
-def _reasoning(own: Json, thinking: Thinking) -> Json:
+def _reasoning(native: Json, thinking: Thinking) -> Json:
     """Return thinking as a reasoning item: the provider's own, or one made of its text."""
-    if own:
-        return {"summary": [], **own, "type": "reasoning"}
+    if native:
+        return {"summary": [], **native, "type": "reasoning"}
     summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
     encrypted = {"encrypted_content": thinking.signature} if thinking.signature else {}
     return {"type": "reasoning", "summary": summary, **encrypted}

@@ -32,9 +32,12 @@ from services.inference.providers.openai_responses.output import (
 )
 from services.inference.providers.openai_responses.output_items import HANDLERS
 from services.inference.providers.openai_responses.reader import EventReader
-from services.inference.providers.openai_responses.response_objects import read_object, unkept
+from services.inference.providers.openai_responses.response_objects import (
+    read_object,
+    without_state,
+)
 from services.inference.providers.openai_responses.usage import read_usage, usual_counts
-from services.inference.providers.protocols import Failures
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import BLANK, read_event
 
@@ -72,8 +75,8 @@ class NativeReader(EventReader):
     such a run ends with an output item.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
-        super().__init__(call, upstream, new_id)
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
+        super().__init__(call, errors, new_id)
         self._kind: TextKind = "text"  # of the last delta
         self._run = _Run()
         self._text = b""  # of the current read
@@ -87,15 +90,15 @@ class NativeReader(EventReader):
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        frames, at, size = self._frames, 0, len(text)
+        templates, at, size = self._templates, 0, len(text)
         self._text = text
         try:
             while at < size and not self.ended:
-                if frames.has_learnt:
+                if templates.has_learnt:
                     began = at
-                    pieces, at = frames.repeats(text, at)
+                    pieces, at = templates.repeats(text, at)
                     if pieces:
-                        number, said = frames.number - len(pieces), b'"%b"' % b"".join(pieces)
+                        number, said = templates.number - len(pieces), b'"%b"' % b"".join(pieces)
                         self._add(began, at, number, len(pieces), self._kind, out)
                         self._run.texts.append(orjson.loads(said))
                         continue
@@ -106,8 +109,8 @@ class NativeReader(EventReader):
                 if usual is not None:
                     end = text.index(_LF, usual.end())
                     if text.startswith(_LF, end + 1):
-                        if frames.has_learnt:
-                            frames.forget()
+                        if templates.has_learnt:
+                            templates.forget()
                         data, at = text[usual.start(2) : end], end + len(BLANK)
                         kind = _TOGETHER.get(usual[1]) if self._started else None
                         if kind is not None:
@@ -119,7 +122,7 @@ class NativeReader(EventReader):
                 sent, at = read_event(text, at)
                 self._end_run(out)
                 if sent is not None:
-                    frames.forget()
+                    templates.forget()
                     self._take_alone(sent.event, sent.data, out)
         finally:
             self._end_run(out)
@@ -127,7 +130,7 @@ class NativeReader(EventReader):
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer, without native events."""
-        out += events_from_whole(answer, self._call, self._upstream, self._new_id)
+        out += events_from_whole(answer, self._call, self._errors, self._new_id)
 
     def _after_repeated(self, text: bytes, at: int, out: list[Event]) -> int:
         """Return the end of an event at `at` that repeats the creation, 0 if there is none."""
@@ -167,7 +170,7 @@ class NativeReader(EventReader):
             self._add(begin, end, number, 1, of_text, out)
             self._run.texts.append(said)
             if not event.get("logprobs"):
-                self._frames.learn(self._text[begin:end], said)
+                self._templates.learn(self._text[begin:end], said)
             return
         self._add(begin, end, number, 1, "", out)
         if has_content:
@@ -186,7 +189,7 @@ class NativeReader(EventReader):
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
-                failure := failure_of(kind, event, data, self._upstream)
+                failure := failure_of(kind, event, data, self._errors)
             ):
                 raise failure
             said = text_of(event, "delta") if kind in DELTAS else ""
@@ -198,7 +201,7 @@ class NativeReader(EventReader):
             native = data
             if kind in _WITH_RESPONSE:
                 others = {name: value for name, value in event.items() if name != "response"}
-                response = unkept(event["response"])
+                response = without_state(event["response"])
                 native = orjson.dumps({"type": kind, **others, "response": response})
                 if kind in ENDS:
                     status = kind.partition(".")[2]
@@ -221,7 +224,7 @@ class NativeReader(EventReader):
             return False
         self._bounds.check(json)
         response = read_object(json)
-        if response is None or not response.is_unkept(json):
+        if response is None or not response.is_stateless(json):
             return False
         counted = None
         if response.usage != NULL:

@@ -10,9 +10,9 @@ from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
-from services.inference.providers.openai_responses.endpoint import Endpoint
+from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.events import StreamReader
-from services.inference.providers.openai_responses.fields import STATEFUL, names_state
+from services.inference.providers.openai_responses.fields import STATEFUL, refers_to_stored_objects
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
@@ -39,7 +39,7 @@ class ResponsesProvider(OpenAIProvider):
     Args:
         name: the provider's name in the settings.
         upstream: the provider's server.
-        endpoint: the server's endpoint, and whether it is missing.
+        endpoint: whether the server supports the endpoint.
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it is OpenAI's own server, which accepts no thinking that it cannot decrypt.
         fetches_urls: whether it fetches images and documents by URL.
@@ -53,7 +53,7 @@ class ResponsesProvider(OpenAIProvider):
         self,
         name: str,
         upstream: Upstream,
-        endpoint: Endpoint,
+        endpoint: EndpointSupport,
         *,
         pass_stateful: bool,
         newest: bool,
@@ -73,9 +73,9 @@ class ResponsesProvider(OpenAIProvider):
         self.fetches = frozenset(kinds if fetches_urls else ())
 
     @property
-    def is_missing(self) -> bool:
-        """Whether the server has answered that it lacks the endpoint."""
-        return self._endpoint.is_missing
+    def is_supported(self) -> bool:
+        """Whether the server supports the endpoint; True until it answers otherwise."""
+        return self._endpoint.is_supported
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether a conversation can be sent without its canonical messages."""
@@ -91,7 +91,7 @@ class ResponsesProvider(OpenAIProvider):
         fields = lazy.fields
         if not STATEFUL.isdisjoint(fields) and any(fields.get(name) for name in STATEFUL):
             return False
-        return "tools" not in fields or not names_state(lazy.json_of("tools"))
+        return "tools" not in fields or not refers_to_stored_objects(lazy.json_of("tools"))
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""

@@ -8,8 +8,8 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.openai_responses.event_types import DONE, said_by
-from services.inference.providers.protocols import Failures
+from services.inference.providers.openai_responses.event_types import DONE, extract_delta
+from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 
 
@@ -18,7 +18,7 @@ class EventReader:
 
     Args:
         call: the call.
-        upstream: creates errors from the provider's error objects.
+        errors: creates errors from the provider's error objects.
         new_id: generates the id of an answer if the provider omits it.
 
     Attributes:
@@ -26,15 +26,15 @@ class EventReader:
         has_content: whether any content has been received.
     """
 
-    def __init__(self, call: Call, upstream: Failures, new_id: IdGenerator) -> None:
+    def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
         self.ended = self.has_content = False
         self._call = call
-        self._upstream = upstream
-        self._broken = partial(failures.broken_answer, upstream.name)
+        self._errors = errors
+        self._broken = partial(failures.broken_answer, errors.name)
         self._new_id = new_id
-        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._bounds = Bounds(errors.name, errors.limits)
         self._started = False
-        self._frames = DeltaTemplates(said_by, "obfuscation", "sequence_number")
+        self._templates = DeltaTemplates(extract_delta, "obfuscation", "sequence_number")
 
     @property
     def is_complete(self) -> bool:
@@ -48,7 +48,7 @@ class EventReader:
             UpstreamError: the end is premature.
         """
         if not self.ended:
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
 
     def _parsed(self, data: bytes) -> Json:
         """Parse the data of an event.
@@ -57,7 +57,7 @@ class EventReader:
             UpstreamError: the stream ends prematurely, or the data is not a JSON object.
         """
         if data == DONE:
-            raise failures.cut_off(self._upstream.name)
+            raise failures.cut_off(self._errors.name)
         event = self._bounds.parse(data)
         if not isinstance(event, dict):
             raise self._broken("streamed something that is no JSON object", data)

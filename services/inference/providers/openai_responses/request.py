@@ -74,7 +74,7 @@ def build_request(call: Call, server: Server) -> bytes:
     if request.n > 1:
         raise unsupported("n", "n: must be 1 for the responses of this model's provider")
     fields = ResponsesFields(call, server)
-    own = _own_fields(request, fields, is_streamed=call.stream)
+    native = _native_fields(request, fields, is_streamed=call.stream)
     body: Json = {"model": call.target.upstream}
     if lazy is not None:
         body |= {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
@@ -87,14 +87,14 @@ def build_request(call: Call, server: Server) -> bytes:
             fields.drop(field)
     if "tools" in body:
         _add_tool_choice(body, request.tool_choice, fields)
-    if reasoning := _reasoning(request.thinking, own, fields):
+    if reasoning := _reasoning(request.thinking, native, fields):
         body["reasoning"] = reasoning
-    if text := _text(request, own):
+    if text := _text(request, native):
         body["text"] = text
     if request.logprobs:
-        own["include"] = _with(own.get("include"), LOGPROBS)
-    body = {**own, **body}
-    _leave_out_refused(body, own, call, fields)
+        native["include"] = _with(native.get("include"), LOGPROBS)
+    body = {**native, **body}
+    _leave_out_refused(body, native, call, fields)
     return orjson.dumps(_finished(body, call, server))
 
 
@@ -137,23 +137,23 @@ def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFie
         body["tools"] = [_tool(tool, f"tools[{index}]", fields) for index, tool in tools]
 
 
-def _own_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
+def _native_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
     """Return the request's unknown fields that are passed through."""
-    given = fields.of_request(request.extra, but=_NEVER_FROM_EXTRA)
+    given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
         given.pop("stream_options", None)
     if not fields.pass_stateful:
         for name in STATEFUL:
             if given.get(name):
-                raise fields.kept_at_provider(f"extra.{name}")
+                raise fields.stored_object_error(f"extra.{name}")
     return given
 
 
-def _reasoning(thinking: ThinkingConfig, own: Json, fields: ResponsesFields) -> Json:
+def _reasoning(thinking: ThinkingConfig, native: Json, fields: ResponsesFields) -> Json:
     """Return the `reasoning` options, including unknown ones."""
-    given = own.pop("reasoning", None)
+    given = native.pop("reasoning", None)
     options: Json = {**given} if isinstance(given, dict) else {}
-    options |= fields.own(thinking.extra, "thinking.extra")
+    options |= fields.native_fields(thinking.extra, "thinking.extra")
     if thinking.effort:
         options["effort"] = thinking.effort
     elif thinking.mode == ThinkingConfig.MODE_DISABLED:
@@ -163,9 +163,9 @@ def _reasoning(thinking: ThinkingConfig, own: Json, fields: ResponsesFields) -> 
     return options
 
 
-def _text(request: GenerateRequest, own: Json) -> Json:
+def _text(request: GenerateRequest, native: Json) -> Json:
     """Return the `text` options: the output format and unknown ones."""
-    given = own.pop("text", None)
+    given = native.pop("text", None)
     text: Json = {**given} if isinstance(given, dict) else {}
     # A format with unknown fields is among the caller's own fields, as a whole.
     if request.HasField("output_format") and "format" not in text:
@@ -194,11 +194,11 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) ->
     if choice.mode in _CHOICES:
         body["tool_choice"] = _CHOICES[choice.mode]
     elif choice.mode == ToolChoice.MODE_TOOL:
-        own = fields.own(choice.extra, "tool_choice.extra")
-        is_function = own.get("type", _FUNCTION) == _FUNCTION
+        native = fields.native_fields(choice.extra, "tool_choice.extra")
+        is_function = native.get("type", _FUNCTION) == _FUNCTION
         # A tool that runs at the provider has a type, and no name.
         body["tool_choice"] = (
-            {"type": _FUNCTION, **own, "name": choice.name} if is_function else own
+            {"type": _FUNCTION, **native, "name": choice.name} if is_function else native
         )
     elif choice.HasField("extra"):
         body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
@@ -211,8 +211,11 @@ def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragm
         return fields.own_value(tool.extra, path, "a tool of this type")
     if tool.cache_control:
         fields.drop("tools[].cache_control")
-    own = fields.own(tool.extra, f"{path}.extra", "tools[].extra")
-    written: Json = {**fields.taken(own, "tools[].", "tools[].extra"), "type": "function"}
+    native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
+    written: Json = {
+        **fields.accepted_fields(native, "tools[].", "tools[].extra"),
+        "type": "function",
+    }
     written["name"] = tool.name
     if tool.description:
         written["description"] = tool.description
@@ -224,7 +227,7 @@ def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragm
 
 
 def _leave_out_refused(
-    body: Json, own: Mapping[str, object], call: Call, fields: ResponsesFields
+    body: Json, native: Mapping[str, object], call: Call, fields: ResponsesFields
 ) -> None:
     refused_fields = call.refused_fields
     if not refused_fields:
@@ -240,8 +243,8 @@ def _leave_out_refused(
         if not text:
             del body["text"]
     for name in call.leave_out_refused(body):
-        unnamed = name in own and name not in _CANONICAL
-        fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+        is_unknown = name in native and name not in _CANONICAL
+        fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
     if ENCRYPTED_REASONING in refused_fields and ENCRYPTED in (body.get("include") or ()):
         rest = [name for name in body["include"] if name != ENCRYPTED]
         fields.drop("extra.include")

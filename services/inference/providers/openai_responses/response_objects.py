@@ -24,7 +24,7 @@ from services.inference.providers.request_fields import Json
 _USUALLY = b'{"id":"'
 _BEGINNING = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
 _REPLACED = ("id", "conversation")
-_UNKEPT = {"background": False, "previous_response_id": None, "store": False}
+_NO_STATE = {"background": False, "previous_response_id": None, "store": False}
 
 
 class OutputItem(Struct, gc=False):
@@ -53,7 +53,7 @@ class ResponseObject(Struct, kw_only=True, gc=False):
     store: Any = None
     usage: Raw = NULL
 
-    def is_unkept(self, data: bytes) -> bool:
+    def is_stateless(self, data: bytes) -> bool:
         """Return whether the object with this JSON can be passed on unchanged."""
         begin = len(_USUALLY) if data.startswith(_USUALLY) else _begin_of_id(data)
         return (
@@ -100,14 +100,14 @@ def passthrough(answer: bytes) -> PassthroughAnswer | None:
         if usage is None:
             usage = Usage()
             read_usage(orjson.loads(report), usage)
-        if not response.is_unkept(answer):
-            answer = orjson.dumps(unkept(orjson.loads(answer)))
+        if not response.is_stateless(answer):
+            answer = orjson.dumps(without_state(orjson.loads(answer)))
     except MALFORMED:
         return None
     return PassthroughAnswer(answer, usage)
 
 
-def unkept(response: Json) -> Json:
+def without_state(response: Json) -> Json:
     """Return a response object as it is passed on: with an empty id, without stored state."""
     rest = {name: value for name, value in response.items() if name not in _REPLACED}
-    return {"id": "", **rest, **_UNKEPT}
+    return {"id": "", **rest, **_NO_STATE}

@@ -126,7 +126,7 @@ def test_a_budget_between_tools_may_exceed_max_tokens():
     assert refusal(max_tokens=8_000, thinking=thinking).param == "thinking.budget_tokens"
 
 
-def test_an_unnamed_tool_choice_passes_unchanged():
+def test_an_unknown_tool_choice_passes_unchanged():
     choice = parsed(tools=[TOOL], tool_choice={"type": "all", "names": ["a"]}).tool_choice
     assert choice.mode == pb.ToolChoice.MODE_UNSPECIFIED
     assert orjson.loads(choice.extra.json) == {"type": "all", "names": ["a"]}

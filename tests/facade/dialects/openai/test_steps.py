@@ -56,7 +56,7 @@ def test_a_step_holds_what_differs_from_the_request(
     assert step(parameters, **outer) == told
 
 
-def test_unnamed_fields_of_a_step_override_the_request_s() -> None:
+def test_unknown_fields_of_a_step_override_the_request_s() -> None:
     told = step({"verbosity": "high", "logit_bias": {"1": 1}}, verbosity="low", mine=True)
     assert json_of(told.extra) == {"verbosity": "high", "mine": True, "logit_bias": {"1": 1}}
     assert not step({"top_p": 1}, mine=True).HasField("extra")

@@ -257,9 +257,9 @@ def test_native_events_are_passed_on() -> None:
 @pytest.mark.parametrize("first", [0, 7])
 @pytest.mark.parametrize("store", [False, True])
 def test_a_native_stream_of_which_nothing_is_kept_gets_an_id(first: int, store: bool) -> None:
-    unkept = {"id": "resp_x", "background": False, "previous_response_id": None, "store": False}
+    stateless = {"id": "resp_x", "background": False, "previous_response_id": None, "store": False}
     sent = [
-        {"type": kind, "sequence_number": number, "response": {**unkept, "output": []}}
+        {"type": kind, "sequence_number": number, "response": {**stateless, "output": []}}
         for number, kind in enumerate(("response.created", "response.completed"), first)
     ]
     encoder = stream(echo(store=store))
@@ -268,7 +268,7 @@ def test_a_native_stream_of_which_nothing_is_kept_gets_an_id(first: int, store: 
         event.native = json.dumps(one, separators=(",", ":")).encode()
     written = native(encoder.encode(events) + encoder.finish())
     state = {"conversation": None, "store": True} if store else {}
-    response = {**unkept, "output": [], "id": RESPONSE_ID, **state}
+    response = {**stateless, "output": [], "id": RESPONSE_ID, **state}
     assert written == [
         {**one, "sequence_number": number, "response": response} for number, one in enumerate(sent)
     ]

@@ -15,10 +15,10 @@ from services.inference.adaptation.rules import (
     DOCUMENT,
     IMAGE,
     VIDEO,
-    Reader,
-    Way,
+    Conversion,
+    MediaCapabilities,
     adapts,
-    way_of,
+    conversion_for,
 )
 
 PDF = "application/pdf"
@@ -27,11 +27,11 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 OFF = Multimodal(enabled=False)
 
 
-def reader(*inputs, fetches=(), refused=()) -> Reader:
-    return Reader("m", frozenset(inputs), frozenset(refused), frozenset(fetches))
+def capabilities(*inputs, fetches=(), refused=()) -> MediaCapabilities:
+    return MediaCapabilities("m", frozenset(inputs), frozenset(refused), frozenset(fetches))
 
 
-UNKNOWN = Reader("m", None, frozenset(), frozenset())
+UNKNOWN = MediaCapabilities("m", None, frozenset(), frozenset())
 
 
 def pdf(**fields) -> Multimodal:
@@ -70,53 +70,58 @@ def test_what_is_read_goes_untouched_whatever_is_asked_for(kind):
         audio=AudioAdaptation(),
     )
     media = Media(kind=kind, data=b"x", mime_type=PDF if kind == DOCUMENT else "")
-    assert way_of(media, everything, reader(kind)) is None
-    assert way_of(media, everything, UNKNOWN) is None
-    assert way_of(media, everything, reader()) is not None
-    assert way_of(media, OFF, reader()) is None
+    assert conversion_for(media, everything, capabilities(kind)) is None
+    assert conversion_for(media, everything, UNKNOWN) is None
+    assert conversion_for(media, everything, capabilities()) is not None
+    assert conversion_for(media, OFF, capabilities()) is None
 
 
 def test_an_unknown_model_reads_all_until_it_refuses():
     media = Media(kind=IMAGE, data=b"x")
-    refusing = Reader("m", None, frozenset({IMAGE}), frozenset())
-    assert way_of(media, Multimodal(), refusing) == Way.DESCRIBE
-    assert way_of(document(PDF), Multimodal(), refusing) is None
+    refusing = MediaCapabilities("m", None, frozenset({IMAGE}), frozenset())
+    assert conversion_for(media, Multimodal(), refusing) == Conversion.DESCRIBE
+    assert conversion_for(document(PDF), Multimodal(), refusing) is None
 
 
 def test_an_address_is_left_to_a_provider_that_fetches():
     media = Media(kind=IMAGE, url="https://x/y.png")
-    assert way_of(media, Multimodal(), reader(IMAGE, fetches=[IMAGE])) is None
-    assert way_of(media, Multimodal(), reader(IMAGE, fetches=[DOCUMENT])) == Way.INLINE
-    assert way_of(media, Multimodal(), reader(fetches=[IMAGE])) == Way.INLINE
-    assert way_of(media, OFF, reader(IMAGE)) is None
+    assert conversion_for(media, Multimodal(), capabilities(IMAGE, fetches=[IMAGE])) is None
+    assert (
+        conversion_for(media, Multimodal(), capabilities(IMAGE, fetches=[DOCUMENT]))
+        == Conversion.INLINE
+    )
+    assert conversion_for(media, Multimodal(), capabilities(fetches=[IMAGE])) == Conversion.INLINE
+    assert conversion_for(media, OFF, capabilities(IMAGE)) is None
 
 
 def test_a_providers_own_file_is_left_alone():
-    assert way_of(Media(kind=DOCUMENT, file_id="file-x"), Multimodal(), reader()) is None
+    assert (
+        conversion_for(Media(kind=DOCUMENT, file_id="file-x"), Multimodal(), capabilities()) is None
+    )
 
 
 @pytest.mark.parametrize(
-    ("target", "mime_type", "multimodal", "way"),
+    ("target", "mime_type", "multimodal", "conversion"),
     [
-        (reader(IMAGE), PDF, Multimodal(), Way.PAGES),
-        (reader(IMAGE, DOCUMENT), DOCX, Multimodal(), Way.PAGES),
-        (reader(), PDF, Multimodal(), Way.TEXT),
-        (reader(), DOCX, Multimodal(), Way.TEXT),
-        (UNKNOWN, DOCX, Multimodal(), Way.TEXT),
-        (reader(IMAGE), PDF, pdf(mode=PdfAdaptation.MODE_TEXT), Way.TEXT),
-        (reader(), PDF, pdf(mode=PdfAdaptation.MODE_IMAGES), Way.DESCRIBED_PAGES),
-        (UNKNOWN, DOCX, pdf(mode=PdfAdaptation.MODE_IMAGES), Way.PAGES),
-        (reader(IMAGE), XLSX, pdf(mode=PdfAdaptation.MODE_IMAGES), Way.TEXT),
-        (reader(IMAGE), XLSX, Multimodal(), Way.TEXT),
-        (reader(DOCUMENT), XLSX, Multimodal(), Way.TEXT),
-        (reader(DOCUMENT), "application/json", Multimodal(), Way.TEXT),
-        (reader(DOCUMENT), "text/plain", Multimodal(), None),
+        (capabilities(IMAGE), PDF, Multimodal(), Conversion.PAGES),
+        (capabilities(IMAGE, DOCUMENT), DOCX, Multimodal(), Conversion.PAGES),
+        (capabilities(), PDF, Multimodal(), Conversion.TEXT),
+        (capabilities(), DOCX, Multimodal(), Conversion.TEXT),
+        (UNKNOWN, DOCX, Multimodal(), Conversion.TEXT),
+        (capabilities(IMAGE), PDF, pdf(mode=PdfAdaptation.MODE_TEXT), Conversion.TEXT),
+        (capabilities(), PDF, pdf(mode=PdfAdaptation.MODE_IMAGES), Conversion.DESCRIBED_PAGES),
+        (UNKNOWN, DOCX, pdf(mode=PdfAdaptation.MODE_IMAGES), Conversion.PAGES),
+        (capabilities(IMAGE), XLSX, pdf(mode=PdfAdaptation.MODE_IMAGES), Conversion.TEXT),
+        (capabilities(IMAGE), XLSX, Multimodal(), Conversion.TEXT),
+        (capabilities(DOCUMENT), XLSX, Multimodal(), Conversion.TEXT),
+        (capabilities(DOCUMENT), "application/json", Multimodal(), Conversion.TEXT),
+        (capabilities(DOCUMENT), "text/plain", Multimodal(), None),
     ],
 )
-def test_documents_become_what_the_model_reads_best(target, mime_type, multimodal, way):
-    assert way_of(document(mime_type), multimodal, target) == way
+def test_documents_become_what_the_model_reads_best(target, mime_type, multimodal, conversion):
+    assert conversion_for(document(mime_type), multimodal, target) == conversion
 
 
 def test_text_other_than_utf_8_is_always_converted():
     latin = document("text/plain", "Grüße".encode("cp1252"))
-    assert way_of(latin, Multimodal(), reader(DOCUMENT)) == Way.TEXT
+    assert conversion_for(latin, Multimodal(), capabilities(DOCUMENT)) == Conversion.TEXT

@@ -15,9 +15,9 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.settings import Model, Roles
 from services.common.settings import Provider as ProviderSettings
-from services.inference.adaptation.once import Once, all_of
-from services.inference.adaptation.rules import IMAGE, Reader
+from services.inference.adaptation.rules import IMAGE, MediaCapabilities
 from services.inference.adaptation.session import Session
+from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
@@ -25,7 +25,7 @@ from services.inference.routing import Models
 from tests.services.inference.fake_adaptation import adaptation
 from tests.waiting import until
 
-BLIND = Reader("blind", frozenset(), frozenset(), frozenset())
+BLIND = MediaCapabilities("blind", frozenset(), frozenset(), frozenset())
 SEES = [Model(name="sees", provider="p", inputs=["text", "image"])]
 PROVIDERS = {"p": ProviderSettings(kind="openai", base_url="http://127.0.0.1")}
 
@@ -139,7 +139,7 @@ async def test_the_first_failure_is_reported_and_ends_the_others():
 
 
 async def test_work_that_failed_is_done_again_for_the_next():
-    once, made = Once(), iter([AdaptationError(2, "no"), None])
+    flights, made = SingleFlight(), iter([AdaptationError(2, "no"), None])
 
     async def make() -> str:
         if error := next(made):
@@ -147,5 +147,5 @@ async def test_work_that_failed_is_done_again_for_the_next():
         return "done"
 
     with pytest.raises(AdaptationError):
-        await once.get("key", make)
-    assert await once.get("key", make) == await once.get("key", make) == "done"
+        await flights.get("key", make)
+    assert await flights.get("key", make) == await flights.get("key", make) == "done"

@@ -46,7 +46,7 @@ def test_a_shorter_cooldown_does_not_end_a_longer_one(loads, registry):
 
 def test_calls_count_by_weight(loads):
     loads.of(A).calls = 5
-    assert loads.busy(A, 3) == loads.busy(B, 0.5) == 2
+    assert loads.load_by_calls(A, 3) == loads.load_by_calls(B, 0.5) == 2
 
 
 def test_times_are_averaged_by_class(loads, clock):
@@ -54,27 +54,27 @@ def test_times_are_averaged_by_class(loads, clock):
     loads.of(A).note(short, 1.0, clock.now_s)
     loads.of(A).note(short, 2.0, clock.now_s)
     loads.of(B).note(short, 0.5, clock.now_s)
-    assert loads.slow([A, B], short) == [pytest.approx(1.3), 0.5]
-    assert loads.slow([A, B], long) == [1, 1]
+    assert loads.estimated_latencies([A, B], short) == [pytest.approx(1.3), 0.5]
+    assert loads.estimated_latencies([A, B], long) == [1, 1]
 
 
 def test_more_calls_mean_a_longer_wait(loads, clock):
     loads.of(A).note(0, 1.0, clock.now_s)
     loads.of(B).note(0, 2.5, clock.now_s)
     loads.of(A).calls = 2
-    assert loads.slow([A, B], 0) == [3, 2.5]
+    assert loads.estimated_latencies([A, B], 0) == [3, 2.5]
 
 
 def test_one_of_unknown_time_is_as_quick_as_the_quickest(loads, clock):
     loads.of(A).note(0, 0.25, clock.now_s)
-    assert loads.slow([A, B], 0) == [0.25, 0.25]
+    assert loads.estimated_latencies([A, B], 0) == [0.25, 0.25]
 
 
 def test_old_times_are_forgotten(loads, clock):
     loads.of(A).note(0, 9.0, clock.now_s)
     clock.now_s += 61
     loads.of(B).note(0, 1.0, clock.now_s)
-    assert loads.slow([A, B], 0) == [1, 1]
+    assert loads.estimated_latencies([A, B], 0) == [1, 1]
 
 
 def test_sizes_and_whole_answers_are_classes_of_their_own():

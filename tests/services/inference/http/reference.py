@@ -27,9 +27,9 @@ class ReferenceResponse:
         except (aiohttp.ClientError, OSError) as error:
             raise http.ConnectionBrokenError from error
 
-    async def deliver(self, take: http.Take) -> bool:
+    async def deliver(self, on_piece: http.OnPiece) -> bool:
         while piece := await self.read():
-            if take(piece):
+            if on_piece(piece):
                 return True
         return False
 

@@ -14,7 +14,7 @@ from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError, unavailable
 from services.common.passthrough_answer import Route
 from services.inference.limits.admission import Admission, Permit
-from services.inference.limits.allowance import Ask
+from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.subjects import CallerLimits
 from tests.waiting import until
@@ -33,18 +33,18 @@ class FakeLimits:
     held: dict[Key, int] = field(default_factory=dict)
     others: int = 0
     fails: bool = False
-    calls: list[Sequence[tuple[Key, Ask]]] = field(default_factory=list)
+    calls: list[Sequence[tuple[Key, Claim]]] = field(default_factory=list)
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> list[Grant]:
-        self.calls.append(asks)
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> list[Grant]:
+        self.calls.append(claims)
         await asyncio.sleep(0)
         if self.fails:
             raise unavailable("no database")
         grants = []
-        for key, ask in asks:
-            free = self.limit - self.others - ask.holding
-            granted, remaining = grant(free, ask.amount, ask.least, ask.ahead)
-            self.held[key] = ask.holding + granted
+        for key, claim in claims:
+            free = self.limit - self.others - claim.holding
+            granted, remaining = grant(free, claim.amount, claim.least, claim.ahead)
+            self.held[key] = claim.holding + granted
             grants.append(Grant(granted=granted, remaining=remaining, limit=self.limit))
         return grants
 
@@ -190,8 +190,8 @@ async def test_a_worker_that_closes_holds_what_it_used(limits: FakeLimits) -> No
     worker = Worker(limits)
     await worker.admit(_with(USER, tokens_per_minute=1_000), tokens=7)
     await worker.leaser.close()
-    [[(_, ask)]] = limits.calls[1:]
-    assert (ask.closes, ask.holding) == (True, 7)
+    [[(_, claim)]] = limits.calls[1:]
+    assert (claim.closes, claim.holding) == (True, 7)
     with pytest.raises(GatewayError, match="stopping"):
         await worker.admit(_with(TEAM, requests_per_minute=1_000))
 

@@ -2,7 +2,7 @@ import pytest
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
-from services.inference.limits.allowance import Allowance, Ask
+from services.inference.limits.allowance import Allowance, Claim
 
 NOW_MS = 1_700_000_000_000  # 20 s after the beginning of a minute
 NEXT_MINUTE_MS = 1_700_000_040_000
@@ -15,23 +15,23 @@ def _allowance(measure: Measure.ValueType = REQUESTS, limit: int = 100) -> Allow
     return Allowance(measure, limit, fresh_ms=1_000, slot_lease_ms=SLOT_LEASE_MS, now_ms=NOW_MS)
 
 
-def _asked(one: Allowance, now_ms: int = NOW_MS) -> Ask:
-    ask = one.ask(now_ms)
-    assert ask is not None
-    return ask
+def _next_claim(one: Allowance, now_ms: int = NOW_MS) -> Claim:
+    claim = one.next_claim(now_ms)
+    assert claim is not None
+    return claim
 
 
 def _leased(one: Allowance, amount: int, remaining: int = 50, now_ms: int = NOW_MS) -> None:
     """Lease an amount."""
     one.want(amount)
-    _asked(one, now_ms)
-    one.answered(amount, remaining, one.limit, now_ms)
+    _next_claim(one, now_ms)
+    one.apply_grant(amount, remaining, one.limit, now_ms)
     one.stop_waiting()
 
 
 def test_a_new_allowance_has_nothing_available() -> None:
     assert _allowance().available == 0
-    assert _allowance().ask(NOW_MS) is None
+    assert _allowance().next_claim(NOW_MS) is None
 
 
 def test_a_claim_asks_for_what_all_waiting_requests_lack() -> None:
@@ -39,9 +39,9 @@ def test_a_claim_asks_for_what_all_waiting_requests_lack() -> None:
     _leased(one, 3)
     one.want(5)
     one.want(4)
-    ask = _asked(one)
-    assert (ask.holding, ask.amount, ask.least, ask.ahead) == (3, 6, 1, 0)
-    assert ask.ends_at_ms == NEXT_MINUTE_MS
+    claim = _next_claim(one)
+    assert (claim.holding, claim.amount, claim.least, claim.ahead) == (3, 6, 1, 0)
+    assert claim.ends_at_ms == NEXT_MINUTE_MS
 
 
 def test_what_is_granted_is_used_once() -> None:
@@ -50,9 +50,9 @@ def test_what_is_granted_is_used_once() -> None:
     one.take(2, NOW_MS)
     assert one.available == 1
     one.want(5)
-    assert _asked(one).holding == 3
+    assert _next_claim(one).holding == 3
     one.take(1, NOW_MS)
-    one.answered(4, 0, 100, NOW_MS)
+    one.apply_grant(4, 0, 100, NOW_MS)
     assert (one.used, one.available) == (3, 4)
 
 
@@ -60,21 +60,21 @@ def test_what_a_claim_returns_is_not_available_meanwhile() -> None:
     one = _allowance()
     _leased(one, 3)
     one.tick()
-    assert _asked(one).holding == 0
+    assert _next_claim(one).holding == 0
     assert one.available == 0
-    one.answered(0, 53, 100, NOW_MS)
+    one.apply_grant(0, 53, 100, NOW_MS)
     assert one.available == 0
 
 
 def test_what_a_request_waited_for_is_not_returned() -> None:
     one = _allowance()
     one.want(3)
-    _asked(one)
-    one.answered(3, 50, 100, NOW_MS)
+    _next_claim(one)
+    one.apply_grant(3, 50, 100, NOW_MS)
     one.tick()
-    assert one.ask(NOW_MS) is None
+    assert one.next_claim(NOW_MS) is None
     one.stop_waiting()
-    assert _asked(one).holding == 0
+    assert _next_claim(one).holding == 0
 
 
 def test_near_exhaustion_nothing_is_kept_for_later() -> None:
@@ -82,18 +82,18 @@ def test_near_exhaustion_nothing_is_kept_for_later() -> None:
     _leased(one, 30, remaining=12)
     one.take(20, NOW_MS)
     one.tick()
-    assert (_asked(one).holding, one.available) == (20, 0)
+    assert (_next_claim(one).holding, one.available) == (20, 0)
 
 
 def test_a_lost_answer_leaves_what_was_held() -> None:
     one = _allowance()
     _leased(one, 3)
     one.want(5)
-    _asked(one)
+    _next_claim(one)
     one.failed()
     assert one.available == 3
     one.want(5)
-    assert _asked(one).holding == 3
+    assert _next_claim(one).holding == 3
 
 
 def test_a_new_window_begins_with_nothing() -> None:
@@ -110,8 +110,8 @@ def test_a_new_window_begins_with_nothing() -> None:
 def test_a_grant_for_the_last_window_is_dropped() -> None:
     one = _allowance()
     one.want(5)
-    _asked(one)
-    one.answered(5, 0, 100, NEXT_MINUTE_MS)
+    _next_claim(one)
+    one.apply_grant(5, 0, 100, NEXT_MINUTE_MS)
     assert one.available == 0
 
 
@@ -121,9 +121,9 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     one.take(3, NOW_MS)
     one.settle(10, one.window.start_ms, NOW_MS)
     assert one.available == -10
-    ask = _asked(one)
-    assert (ask.holding, ask.amount) == (13, 0)
-    one.answered(0, 37, 100, NOW_MS)
+    claim = _next_claim(one)
+    assert (claim.holding, claim.amount) == (13, 0)
+    one.apply_grant(0, 37, 100, NOW_MS)
     assert one.available == 0
     assert one.remaining() == 37
 
@@ -147,16 +147,16 @@ def test_what_a_tick_used_is_kept_for_the_next_ones() -> None:
     one.take(10, NOW_MS)
     one.take(20, NOW_MS)
     one.tick()
-    assert _asked(one).ahead == 60
-    one.answered(60, 8_940, 10_000, NOW_MS)
+    assert _next_claim(one).ahead == 60
+    one.apply_grant(60, 8_940, 10_000, NOW_MS)
     one.take(4, NOW_MS)
     one.take(6, NOW_MS)
     one.tick()
     # It needs 20 from now on, and returns the rest.
-    assert _asked(one).holding == 60
-    one.answered(0, 8_970, 10_000, NOW_MS)
+    assert _next_claim(one).holding == 60
+    one.apply_grant(0, 8_970, 10_000, NOW_MS)
     one.tick()
-    assert _asked(one).holding == 40
+    assert _next_claim(one).holding == 40
 
 
 def test_a_single_request_tells_nothing_about_the_next() -> None:
@@ -164,7 +164,7 @@ def test_a_single_request_tells_nothing_about_the_next() -> None:
     _leased(one, 30, remaining=9_000)
     one.take(30, NOW_MS)
     one.tick()
-    assert one.ask(NOW_MS) is None
+    assert one.next_claim(NOW_MS) is None
 
 
 @pytest.mark.parametrize(("remaining", "more", "is_urgent"), [(80, 9, False), (80, 10, True)])
@@ -180,20 +180,20 @@ def test_a_debt_is_urgent_where_little_is_left(remaining: int, more: int, is_urg
 def test_exhaustion_is_believed_for_a_moment() -> None:
     one = _allowance()
     one.want(2)
-    _asked(one)
-    one.answered(0, 1, 100, NOW_MS)
+    _next_claim(one)
+    one.apply_grant(0, 1, 100, NOW_MS)
     assert one.is_exhausted(2, NOW_MS + 999)
     assert not one.is_exhausted(1, NOW_MS)
     assert not one.is_exhausted(2, NOW_MS + 1_000)
-    one.doubt()
+    one.invalidate()
     assert not one.is_exhausted(2, NOW_MS)
 
 
 def test_the_limit_in_force_replaces_that_of_the_identity() -> None:
     one = _allowance()
     one.want(1)
-    _asked(one)
-    one.answered(1, 6, 7, NOW_MS)
+    _next_claim(one)
+    one.apply_grant(1, 6, 7, NOW_MS)
     assert one.limit == 7
     assert one.remaining() == 7
 
@@ -212,10 +212,10 @@ def test_slots_in_use_are_renewed_after_a_third_of_their_lease() -> None:
     one = _allowance(SLOTS)
     _leased(one, 1)
     one.take(1, NOW_MS)
-    assert one.ask(NOW_MS + SLOT_LEASE_MS // 3) is None
+    assert one.next_claim(NOW_MS + SLOT_LEASE_MS // 3) is None
     later = NOW_MS + SLOT_LEASE_MS // 3 + 1
-    ask = _asked(one, later)
-    assert (ask.holding, ask.ends_at_ms) == (1, later + SLOT_LEASE_MS)
+    claim = _next_claim(one, later)
+    assert (claim.holding, claim.ends_at_ms) == (1, later + SLOT_LEASE_MS)
 
 
 def test_slots_are_leased_ahead_as_many_are_in_use() -> None:
@@ -223,8 +223,8 @@ def test_slots_are_leased_ahead_as_many_are_in_use() -> None:
     _leased(one, 20, remaining=900)
     one.take(20, NOW_MS)
     one.want(1)
-    ask = _asked(one)
-    assert (ask.holding, ask.amount, ask.ahead) == (20, 1, 10)
+    claim = _next_claim(one)
+    assert (claim.holding, claim.amount, claim.ahead) == (20, 1, 10)
 
 
 @pytest.mark.parametrize(("remaining", "keeps"), [(50, 1), (12, 0)])
@@ -234,8 +234,8 @@ def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -
     one.take(4, NOW_MS)
     one.settle(-2, one.window.start_ms, NOW_MS)
     one.tick()
-    ask = one.ask(NOW_MS)
-    assert (4 if ask is None else ask.holding) == 2 + keeps
+    claim = one.next_claim(NOW_MS)
+    assert (4 if claim is None else claim.holding) == 2 + keeps
 
 
 def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
@@ -244,14 +244,14 @@ def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
     one.take(4, NOW_MS)
     assert not one.is_forgotten(NOW_MS)
     later = NOW_MS + 600_001
-    ask = _asked(one, later)
-    assert (ask.closes, ask.holding) == (True, 4)
+    claim = _next_claim(one, later)
+    assert (claim.closes, claim.holding) == (True, 4)
     # What an answer costs meanwhile is claimed anew.
     one.settle(3, one.window.start_ms, later)
-    one.answered(0, 96, 100, later)
+    one.apply_grant(0, 96, 100, later)
     assert (one.used, one.available) == (3, -3)
-    ask = _asked(one, later)
-    assert (ask.closes, ask.holding) == (False, 3)
+    claim = _next_claim(one, later)
+    assert (claim.closes, claim.holding) == (False, 3)
 
 
 def test_an_allowance_of_which_nothing_was_used_is_forgotten() -> None:
@@ -259,9 +259,9 @@ def test_an_allowance_of_which_nothing_was_used_is_forgotten() -> None:
     assert one.is_forgotten(NOW_MS)
     one.want(1)
     assert not one.is_forgotten(NOW_MS)
-    _asked(one)
+    _next_claim(one)
     assert not one.is_forgotten(NOW_MS)
-    one.answered(1, 5, 100, NOW_MS)
+    one.apply_grant(1, 5, 100, NOW_MS)
     one.stop_waiting()
     assert not one.is_forgotten(NOW_MS)
     one.take(1, NOW_MS)

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gateway.accounts.v1 import limits_pb2
 from services.accounts.limits.arithmetic import grant
-from services.inference.limits.allowance import Allowance, Ask
+from services.inference.limits.allowance import Allowance, Claim
 from services.inference.limits.windows import Window
 
 WORKERS = st.integers(0, 1)
@@ -27,21 +27,21 @@ class Table:
     limit: int
     rows: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
 
-    def answer(self, holder: str, ask: Ask, now_ms: int) -> tuple[int, int]:
-        start = ask.window.start_ms
+    def answer(self, holder: str, claim: Claim, now_ms: int) -> tuple[int, int]:
+        start = claim.window.start_ms
         others = sum(
             amount
             for (window, other), (amount, ends_ms) in self.rows.items()
             if window == start and other != holder and ends_ms > now_ms
         )
-        free = self.limit - others - ask.holding
-        if ask.closes:
+        free = self.limit - others - claim.holding
+        if claim.closes:
             before = self.rows.get((start, ""), (0, 0))[0]
-            self.rows[start, ""] = before + ask.holding, ask.ends_at_ms
+            self.rows[start, ""] = before + claim.holding, claim.ends_at_ms
             self.rows.pop((start, holder), None)
             return 0, max(0, free)
-        granted, remaining = grant(free, ask.amount, ask.least, ask.ahead)
-        self.rows[start, holder] = ask.holding + granted, ask.ends_at_ms
+        granted, remaining = grant(free, claim.amount, claim.least, claim.ahead)
+        self.rows[start, holder] = claim.holding + granted, claim.ends_at_ms
         return granted, remaining
 
 
@@ -51,7 +51,7 @@ class Worker:
 
     holder: str
     allowance: Allowance
-    ask: Ask | None = None
+    claim: Claim | None = None
     answer: tuple[int, int] | None = None
 
 
@@ -111,28 +111,28 @@ class Windows(RuleBasedStateMachine):
     @rule(at=WORKERS, closes=st.booleans())
     def claim(self, at: int, closes: bool) -> None:
         worker = self.workers[at]
-        if worker.ask is None:
-            worker.ask = worker.allowance.ask(self.now_ms, closes=closes)
+        if worker.claim is None:
+            worker.claim = worker.allowance.next_claim(self.now_ms, closes=closes)
 
     @rule(at=WORKERS)
     def reach_the_table(self, at: int) -> None:
         worker = self.workers[at]
-        if worker.ask is not None and worker.answer is None:
-            worker.answer = self.table.answer(worker.holder, worker.ask, self.now_ms)
+        if worker.claim is not None and worker.answer is None:
+            worker.answer = self.table.answer(worker.holder, worker.claim, self.now_ms)
 
     @rule(at=WORKERS)
     def answer(self, at: int) -> None:
         worker = self.workers[at]
         if worker.answer is not None:
-            worker.allowance.answered(*worker.answer, self.limit, self.now_ms)
-            worker.ask = worker.answer = None
+            worker.allowance.apply_grant(*worker.answer, self.limit, self.now_ms)
+            worker.claim = worker.answer = None
 
     @rule(at=WORKERS)
     def lose_the_answer(self, at: int) -> None:
         worker = self.workers[at]
-        if worker.ask is not None and not worker.ask.closes:
+        if worker.claim is not None and not worker.claim.closes:
             worker.allowance.failed()
-            worker.ask = worker.answer = None
+            worker.claim = worker.answer = None
 
     @rule(at=WORKERS)
     def tick(self, at: int) -> None:
@@ -189,10 +189,10 @@ class Slots(RuleBasedStateMachine):
         return Worker(f"worker_{self.born}", made)
 
     def renew(self, worker: Worker) -> None:
-        ask = worker.allowance.ask(self.now_ms)
-        if ask is not None:
-            answer = self.table.answer(worker.holder, ask, self.now_ms)
-            worker.allowance.answered(*answer, self.limit, self.now_ms)
+        claim = worker.allowance.next_claim(self.now_ms)
+        if claim is not None:
+            answer = self.table.answer(worker.holder, claim, self.now_ms)
+            worker.allowance.apply_grant(*answer, self.limit, self.now_ms)
 
     @rule(at=WORKERS, waits=st.booleans())
     def begin(self, at: int, waits: bool) -> None:

@@ -14,14 +14,14 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
 from services.inference.limits.admission import Admission
-from services.inference.limits.allowance import Ask
+from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.usage import tokens_of
 from services.inference.stream.batches import observed
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,
     broken,
@@ -52,13 +52,13 @@ KEYS = [
 class Generous:
     """Grants whatever is claimed."""
 
-    async def lease(self, asks: Sequence[tuple[Key, Ask]]) -> Sequence[Grant]:
-        return [Grant(granted=ask.amount, remaining=BUDGET, limit=BUDGET) for _, ask in asks]
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> Sequence[Grant]:
+        return [Grant(granted=claim.amount, remaining=BUDGET, limit=BUDGET) for _, claim in claims]
 
 
 def price(used: UsedModel) -> int:
     """Return a price at which no two of these tests' answers cost the same."""
-    return 3 * (used.read or 0) + 1_000 * used.wrote
+    return 3 * (used.input_tokens or 0) + 1_000 * used.output_tokens
 
 
 class Settled:
@@ -130,12 +130,12 @@ async def test_a_request_that_failed_and_was_billed_counts(settled: Settled) -> 
 
 async def test_what_helpers_use_counts(settled: Settled) -> None:
     settled.there.p.plays("a", reporting("Hi", HEAD, LAST))
-    total = Spent()
-    spent.set(total)
+    total = RequestUsage()
+    current_usage.set(total)
     caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
     await settled.there.engine.generate(chain("a"), task="describe_image")
     assert total.answer is None
-    assert [(one.read, one.wrote) for one in total.parts] == [(60, 9)]
+    assert [(one.input_tokens, one.output_tokens) for one in total.parts] == [(60, 9)]
 
 
 async def test_requests_that_are_not_recorded_count_alike() -> None:

@@ -61,7 +61,7 @@ def test_of_which_measures_callers_are_told() -> None:
     limits = CallerLimits([one, other])
     assert [
         [(limits.needs[at].key.subject_id, limits.needs[at].key.measure) for at in indexes]
-        for indexes in limits.told
+        for indexes in limits.reported_needs
     ] == [[(name, limits_pb2.MEASURE_REQUESTS_PER_MINUTE) for name in ("a", "b")]]
 
 

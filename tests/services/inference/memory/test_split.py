@@ -85,8 +85,10 @@ def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
     apart = split_request(
         request(user("Hi"), assistant(thought, call("1"), call("2")), user(result("1")))
     )
-    assert apart.thoughtful == {("1", "2"): assistant(thought, call("1"), call("2"))}
-    assert split_request(request(user("Hi"), assistant(thought, "Hello"))).thoughtful == {}
+    assert apart.messages_with_thinking == {("1", "2"): assistant(thought, call("1"), call("2"))}
+    assert (
+        split_request(request(user("Hi"), assistant(thought, "Hello"))).messages_with_thinking == {}
+    )
 
 
 def test_profile_only_split_sends_the_newest_message() -> None:

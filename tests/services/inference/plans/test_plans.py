@@ -8,7 +8,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Model, Provider
 from services.inference.plans.plan import PRIMARY_STEP, Plan, Plans, Step
-from services.inference.plans.policy import FailOn, Retries
+from services.inference.plans.policy import FallbackRule, Retries
 from services.inference.providers.base import Target
 from services.inference.routing import Models
 from tests.services.inference.fallback.scripted_engine import (
@@ -30,7 +30,7 @@ def plan(wanted: pb.GenerateRequest) -> Plan:
         Model(name="b", provider="p"),
     ]
     providers = {"p": Provider(kind="openai", base_url="http://x")}
-    return Plans(Models(models, providers, {}, {}), LIMITS).of(wanted)
+    return Plans(Models(models, providers, {}, {}), LIMITS).plan_for(wanted)
 
 
 def step(**fields: Any) -> Step:
@@ -129,7 +129,7 @@ def test_a_step_has_the_bounds_that_it_sets() -> None:
 
 def test_a_rule_of_failures_is_read() -> None:
     rule = pb.FailOn(status_code=[100, 599], error_contains=["No Quota"])
-    assert step(fail_on=rule).fail_on == FailOn(frozenset({100, 599}), ("no quota",))
+    assert step(fail_on=rule).fail_on == FallbackRule(frozenset({100, 599}), ("no quota",))
     refusal = refused(fail_on=pb.FailOn(status_code=[600]))
     assert refusal == f"{STEP}.fail_on.status_code[0]: takes 100 to 599"
 

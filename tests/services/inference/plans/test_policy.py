@@ -5,10 +5,10 @@ import pytest
 from services.common.errors import UpstreamError
 from services.inference.plans.policy import (
     DivergedError,
-    FailOn,
+    FallbackRule,
     Retries,
     is_transient,
-    moves_on,
+    leads_to_next_step,
 )
 from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
 from tests.services.inference.fallback.scripted_engine import silence
@@ -26,7 +26,7 @@ FILTER = b'{"error": {"message": "no", "code": "content_filter"}}'
 def test_statuses_that_pass_are_transient_and_move_on(status):
     error = answered(status)
     assert is_transient(error)
-    assert moves_on(error, None)
+    assert leads_to_next_step(error, None)
 
 
 @pytest.mark.parametrize(
@@ -41,19 +41,19 @@ def test_statuses_that_pass_are_transient_and_move_on(status):
 )
 def test_broken_and_silent_answers_always_move_on(error):
     assert is_transient(error)
-    assert moves_on(error, None)
+    assert leads_to_next_step(error, None)
 
 
 @pytest.mark.parametrize("status", [301, 401, 402, 403, 404])
 def test_account_faults_move_on_without_a_retry(status):
     error = answered(status)
     assert not is_transient(error)
-    assert moves_on(error, None)
+    assert leads_to_next_step(error, None)
 
 
 def test_a_too_long_conversation_moves_on_without_a_retry():
     assert not is_transient(answered(400, CONTEXT))
-    assert moves_on(answered(400, CONTEXT), None)
+    assert leads_to_next_step(answered(400, CONTEXT), None)
 
 
 @pytest.mark.parametrize(
@@ -61,27 +61,27 @@ def test_a_too_long_conversation_moves_on_without_a_retry():
 )
 def test_other_refusals_end_the_chain(error):
     assert not is_transient(error)
-    assert not moves_on(error, None)
+    assert not leads_to_next_step(error, None)
 
 
 def test_fail_on_decides_alone():
-    rule = FailOn(frozenset({400, 503}), ("strasse", "quota"))
-    assert moves_on(answered(503), rule)
-    assert moves_on(answered(400), rule)
-    assert not moves_on(answered(500), rule)
-    assert not moves_on(answered(401), rule)
-    assert moves_on(answered(500, b'{"error": "Out of QUOTA"}'), rule)
-    assert moves_on(answered(500, "STRAßE".encode()), rule)
-    nothing = FailOn(frozenset(), ())
-    assert not moves_on(answered(503), nothing)
+    rule = FallbackRule(frozenset({400, 503}), ("strasse", "quota"))
+    assert leads_to_next_step(answered(503), rule)
+    assert leads_to_next_step(answered(400), rule)
+    assert not leads_to_next_step(answered(500), rule)
+    assert not leads_to_next_step(answered(401), rule)
+    assert leads_to_next_step(answered(500, b'{"error": "Out of QUOTA"}'), rule)
+    assert leads_to_next_step(answered(500, "STRAßE".encode()), rule)
+    nothing = FallbackRule(frozenset(), ())
+    assert not leads_to_next_step(answered(503), nothing)
 
 
 def test_connection_faults_move_on_whatever_fail_on_is():
-    rule = FailOn(frozenset({400}), ())
-    assert moves_on(cut_off("p"), rule)
-    assert moves_on(silence(), rule)
-    assert moves_on(broken_answer("p", "streamed nonsense"), rule)
-    assert moves_on(DivergedError("p"), rule)
+    rule = FallbackRule(frozenset({400}), ())
+    assert leads_to_next_step(cut_off("p"), rule)
+    assert leads_to_next_step(silence(), rule)
+    assert leads_to_next_step(broken_answer("p", "streamed nonsense"), rule)
+    assert leads_to_next_step(DivergedError("p"), rule)
 
 
 def test_another_answer_than_was_sent_is_not_asked_for_again():

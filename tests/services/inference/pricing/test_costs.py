@@ -15,7 +15,7 @@ from services.inference.providers.base import Target
 from services.inference.routing import Models
 from services.inference.usage.metering import Metering
 from services.inference.usage.records import cost_of_used
-from services.inference.usage.spent import Spent, spent
+from services.inference.usage.request_usage import RequestUsage, current_usage
 
 MODEL = '[providers.openai]\n[[models]]\nname="m"\nprovider="openai"\nprice={{input={}}}'
 NOON_MS = 1_795_435_200_000  # 2026-11-23 12:00:00 UTC
@@ -172,7 +172,7 @@ def test_another_deployment_of_a_name_has_its_own_price() -> None:
 def test_recordings_are_billed_by_tokens_or_by_time(
     seconds: float, tokens: int, expected: str
 ) -> None:
-    spent.set(total := Spent())
+    current_usage.set(total := RequestUsage())
     model = "gpt-4o" if tokens else "whisper-1"
     usage = HelperUsage(task="transcribe_audio", input_tokens=tokens, seconds=seconds)
     Metering().add_transcript(Target(model, "openai", model), usage)

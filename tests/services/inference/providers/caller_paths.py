@@ -5,7 +5,11 @@ import orjson
 from facade.dialects import anthropic, openai
 from facade.dialects.anthropic.settings import REQUIRED
 from facade.dialects.openai.paths import TOOL_CALLS, WHOLE
-from facade.dialects.openai.unnamed import keep_of_message, keep_of_part, keep_of_request
+from facade.dialects.openai.unknown_fields import (
+    keep_message_fields,
+    keep_part_fields,
+    keep_request_fields,
+)
 from facade.dialects.paths import SYSTEM, CallerPaths, SourceMap
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque
@@ -58,12 +62,12 @@ def _keep(holder: GenerateRequest | Message | Block | Tool) -> None:
     if not isinstance(fields, dict):
         return
     if isinstance(holder, GenerateRequest):
-        keep_of_request(holder, fields, "")
+        keep_request_fields(holder, fields, "")
     elif isinstance(holder, Message):
-        keep_of_message(holder, fields, "")
+        keep_message_fields(holder, fields, "")
     else:
         mark = holder.cache_control
-        keep_of_part(holder, fields, "")
+        keep_part_fields(holder, fields, "")
         holder.cache_control = mark or holder.cache_control
     holder.extra.json = given.json
 

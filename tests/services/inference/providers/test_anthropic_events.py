@@ -221,7 +221,7 @@ def test_unknown_events_before_the_answer_are_bounded() -> None:
     assert failure is None and told[-1].HasField("unknown")
 
 
-def test_deltas_keep_unnamed_fields_beside_their_text() -> None:
+def test_deltas_keep_unknown_fields_beside_their_text() -> None:
     began = started(0, {"type": "text", "text": ""})
     said = [delta(0, "text_delta", text="a", x=1), delta(0, "text_delta", text="b")]
     told = events_of(BEGIN, began, *said, stopped(0), ended(), OVER)

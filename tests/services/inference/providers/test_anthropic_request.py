@@ -207,7 +207,7 @@ def test_the_choice_of_tools_is_translated(choice: ToolChoice, sent: dict[str, A
     assert body_of(call_of(tools=[TOOL], tool_choice=choice))["tool_choice"] == sent
 
 
-def test_unnamed_tool_choices_pass_in_the_same_dialect() -> None:
+def test_unknown_tool_choices_pass_in_the_same_dialect() -> None:
     choice = ToolChoice(extra=opaque({"type": "some", "names": ["f"]}))
     call = call_of(tools=[TOOL], tool_choice=choice, dialect=ANTHROPIC)
     assert body_of(call, official=False)["tool_choice"] == {"type": "some", "names": ["f"]}

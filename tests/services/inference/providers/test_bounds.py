@@ -82,13 +82,13 @@ def read_message(*events: dict[str, object]) -> None:
 
 
 BLOCKS = [anthropic_answers.started(index, {"type": "text", "text": "a"}) for index in range(17)]
-UNNAMED = [
+UNKNOWN_FIELDS = [
     anthropic_answers.TEXT,
     *[anthropic_answers.delta(0, "x", y=index) for index in range(16)],
 ]
 
 
-@pytest.mark.parametrize("events", [BLOCKS, UNNAMED])
+@pytest.mark.parametrize("events", [BLOCKS, UNKNOWN_FIELDS])
 def test_a_message_has_so_many_parts(events: list[dict[str, object]]) -> None:
     with pytest.raises(UpstreamError) as raised:
         read_message(*events)

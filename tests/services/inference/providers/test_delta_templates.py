@@ -11,7 +11,7 @@ from services.inference.providers.sse import read_event
 MANY = 20
 
 
-def said(told: Any) -> str | None:
+def extract_delta(told: Any) -> str | None:
     """Return what is at `a.t`."""
     match told:
         case {"a": {"t": str(text)}}:
@@ -28,29 +28,29 @@ def says(text: str, **fields: Any) -> bytes:
 
 
 def knowing(event: bytes, text: str, padding: str = "") -> DeltaTemplates:
-    frames = DeltaTemplates(said, padding)
-    frames.learn(event, text)
-    return frames
+    templates = DeltaTemplates(extract_delta, padding)
+    templates.learn(event, text)
+    return templates
 
 
-def known(frames: DeltaTemplates, stream: bytes) -> list[bytes]:
+def known(templates: DeltaTemplates, stream: bytes) -> list[bytes]:
     """Return what events at the beginning of a stream say that are known."""
-    pieces, end = frames.repeats(stream, 0)
+    pieces, end = templates.repeats(stream, 0)
     assert bool(pieces) == bool(end)
     return pieces
 
 
 def test_known_events_end_at_the_first_different_frame() -> None:
-    frames = knowing(says("hello"), "hello")
+    templates = knowing(says("hello"), "hello")
     stream = says(" wor") + says("ld") + says("!", id="x2") + says("?")
-    assert frames.repeats(stream, 0) == ([b" wor", b"ld"], len(says(" wor") + says("ld")))
+    assert templates.repeats(stream, 0) == ([b" wor", b"ld"], len(says(" wor") + says("ld")))
 
 
 def test_events_are_known_from_the_middle_of_a_text_on() -> None:
-    frames = knowing(says("hello"), "hello")
+    templates = knowing(says("hello"), "hello")
     before = sent(b"{}")
-    assert frames.repeats(before + says("a"), len(before)) == ([b"a"], len(before + says("a")))
-    assert frames.repeats(before + says("a"), 0) == ([], 0)
+    assert templates.repeats(before + says("a"), len(before)) == ([b"a"], len(before + says("a")))
+    assert templates.repeats(before + says("a"), 0) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_split_character_is_not_matched() -> None:
 
 
 def test_an_event_cut_off_is_not_known() -> None:
-    frames = knowing(says("hello"), "hello")
-    assert known(frames, says("a") + says("b")[:-1]) == [b"a"]
+    templates = knowing(says("hello"), "hello")
+    assert known(templates, says("a") + says("b")[:-1]) == [b"a"]
 
 
 def test_a_text_that_holds_the_frame_is_a_text() -> None:
@@ -143,8 +143,8 @@ def test_a_text_that_holds_the_frame_is_a_text() -> None:
     ],
 )
 def test_no_template_is_learnt_if_another_string_varies(event: bytes, text: str) -> None:
-    frames = knowing(event, text)
-    assert known(frames, event) == []
+    templates = knowing(event, text)
+    assert known(templates, event) == []
 
 
 def test_a_text_like_the_probe_is_not_learnt_from() -> None:
@@ -158,53 +158,53 @@ def test_a_template_is_found_when_a_key_holds_the_text() -> None:
 
 def test_an_event_of_several_lines_is_known_by_all_of_them() -> None:
     event = b'event: d\nid: 7\ndata: {"a":\ndata: {"t":"hi"}}\n\n'
-    frames = knowing(event, "hi")
-    assert known(frames, event.replace(b"hi", b"ho") + event.replace(b"d\n", b"e\n")) == [b"ho"]
+    templates = knowing(event, "hi")
+    assert known(templates, event.replace(b"hi", b"ho") + event.replace(b"d\n", b"e\n")) == [b"ho"]
 
 
 def test_what_is_forgotten_is_not_known() -> None:
-    frames = knowing(says("hello"), "hello")
-    frames.forget()
-    assert known(frames, says("a")) == []
+    templates = knowing(says("hello"), "hello")
+    templates.forget()
+    assert known(templates, says("a")) == []
 
 
 def test_padding_at_the_end_may_be_anything_plain() -> None:
-    frames = knowing(says("hello", pad="x1Y+/=_-z"), "hello", "pad")
+    templates = knowing(says("hello", pad="x1Y+/=_-z"), "hello", "pad")
     stream = says("a", pad="Q") + says("b", pad="") + says("c", pad="7" * 99) + says("d", pad='"')
-    assert known(frames, stream + says("e", pad="ok")) == [b"a", b"b", b"c"]
+    assert known(templates, stream + says("e", pad="ok")) == [b"a", b"b", b"c"]
 
 
 def test_padding_elsewhere_than_at_the_end_has_to_recur() -> None:
-    frames = knowing(says("hello", pad="x", b=1), "hello", "pad")
-    assert known(frames, says("a", pad="y", b=1) + says("b", pad="y", b=2)) == [b"a"]
-    frames = knowing(sent({"pad": "x", "a": {"t": "hi"}}), "hi", "pad")
-    assert known(frames, sent({"pad": "y", "a": {"t": "hi"}})) == []
+    templates = knowing(says("hello", pad="x", b=1), "hello", "pad")
+    assert known(templates, says("a", pad="y", b=1) + says("b", pad="y", b=2)) == [b"a"]
+    templates = knowing(sent({"pad": "x", "a": {"t": "hi"}}), "hi", "pad")
+    assert known(templates, sent({"pad": "y", "a": {"t": "hi"}})) == []
 
 
 def test_another_member_than_the_padding_has_to_recur() -> None:
-    frames = knowing(says("hello", pad="x"), "hello")
-    assert known(frames, says("a", pad="y")) == []
+    templates = knowing(says("hello", pad="x"), "hello")
+    assert known(templates, says("a", pad="y")) == []
 
 
 def test_padding_that_the_text_holds_is_text() -> None:
     inside = 'x","pad":"y'
-    frames = knowing(says("hello", pad="x"), "hello", "pad")
-    assert known(frames, says(inside, pad="z")) == [orjson.dumps(inside)[1:-1]]
+    templates = knowing(says("hello", pad="x"), "hello", "pad")
+    assert known(templates, says(inside, pad="z")) == [orjson.dumps(inside)[1:-1]]
 
 
 def test_learning_stops_for_frames_that_never_recur() -> None:
-    def learn(frames: DeltaTemplates, number: int) -> bytes:
+    def learn(templates: DeltaTemplates, number: int) -> bytes:
         event = says("hello", id=f"x{number}")
-        frames.learn(event, "hello")
+        templates.learn(event, "hello")
         return event
 
-    frames = DeltaTemplates(said)
+    templates = DeltaTemplates(extract_delta)
     for number in range(MANY):
-        assert known(frames, learn(frames, number).replace(b"x", b"y")) == []
-    assert known(frames, learn(frames, MANY)) == []
-    frames = DeltaTemplates(said)
+        assert known(templates, learn(templates, number).replace(b"x", b"y")) == []
+    assert known(templates, learn(templates, MANY)) == []
+    templates = DeltaTemplates(extract_delta)
     for number in range(MANY):
-        assert known(frames, learn(frames, number)) == [b"hello"]
+        assert known(templates, learn(templates, number)) == [b"hello"]
 
 
 def test_several_pieces_become_one_event() -> None:
@@ -247,15 +247,15 @@ def test_known_frames_yield_the_events_of_parsing(
     json: bytes, text: str, padding: str, others: list[bytes], end: bytes
 ) -> None:
     event = sent(json)
-    frames = knowing(event, text, padding)
+    templates = knowing(event, text, padding)
     marked = event.replace(b'"%b"' % text.encode(), b'"\xff"')
     stream = b"".join(marked.replace(b"\xff", other) for other in [b"x", *others]) + end
-    pieces, stop = frames.repeats(stream, 0)
+    pieces, stop = templates.repeats(stream, 0)
     at = 0
     for piece in pieces:
         read, at = read_event(stream, at)
         assert read is not None
-        assert said(orjson.loads(read.data)) == orjson.loads(b'"%b"' % piece) != ""
+        assert extract_delta(orjson.loads(read.data)) == orjson.loads(b'"%b"' % piece) != ""
     assert at == stop
 
 

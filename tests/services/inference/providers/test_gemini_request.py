@@ -12,7 +12,7 @@ from gateway.inference.v1.inference_pb2 import (
     WebTool,
 )
 from services.common.errors import GatewayError
-from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini import sanitizing
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
@@ -161,7 +161,7 @@ def test_invalid_tool_names_are_replaced_and_restored(name: str) -> None:
         "mode": "ANY",
         "allowedFunctionNames": [declared["name"]],
     }
-    assert shaping.given_names([name, "f"]) == {declared["name"]: name}
+    assert sanitizing.given_names([name, "f"]) == {declared["name"]: name}
 
 
 @pytest.mark.parametrize(
@@ -264,14 +264,14 @@ def test_a_prefill_is_asked_for_in_words() -> None:
 @pytest.mark.parametrize("name", ["../v1/x", "models/../x", "a b", "", "x?y", "x:count", "files/x"])
 def test_what_cannot_be_a_model_is_not_asked_for(name: str) -> None:
     with pytest.raises(GatewayError) as raised:
-        shaping.model_path(name)
+        sanitizing.model_path(name)
     assert raised.value.http_status == 404
 
 
 def test_paths_of_models() -> None:
-    assert shaping.model_path("gemini-2.5-pro") == "models/gemini-2.5-pro"
-    assert shaping.model_path("models/gemini-x") == "models/gemini-x"
-    assert shaping.model_path("tunedModels/mine-1") == "tunedModels/mine-1"
+    assert sanitizing.model_path("gemini-2.5-pro") == "models/gemini-2.5-pro"
+    assert sanitizing.model_path("models/gemini-x") == "models/gemini-x"
+    assert sanitizing.model_path("tunedModels/mine-1") == "tunedModels/mine-1"
 
 
 def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 import pytest
 
 from gateway.inference.v1.inference_pb2 import Event
-from services.inference.stream.batches import Batches, Take, observed
+from services.inference.stream.batches import Batches, OnBatch, observed
 from services.inference.stream.filters import Batch
 
 FIRST, SECOND, THIRD, LAST = ([Event(text=text)] for text in "abcd")
@@ -23,10 +23,10 @@ class Answer:
 
     async def batches(self) -> Batches:
         try:
-            take = yield FIRST
-            assert take is not None
-            assert not take(SECOND)
-            assert take(THIRD)
+            on_batch = yield FIRST
+            assert on_batch is not None
+            assert not on_batch(SECOND)
+            assert on_batch(THIRD)
             yield ()
             yield LAST
         finally:
@@ -52,12 +52,12 @@ class Seen:
 
 async def test_batches_that_are_passed_on_at_once_are_observed_first() -> None:
     seen = Seen()
-    take: Take | None = None
+    on_batch: OnBatch | None = None
     async with aclosing(observed(Answer().batches(), seen.observe, seen.complete)) as batches:
         with pytest.raises(StopAsyncIteration):
             while True:
-                seen.done.append(("yielded", await batches.asend(take)))
-                take = seen.take
+                seen.done.append(("yielded", await batches.asend(on_batch)))
+                on_batch = seen.take
     assert seen.done == [
         *(("observed", FIRST), ("yielded", FIRST)),
         *(("observed", SECOND), ("taken", SECOND)),

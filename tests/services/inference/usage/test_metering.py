@@ -96,7 +96,7 @@ async def test_a_served_request_is_one_line(lines: Lines, stream: bool) -> None:
     await there.ask(stream, request("a", dialect=conversation.DIALECT_ANTHROPIC))
     line = lines.only
     assert line[:8] == (*(1.0, "req_1", "user_1", "team_1", "key_1", "messages", "a", "primary"),)
-    assert (line.outcome, line.attempts, line.is_part) == (SERVED, 1, False)
+    assert (line.outcome, line.attempts, line.is_helper) == (SERVED, 1, False)
     assert [tuple(used) for used in line.used] == [
         ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2})
     ]
@@ -110,7 +110,7 @@ async def test_a_failed_request_is_a_line_without_usage(lines: Lines, stream: bo
     with pytest.raises(GatewayError):
         await there.ask(stream, request())
     assert (lines.only.outcome, lines.only.attempts, lines.only.first_ms) == (FAILED, 1, None)
-    assert [used.read for used in lines.only.used] == [None]
+    assert [used.input_tokens for used in lines.only.used] == [None]
 
 
 @WHOLE_AND_STREAMED
@@ -132,7 +132,7 @@ async def test_what_a_broken_answer_cost_is_included(lines: Lines) -> None:
     await there.stream(chain("a", "b"))
     line = lines.only
     assert (line.outcome, line.attempts) == (SERVED, 2)
-    assert [(used.model, used.read, used.wrote) for used in line.used] == [
+    assert [(used.model, used.input_tokens, used.output_tokens) for used in line.used] == [
         ("b", 60, 9),
         ("a", 50, 1),
     ]
@@ -147,7 +147,9 @@ async def test_attempts_at_one_model_are_added_up(lines: Lines) -> None:
         reporting("Hello you", head, Usage(input_tokens=50, output_tokens=9)),
     )
     await there.stream(request(fallback=AUTO))
-    assert [(used.model, used.read, used.wrote) for used in lines.only.used] == [("a", 100, 10)]
+    assert [(used.model, used.input_tokens, used.output_tokens) for used in lines.only.used] == [
+        ("a", 100, 10)
+    ]
 
 
 async def test_a_caller_who_leaves_has_used_what_was_told(lines: Lines) -> None:
@@ -159,7 +161,11 @@ async def test_a_caller_who_leaves_has_used_what_was_told(lines: Lines) -> None:
             break
         await asyncio.sleep(0)
     line = lines.only
-    assert (line.outcome, line.used[0].read, line.used[0].wrote) == (CANCELLED, 50, 1)
+    assert (line.outcome, line.used[0].input_tokens, line.used[0].output_tokens) == (
+        CANCELLED,
+        50,
+        1,
+    )
 
 
 async def test_work_of_the_gateway_is_a_task(lines: Lines) -> None:
@@ -171,7 +177,7 @@ async def test_work_of_the_gateway_is_a_task(lines: Lines) -> None:
 async def test_a_part_of_a_request_says_which(lines: Lines) -> None:
     there = metered(lines)
     await there.engine.generate(request(), task="describe_image")
-    assert (lines.only.is_part, lines.only.step) == (True, "describe_image")
+    assert (lines.only.is_helper, lines.only.step) == (True, "describe_image")
 
 
 async def test_counting_tokens_uses_nothing(lines: Lines) -> None:

@@ -38,7 +38,7 @@ class Provider:
 
 
 # What a response says of which nothing is kept.
-UNKEPT: Json = {"background": False, "previous_response_id": None, "store": False}
+NO_STATE: Json = {"background": False, "previous_response_id": None, "store": False}
 
 
 def response(*items: Json, **fields: Any) -> Json:
@@ -53,7 +53,7 @@ def response(*items: Json, **fields: Any) -> Json:
         "incomplete_details": None,
         "service_tier": "default",
         "usage": USAGE,
-        **UNKEPT,
+        **NO_STATE,
         **fields,
     }
 
@@ -212,15 +212,15 @@ def native_reader_of(limits: Limits | None = None) -> NativeReader:
 def handed_on(event: Json) -> Json:
     """Return an event as a caller of the dialect is handed it, less what the gateway writes."""
     given = event.get("response")
-    if given is None or (UNKEPT.items() <= given.items() and given.get("conversation") is None):
+    if given is None or (NO_STATE.items() <= given.items() and given.get("conversation") is None):
         return event
-    return {**event, "response": as_unkept(given)}
+    return {**event, "response": without_state(given)}
 
 
-def as_unkept(given: Json) -> Json:
-    """Return a response object in which the gateway has written that nothing is kept of it."""
+def without_state(given: Json) -> Json:
+    """Return a response object as the gateway passes it on: without stored state."""
     rest = {name: value for name, value in given.items() if name != "conversation"}
-    return {**rest, **UNKEPT, "id": ""}
+    return {**rest, **NO_STATE, "id": ""}
 
 
 def read(*events: Json | bytes, **fields: Any) -> list[Event]:

@@ -10,7 +10,6 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.openai_responses.response_objects import passthrough
 from tests.services.inference.providers.openai_responses.responses_answers import (
     USAGE,
-    as_unkept,
     data,
     events_of,
     message,
@@ -21,6 +20,7 @@ from tests.services.inference.providers.openai_responses.responses_answers impor
     search,
     text,
     whole,
+    without_state,
 )
 from tests.services.inference.providers.openai_responses.responses_calls import Json
 
@@ -70,7 +70,7 @@ def test_what_a_provider_keeps_is_its_own_affair(kept: Json) -> None:
     given = {**response(message(text("Hi"))), **kept}
     passed = passthrough(orjson.dumps(given))
     assert passed is not None
-    assert orjson.loads(passed.passthrough) == as_unkept(given)
+    assert orjson.loads(passed.passthrough) == without_state(given)
     sent = [
         {**one, "response": {**one["response"], **kept}}
         for one in events_of(given)
@@ -79,7 +79,7 @@ def test_what_a_provider_keeps_is_its_own_affair(kept: Json) -> None:
     out: list[Event] = []
     native_reader_of().feed(data(*sent), out)
     assert [one["response"] for one in map(orjson.loads, natives(out))] == [
-        as_unkept(one["response"]) for one in sent
+        without_state(one["response"]) for one in sent
     ]
 
 

@@ -50,11 +50,11 @@ WEATHER = Tool(name="get_weather", input_schema=b'{"type":"object","properties":
 
 
 class Gateway:
-    """An engine in front of the sandbox, and the missing endpoints that it knows."""
+    """An engine in front of the sandbox, and the servers that it knows to lack the endpoint."""
 
     def __init__(self, sandbox: Upstream, client: Client) -> None:
         self.log: RequestLog = sandbox.log
-        self.missing: set[str] = set()
+        self.unsupported_urls: set[str] = set()
         self._url = sandbox.url
         self._client = client
         self.engine = self._engine()
@@ -77,7 +77,9 @@ class Gateway:
         metrics = Metrics(CollectorRegistry())
         limits, live = Limits(), metrics.live_upstream_calls
         built = registry.build(providers, self._client, limits, live)
-        native_ones = registry.build_responses(providers, self._client, limits, live, self.missing)
+        native_ones = registry.build_responses(
+            providers, self._client, limits, live, self.unsupported_urls
+        )
         spare = Model(name="spared", provider="openai", upstream="echo", fallbacks=["chat/echo"])
         return Engine(
             Routes(Models([spare], providers, {}, {}), built, responses=native_ones),
@@ -255,7 +257,7 @@ async def test_a_server_without_the_endpoint_is_asked_as_usual(
 async def test_a_model_that_is_not_there_is_no_missing_endpoint(gateway: Gateway) -> None:
     with pytest.raises(UpstreamError, match="does not know the model"):
         await gateway.ask(request("openai/none"))
-    assert not gateway.missing
+    assert not gateway.unsupported_urls
 
 
 async def test_refused_fields_are_learnt_and_named(gateway: Gateway) -> None:

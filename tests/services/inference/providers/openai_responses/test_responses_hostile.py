@@ -12,7 +12,7 @@ from services.inference.providers.openai_responses.events import events_from_who
 from services.inference.providers.openai_responses.response_objects import passthrough
 from tests.services.inference.providers.changes import GONE, changed, spread, values
 from tests.services.inference.providers.openai_responses.responses_answers import (
-    UNKEPT,
+    NO_STATE,
     Provider,
     answer,
     custom_call,
@@ -73,7 +73,7 @@ def read_whole(given: Json) -> None:
     passed = passthrough(orjson.dumps(given))
     if passed is not None:
         told = orjson.loads(passed.passthrough)
-        assert UNKEPT.items() <= told.items() and told.get("conversation") is None
+        assert NO_STATE.items() <= told.items() and told.get("conversation") is None
         assert next(iter(told)) == "id"
         assert told.keys() - OWN == given.keys() - OWN
 

@@ -17,7 +17,7 @@ from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
-from services.inference.providers.openai_responses.endpoint import Endpoint, is_about_path
+from services.inference.providers.openai_responses.endpoint import EndpointSupport, is_about_path
 from services.inference.refusals import ENCRYPTED_REASONING, new_refusal
 from tests.services.inference.providers.openai_responses.responses_answers import (
     answer,
@@ -53,9 +53,11 @@ async def here() -> AsyncIterator[ScriptedUpstream]:
 
 
 def provider(
-    here: ScriptedUpstream, missing: set[str] | None = None, *, fetches_urls: bool = False
+    here: ScriptedUpstream, unsupported_urls: set[str] | None = None, *, fetches_urls: bool = False
 ) -> ResponsesProvider:
-    endpoint = Endpoint(here.server.url, set() if missing is None else missing)
+    endpoint = EndpointSupport(
+        here.server.url, set() if unsupported_urls is None else unsupported_urls
+    )
     return ResponsesProvider(
         "acme",
         here.upstream(classify=endpoint.classify),
@@ -173,13 +175,13 @@ async def test_a_server_without_the_path_is_remembered(
     here: ScriptedUpstream, stream: bool, status: int, body: bytes
 ) -> None:
     here.server.plays(lambda c: c.answer(body, status))
-    missing: set[str] = set()
-    adapter = provider(here, missing)
-    assert not adapter.is_missing
+    unsupported_urls: set[str] = set()
+    adapter = provider(here, unsupported_urls)
+    assert adapter.is_supported
     with pytest.raises(MissingEndpointError):
         await events_from(adapter, call_of(stream=stream))
-    assert adapter.is_missing
-    assert provider(here, missing).is_missing, "also once settings are reloaded"
+    assert not adapter.is_supported
+    assert not provider(here, unsupported_urls).is_supported, "also once settings are reloaded"
 
 
 @pytest.mark.parametrize(

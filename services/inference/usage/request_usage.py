@@ -10,7 +10,7 @@ from typing import Any
 from services.inference.usage.lines import UsedModel
 
 
-class Spent:
+class RequestUsage:
     """The usage of one request by model.
 
     Attributes:
@@ -24,21 +24,21 @@ class Spent:
         self.parts: list[UsedModel] = []
 
     @property
-    def told(self) -> Sequence[UsedModel] | None:
+    def reported(self) -> Sequence[UsedModel] | None:
         """The usage of all models; None if that of the model that answered was not reported."""
         answer = self.answer
-        if not answer or answer[0].read is None:
+        if not answer or answer[0].input_tokens is None:
             return None
         return [*answer, *self.parts] if self.parts else answer
 
-    def add(self, used: Iterable[Sequence[Any]], *, is_part: bool) -> None:
-        """Add values of `UsedModel`s: of helpers with `is_part`, else of the answer's attempts."""
+    def add(self, used: Iterable[Sequence[Any]], *, is_helper: bool) -> None:
+        """Add values of `UsedModel`s: of helpers, or of the answer's attempts."""
         models = [UsedModel(*one) for one in used]
-        if is_part:
+        if is_helper:
             self.parts += models
         else:
             self.answer = models
 
 
 # The usage of the request whose handler is running; unset if it is not needed.
-spent: ContextVar[Spent] = ContextVar("spent")
+current_usage: ContextVar[RequestUsage] = ContextVar("current_usage")

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.sandbox.model.instances import NoInstanceError, instance
+from services.sandbox.model.schema_examples import NoExampleError, schema_example
 
 FORMATS = ["date-time", "date", "time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"]
 NAMES = st.sampled_from(["city", "days", "a b", "ß"])
@@ -103,9 +103,9 @@ def is_valid(schema, value):
 @given(SCHEMAS, st.text(max_size=40))
 def test_an_instance_matches_its_schema(schema, text):
     whole = {"$defs": DEFINITIONS, "type": "object", "properties": {"x": schema}, "required": ["x"]}
-    value = instance(whole, text)
+    value = schema_example(whole, text)
     assert is_valid(whole, value), value
-    assert instance(whole, text) == value
+    assert schema_example(whole, text) == value
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_instance_matches_its_schema(schema, text):
     ],
 )
 def test_the_smallest_instance_is_chosen(schema, value):
-    assert instance(schema, "hello") == value
+    assert schema_example(schema, "hello") == value
     assert is_valid(schema, value)
 
 
@@ -164,11 +164,11 @@ def test_the_smallest_instance_is_chosen(schema, value):
     ],
 )
 def test_a_schema_without_an_instance_says_so(schema):
-    with pytest.raises(NoInstanceError):
-        instance(schema, "hello")
+    with pytest.raises(NoExampleError):
+        schema_example(schema, "hello")
 
 
 def test_branches_within_branches_end():
     schema = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}
-    with pytest.raises(NoInstanceError):
-        instance(schema, "hello")
+    with pytest.raises(NoExampleError):
+        schema_example(schema, "hello")

@@ -11,44 +11,48 @@ from gateway.conversation.v1.conversation_pb2 import Citation
 from services.inference.providers.request_fields import Json
 
 # Fields that have a canonical counterpart, or describe a single chunk.
-OF_ANSWERS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
-OF_CHOICES = frozenset({"index", "message", "delta", "logprobs", "finish_reason"})
-OF_MESSAGES = frozenset({"role", "content", "refusal", "tool_calls", "reasoning_content"})
-OF_CALLS = frozenset({"id", "type", "index", "function", "custom"})
-_OF_FUNCTIONS = frozenset({"name", "arguments", "input"})
+KNOWN_ANSWER_FIELDS = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "obfuscation"}
+)
+KNOWN_CHOICE_FIELDS = frozenset({"index", "message", "delta", "logprobs", "finish_reason"})
+KNOWN_MESSAGE_FIELDS = frozenset({"role", "content", "refusal", "tool_calls", "reasoning_content"})
+KNOWN_CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom"})
+_KNOWN_FUNCTION_FIELDS = frozenset({"name", "arguments", "input"})
 _HTTP = ("http://", "https://")
 _MAX_INDEX = 2**32 - 1
 # Unknown fields of a message that accompany its content.
 _BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 
 
-def of_message(delta: Json) -> Json:
+def unknown_message_fields(delta: Json) -> Json:
     """Return a message's unknown fields that are not empty."""
-    if delta.keys() <= OF_MESSAGES:
+    if delta.keys() <= KNOWN_MESSAGE_FIELDS:
         return {}
     return {
         name: value
         for name, value in delta.items()
-        if name not in OF_MESSAGES
+        if name not in KNOWN_MESSAGE_FIELDS
         and value not in (None, "", [], {})
         and not (name == "reasoning" and isinstance(value, str))
     }
 
 
-def of_call(given: Json, function: Json) -> Json:
+def unknown_call_fields(given: Json, function: Json) -> Json:
     """Return the unknown fields of a tool call, and of the function in it."""
-    if given.keys() <= OF_CALLS and function.keys() <= _OF_FUNCTIONS:
+    if given.keys() <= KNOWN_CALL_FIELDS and function.keys() <= _KNOWN_FUNCTION_FIELDS:
         return {}
     fields = {
-        name: value for name, value in given.items() if name not in OF_CALLS and value is not None
+        name: value
+        for name, value in given.items()
+        if name not in KNOWN_CALL_FIELDS and value is not None
     }
-    inner = {name: value for name, value in function.items() if name not in _OF_FUNCTIONS}
+    inner = {name: value for name, value in function.items() if name not in _KNOWN_FUNCTION_FIELDS}
     if inner:
         fields["function"] = inner
     return fields
 
 
-def thoughts_in(details: object) -> str:
+def thinking_in_details(details: object) -> str:
     """Return the readable thinking in OpenRouter's `reasoning_details`."""
     items: Sequence[Any] = details if isinstance(details, list) else ()
     found = (
@@ -68,7 +72,7 @@ def citations_in(annotations: object) -> Iterator[Citation]:
                     yield Citation(url=url, title=title, start_index=start, end_index=end)
 
 
-def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
+def fields_as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield texts that replace a message's unknown fields for callers of another dialect."""
     audio = fields.get("audio")
     if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
@@ -95,7 +99,7 @@ def image_as_text(part: object) -> str:
     return f"[An image ({kind}) that this endpoint cannot show; chat completions do.]"
 
 
-def note_of(names: set[str]) -> str:
+def note_on_unknown_fields(names: set[str]) -> str:
     """Return a note that replaces an answer of unknown parts only; "" if `names` has no content."""
     told = sorted(name[:64] for name in names - _BESIDE)[:8]
     if not told:

@@ -47,23 +47,23 @@ _KEYWORDS_OF_TYPES = {
 }
 
 
-class NoInstanceError(Exception):
+class NoExampleError(Exception):
     """Error raised if no value is found: the schema allows none, or is too complex."""
 
 
-def instance(schema: Mapping[str, Any], text: str) -> Any:
+def schema_example(schema: Mapping[str, Any], text: str) -> Any:
     """Return a JSON value that matches `schema`; the result is deterministic.
 
     Strings without constraints become `text`, and URLs the first URL in it.
 
     Raises:
-        NoInstanceError: no value was found.
+        NoExampleError: no value was found.
     """
     try:
         return _Search(schema, text).fill(schema, 0, 0)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         # The schema has not been validated: keywords of wrong types cause these errors.
-        raise NoInstanceError("the schema is malformed") from error
+        raise NoExampleError("the schema is malformed") from error
 
 
 class _Search:
@@ -76,9 +76,9 @@ class _Search:
         """Return a value; `nth` makes the values of an array differ from each other."""
         self._steps += 1
         if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
-            raise NoInstanceError("the schema is too deep or too large")
+            raise NoExampleError("the schema is too deep or too large")
         if schema is False:
-            raise NoInstanceError("the schema allows nothing")
+            raise NoExampleError("the schema allows nothing")
         if not isinstance(schema, Mapping):
             return self._string({}, nth)
         if "$ref" in schema:
@@ -118,16 +118,16 @@ class _Search:
                 return None
             case "string":
                 return self._string(schema, nth)
-        raise NoInstanceError(f"there is no type {kind!r}")
+        raise NoExampleError(f"there is no type {kind!r}")
 
     def _first(self, schemas: list[Any], depth: int, nth: int) -> Any:
         for schema in schemas:
             try:
                 return self.fill(schema, depth + 1, nth)
-            except NoInstanceError:
+            except NoExampleError:
                 if self._steps > _MAX_STEPS:
                     raise
-        raise NoInstanceError("no branch of the schema can be filled")
+        raise NoExampleError("no branch of the schema can be filled")
 
     def _flat(self, schema: Any, depth: int) -> Any:
         """Resolve references at the top, so that the schema can be merged."""
@@ -136,11 +136,11 @@ class _Search:
                 return schema
             rest = {key: value for key, value in schema.items() if key != "$ref"}
             schema = _merge(self._resolve(schema["$ref"]), rest)
-        raise NoInstanceError("the references of the schema never end")
+        raise NoExampleError("the references of the schema never end")
 
     def _resolve(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise NoInstanceError("a $ref must point into the schema itself")
+            raise NoExampleError("a $ref must point into the schema itself")
         node: Any = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -149,7 +149,7 @@ class _Search:
             elif isinstance(node, Mapping) and key in node:
                 node = node[key]
             else:
-                raise NoInstanceError(f"there is nothing at {reference!r}")
+                raise NoExampleError(f"there is nothing at {reference!r}")
         return node
 
     def _choice(self, schema: Mapping[str, Any], nth: int) -> Any:
@@ -160,7 +160,7 @@ class _Search:
             if not kinds or any(_is(kind, value) for kind in kinds)
         ]
         if not fitting:
-            raise NoInstanceError("no value of an enum fits")
+            raise NoExampleError("no value of an enum fits")
         return fitting[nth % len(fitting)]
 
     def _object(self, schema: Mapping[str, Any], depth: int, nth: int) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class _Search:
         if others is not False:
             names += [f"sandbox{number}" for number in range(len(names), least)]
         if len(names) < least:
-            raise NoInstanceError("an object cannot have as many properties as it must")
+            raise NoExampleError("an object cannot have as many properties as it must")
         return {name: self.fill(properties.get(name, others), depth + 1, nth) for name in names}
 
     def _array(self, schema: Mapping[str, Any], depth: int, nth: int) -> list[Any]:
@@ -233,7 +233,7 @@ def _is(kind: str, value: Any) -> bool:
 def _count(schema: Mapping[str, Any], word: str, default: int = 0) -> int:
     count = int(schema.get(word, default))
     if count > _MAX_LENGTH:
-        raise NoInstanceError(f"{word} is larger than {_MAX_LENGTH}")
+        raise NoExampleError(f"{word} is larger than {_MAX_LENGTH}")
     return count
 
 
@@ -259,7 +259,7 @@ def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
         below = value < high or (value == high and high != schema.get("exclusiveMaximum"))
         if above and below and math.isfinite(value):
             return int(value) if whole else value
-    raise NoInstanceError("no number is within the bounds")
+    raise NoExampleError("no number is within the bounds")
 
 
 def _merge(one: Any, other: Any) -> Any:

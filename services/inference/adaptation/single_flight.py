@@ -9,7 +9,7 @@ from services.common.errors import GatewayError
 T = TypeVar("T")
 
 
-class Once:
+class SingleFlight:
     """Results by key, each computed once.
 
     The first caller computes the result and concurrent callers wait for it. If the first caller is

@@ -1,4 +1,4 @@
-"""Unnamed fields of responses, kept as JSON for providers of the dialect."""
+"""Unknown fields of responses, kept as JSON for providers of the dialect."""
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -10,7 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, M
 from gateway.inference.v1.inference_pb2 import Tool
 
 
-def keep(
+def keep_unknown_fields(
     holder: Block | Message | Tool,
     given: Mapping[str, Any],
     known: Set[str],
@@ -39,7 +39,7 @@ def keep(
         holder.extra.named.extend(name for name in named if name in extra)
 
 
-def own_fields(extra: Opaque) -> dict[str, Any]:
+def native_fields(extra: Opaque) -> dict[str, Any]:
     """Return the fields of an opaque object; none if it is of another dialect."""
     if extra.dialect != DIALECT_RESPONSES or not extra.json:
         return {}

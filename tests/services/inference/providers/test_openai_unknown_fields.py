@@ -1,4 +1,4 @@
-"""What chat completions say beside what the canonical model has names for."""
+"""Unknown fields of chat completions, passed on or shown as text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Unnamed fields of chat completions, kept as JSON for providers of the dialect.
+"""Unknown fields of chat completions, kept as JSON for providers of the dialect.
 
 `Opaque.named` lists the fields that a canonical field also covers, and `Opaque.required` those that
 cannot be dropped.
@@ -29,8 +29,8 @@ _FORM_FIELDS = tuple(name for name in ResponseFormat.__annotations__ if name != 
 _SCHEMA_FIELDS = tuple(JsonSchema.__annotations__)
 
 
-def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: str) -> None:
-    """Keep unnamed fields of a request, whose canonical fields have been set before.
+def keep_request_fields(request: GenerateRequest, fields: Mapping[str, Any], path: str) -> None:
+    """Keep unknown fields of a request, whose canonical fields have been set before.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -48,8 +48,8 @@ def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: s
     request.cache_control = _take_mark(fields, extra, path)
 
 
-def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> None:
-    """Keep unnamed fields of a message; a cache mark is set on its last block.
+def keep_message_fields(message: Message, fields: Mapping[str, Any], path: str) -> None:
+    """Keep unknown fields of a message; a cache mark is set on its last block.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -61,8 +61,8 @@ def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> N
         message.blocks[-1].cache_control = mark
 
 
-def keep_of_part(holder: Block | Tool, fields: Mapping[str, Any], path: str) -> None:
-    """Keep unnamed fields of a content part, a tool call or a tool.
+def keep_part_fields(holder: Block | Tool, fields: Mapping[str, Any], path: str) -> None:
+    """Keep unknown fields of a content part, a tool call or a tool.
 
     Raises:
         GatewayError: invalid, as `to_json`.

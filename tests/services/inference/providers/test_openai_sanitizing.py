@@ -17,7 +17,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.ids import new_id
 from services.common.settings import Limits
 from services.inference.providers.base import Call
-from services.inference.providers.openai import shaping
+from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
@@ -61,15 +61,15 @@ def test_a_tool_goes_by_a_name_that_the_dialect_takes(name: str) -> None:
     call = using(name, "plain", tool_choice=ToolChoice(mode=ToolChoice.MODE_TOOL, name=name))
     body = body_of(call)
     shown = body["tools"][0]["function"]["name"]
-    assert shown == shaping.tool_name(name) != name
+    assert shown == sanitizing.tool_name(name) != name
     assert body["tools"][1]["function"]["name"] == "plain"
     assert body["tool_choice"]["function"]["name"] == shown
     assert call.tool_names == {shown: name}
 
 
 def test_names_with_the_same_prefix_stay_separate() -> None:
-    assert shaping.tool_name(LONG + "1") != shaping.tool_name(LONG + "2")
-    assert shaping.tool_name("a.b") != shaping.tool_name("a:b")
+    assert sanitizing.tool_name(LONG + "1") != sanitizing.tool_name(LONG + "2")
+    assert sanitizing.tool_name("a.b") != sanitizing.tool_name("a:b")
 
 
 def test_the_history_uses_the_names_of_the_tools() -> None:
@@ -125,7 +125,7 @@ def test_an_id_of_an_end_user_that_is_too_long_is_hashed(
     given = "user_" + "0" * 64 + "_account__session_" + "1" * 36
     user = body_of(call_of(end_user=given, dialect=dialect), newest=newest)["user"]
     assert (user == given) == is_kept
-    assert is_kept or len(user) <= shaping.MAX_USER
+    assert is_kept or len(user) <= sanitizing.MAX_USER
     assert body_of(call_of(end_user="ada", dialect=dialect), newest=newest)["user"] == "ada"
 
 

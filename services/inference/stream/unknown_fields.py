@@ -1,6 +1,6 @@
-"""Accumulation of unnamed fields that arrive in pieces, in linear time. Pure.
+"""Accumulation of unknown fields that arrive in pieces, in linear time. Pure.
 
-Unnamed fields are those without a field in the canonical messages.
+Unknown fields are those without a field in the canonical messages.
 """
 
 from collections.abc import Iterable
@@ -27,8 +27,8 @@ class _Text:
         self.pieces = [text]
 
 
-class Fields:
-    """Merges JSON objects of unnamed fields that arrive one after the other.
+class UnknownFields:
+    """Merges JSON objects of unknown fields that arrive one after the other.
 
     Args:
         joins: whether texts and lists are joined, as in a message; a list item continues the

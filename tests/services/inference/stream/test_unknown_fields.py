@@ -1,4 +1,4 @@
-"""Fields without a name that come a little at a time."""
+"""Unknown fields that arrive in pieces."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
-from services.inference.stream.unnamed_fields import Fields
+from services.inference.stream.unknown_fields import UnknownFields
 
 
 def joined(*parts: Any, joins: bool = True) -> Any:
-    fields = Fields(joins=joins)
+    fields = UnknownFields(joins=joins)
     for part in parts:
         fields.add(Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(part)))
     whole = Opaque()

@@ -1,4 +1,4 @@
-"""Adapt values that callers may send and Gemini rejects. Pure."""
+"""Valid replacements for names that Gemini would reject, and facts about its models. Pure."""
 
 import re
 from collections.abc import Iterable
