@@ -16,12 +16,16 @@ def main() -> None:
         default="127.0.0.1:50051",
         help="host:port or unix:/path of the services (default: %(default)s)",
     )
-    parser.add_argument("--host", help="address to listen on; the settings' own when left out")
-    parser.add_argument("--port", type=int, help="port; the settings' own when left out")
+    parser.add_argument("--host", help="address to listen on (default: from the settings)")
+    parser.add_argument("--port", type=int, help="port to listen on (default: from the settings)")
     parser.add_argument(
-        "--metrics-port", type=int, help="of /metrics; the settings' own when left out"
+        "--metrics-port", type=int, help="port of /metrics (default: from the settings)"
     )
-    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    parser.add_argument(
+        "--parent-pipe",
+        type=int,
+        help="file descriptor of a pipe that closes when the parent process exits",
+    )
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:

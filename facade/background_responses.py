@@ -187,8 +187,8 @@ class BackgroundResponse:
         is_in_conversation = self._state.conversation is not None
         failure = GatewayError(
             errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-            "the response does not fit in what your plan has for memories and stored responses"
-            + (", or in its conversation" if is_in_conversation else ""),
+            "the response exceeds your plan's storage quota for memories and stored responses"
+            + (", or the limits of its conversation" if is_in_conversation else ""),
         )
         failed = responses.failed_response(
             failure, self._id, self._created, self._state.echo, self._model

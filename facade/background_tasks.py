@@ -56,8 +56,8 @@ class BackgroundTasks:
         if self._admitted[user_id] >= most:
             raise GatewayError(
                 errors_pb2.REASON_RATE_LIMITED,
-                f"background: {most} of your responses are generated or wait for that, the most "
-                "that may; try again when one has ended",
+                f"background: {most} of your responses are already queued or in "
+                "progress, the maximum; try again when one has finished",
                 param="background",
                 limit="limits.max_queued_responses",
             )

@@ -67,9 +67,9 @@ class PieceReader:
     def _stalled(self, *, is_idle: bool) -> HttpError:
         limits = self._limits
         if is_idle:
-            said, limit = f"nothing came for {limits.body_idle_s:g} seconds", "body_idle_s"
+            said, limit = f"no data received for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
-            said = f"came slower than {limits.min_body_bytes_per_s:,} bytes a second"
+            said = f"received at less than {limits.min_body_bytes_per_s:,} bytes per second"
             limit = "min_body_bytes_per_s"
         return HttpError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
@@ -181,4 +181,6 @@ def _too_large(max_size: int, setting: str) -> GatewayError:
 
 
 def _broken() -> GatewayError:
-    return invalid("body", "body: ends before its HTTP framing says")
+    return invalid(
+        "body", "body: incomplete or malformed; check Content-Length or the chunked encoding"
+    )

@@ -36,8 +36,8 @@ class BodyBudget:
         if of_user > own and of_user + size > self._per_user:
             raise GatewayError(
                 errors_pb2.REASON_RATE_LIMITED,
-                f"the bodies of your requests that are being read have {of_user:,} bytes "
-                f"already, and at most {self._per_user:,} together; try again in a moment",
+                f"the bodies of your concurrent requests already use {of_user:,} of "
+                f"at most {self._per_user:,} bytes; try again in a moment",
                 retry_after_s=_RETRY_AFTER_S,
                 limit="limits.max_buffered_bytes_per_user",
             )

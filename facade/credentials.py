@@ -91,7 +91,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
         bearer = "`Authorization: Bearer <API_KEY>` or " if rules.takes_bearer else ""
         raise GatewayError(
             errors_pb2.REASON_INVALID_API_KEY,
-            f"an API key is needed: {bearer}`x-api-key: <API_KEY>`",
+            f"an API key is required: send {bearer}`x-api-key: <API_KEY>`",
             article_code=_KEY_MISSING,
         )
     if not is_key(api_key):
@@ -125,13 +125,13 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
     version = headers.get("compat-version")
     if version is not None:
         if version != COMPAT_VERSION:
-            raise invalid("compat-version", f"compat-version: takes {COMPAT_VERSION}")
+            raise invalid("compat-version", f"compat-version: must be {COMPAT_VERSION}")
         return
     needed = rules.version == "always" or (
         rules.version == "with x-api-key" and "x-api-key" in headers
     )
     if needed and "anthropic-version" not in headers:
-        raise invalid("compat-version", f"compat-version: is needed, and takes {COMPAT_VERSION}")
+        raise invalid("compat-version", f"compat-version: is required and must be {COMPAT_VERSION}")
 
 
 # Rules by path prefix, the first match wins; unknown paths have rules too.

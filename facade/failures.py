@@ -41,7 +41,9 @@ def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
         paths = exchange.caller_paths
         return failure if paths is None else paths.translate(failure)
     if isinstance(error, web.RequestPayloadError):
-        return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
+        return errors.invalid(
+            "body", "body: incomplete or malformed; check Content-Length or the chunked encoding"
+        )
     if isinstance(error, web.HTTPException):
         return http_errors.from_http_exception(error, exchange.method, exchange.path)
     log.error("unforeseen failure", exc_info=error)

@@ -95,4 +95,4 @@ class FileUpload:
         ):
             return error
         # gRPC's own error: the connection broke while sending.
-        return unavailable("the file store went away during the upload; try again")
+        return unavailable("the connection to the file store was lost during the upload; try again")

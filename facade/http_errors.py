@@ -43,12 +43,14 @@ def from_http_exception(error: web.HTTPException, method: str, path: str) -> Gat
         return HttpError(
             404,
             "unknown_path",
-            f"{method} {path}: there is no such endpoint; GET /docs lists them",
+            f"{method} {path}: unknown endpoint; GET /docs lists the available endpoints",
         )
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return HttpError(405, "method_not_allowed", f"{path} takes {allowed}, not {method}")
-    return HttpError(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
+        return HttpError(
+            405, "method_not_allowed", f"{path}: method {method} not allowed; use {allowed}"
+        )
+    return HttpError(error.status, "invalid_request", f"invalid HTTP request: {error.reason}")
 
 
 def unsupported_media_type(given: str, takes: str = "application/json") -> GatewayError:
@@ -56,6 +58,6 @@ def unsupported_media_type(given: str, takes: str = "application/json") -> Gatew
     return HttpError(
         415,
         "unsupported_media_type",
-        f"Content-Type: takes {takes}, not {quoted(given)}",
+        f"Content-Type: must be {takes}, not {quoted(given)}",
         param="Content-Type",
     )

@@ -42,32 +42,33 @@ class Metrics:
         )
         self.loop_delay_seconds = Histogram(
             "gateway_loop_delay_seconds",
-            "How much later than it was due a timer of the event loop went off, twice a second: "
-            "what requests wait for a busy worker.",
+            "Delay of a timer of the event loop that is due twice a second: the "
+            "time that requests wait for a busy worker.",
             buckets=_DELAY_SECONDS,
             registry=registry,
         )
         self.live = Gauge(
             "gateway_http_live_requests",
-            "HTTP requests being answered now.",
+            "HTTP requests in progress.",
             multiprocess_mode="livesum",
             registry=registry,
         )
         self.background = Gauge(
             "gateway_http_background_responses",
-            "Responses that are generated in the background, or wait for that.",
+            "Background responses that are queued or in progress.",
             multiprocess_mode="livesum",
             registry=registry,
         )
         self.limits_reached = Counter(
             "gateway_http_limits_reached",
-            "Requests and connections that reached a limit of the facade, by its setting's name.",
+            "Requests and connections that reached a limit of the facade, by the "
+            "name of its setting.",
             ("limit",),
             registry=registry,
         )
         self.connections = Gauge(
             "gateway_http_connections",
-            "HTTP connections that are open now.",
+            "Open HTTP connections.",
             multiprocess_mode="livesum",
             registry=registry,
         )

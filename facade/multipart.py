@@ -75,7 +75,7 @@ def boundary_of(content_type: str) -> bytes:
     if not 1 <= len(boundary) <= MAX_BOUNDARY or not boundary.isascii() or _has_control(boundary):
         raise invalid(
             "Content-Type",
-            f"Content-Type: takes a boundary of 1 to {MAX_BOUNDARY} printable ASCII characters",
+            f"Content-Type: must have a boundary of 1 to {MAX_BOUNDARY} printable ASCII characters",
         )
     return boundary.encode()
 
@@ -174,13 +174,13 @@ class Parser:
         if line.startswith(b"\r\n"):
             self._parts += 1
             if self._parts > MAX_PARTS:
-                self._refuse(f"holds more than {MAX_PARTS} parts")
+                self._refuse(f"must have at most {MAX_PARTS} parts")
             self._state = _State.HEADERS
             self._field = "body"
             # The line end is kept: together with the next one it ends an empty list of headers.
             return line
         if len(data) - len(line) > MAX_BOUNDARY or (line not in (b"", b"\r") and data != b"-"):
-            self._refuse("a boundary is followed by something else than the end of its line")
+            self._refuse("a boundary must be followed by the end of its line")
         self._held = data
         return None
 
@@ -203,17 +203,17 @@ class Parser:
         kind, parameters = _parameters(headers.get("content-disposition", ""))
         name = parameters.get("name")
         if kind != "form-data" or not name:
-            self._refuse("each part takes `Content-Disposition: form-data` with a name")
+            self._refuse("each part must have `Content-Disposition: form-data` with a name")
         encoding = headers.get("content-transfer-encoding", "").lower()
         if encoding not in _PLAIN_ENCODINGS:
             self._field = name
-            self._refuse(f"Content-Transfer-Encoding: takes binary, not {encoding[:40]!r}")
+            self._refuse(f"Content-Transfer-Encoding: must be binary, not {encoding[:40]!r}")
         filename = parameters.get("filename")
         if "filename*" in parameters:
             filename = _extended(parameters["filename*"])
             if filename is None:
                 self._field = name
-                self._refuse("filename*: takes UTF-8''… in percent encoding")
+                self._refuse("filename*: must be UTF-8''… in percent encoding")
         return Part(name, filename, headers.get("content-type", ""))
 
     def _fields(self, lines: bytes) -> dict[str, str]:
@@ -226,14 +226,14 @@ class Parser:
             key, colon, value = line.partition(":")
             key = key.lower()
             if not colon or not key or key != key.strip() or key in headers:
-                self._refuse("a part holds a line that is no header, or a header twice")
+                self._refuse("a part has an invalid or duplicate header")
             headers[key] = value.strip(" \t")
         return headers
 
     def _skip(self, count: int) -> None:
         self._around += count
         if self._around > MAX_AROUND:
-            self._refuse(f"holds more than {MAX_AROUND:,} bytes outside of its parts")
+            self._refuse(f"must have at most {MAX_AROUND:,} bytes outside of its parts")
 
     def _refuse(self, message: str) -> NoReturn:
         field = self._field[:64]

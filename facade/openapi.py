@@ -23,8 +23,8 @@ _REF = "#/components/schemas/{model}"
 _COMPAT_VERSION = {
     "name": "compat-version",
     "in": "header",
-    "description": "Version of the API: needed with `x-api-key`, and on messages; "
-    "clients that send `anthropic-version` need none.",
+    "description": "Version of the API. Required with `x-api-key` and for messages, "
+    "unless the client sends `anthropic-version`.",
     "schema": {"type": "string", "enum": ["2023-06-01"]},
 }
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -45,10 +45,10 @@ _FORMAT_A = {
             "type": "object",
             "required": ["message", "type", "param", "code"],
             "properties": {
-                "message": {"type": "string", "description": "For people; names the field."},
+                "message": {"type": "string", "description": "Human-readable; names the field."},
                 "type": {"type": "string"},
                 "param": {"type": ["string", "null"], "description": "Path of the field."},
-                "code": {"type": "string", "description": "Stable reason in snake_case."},
+                "code": {"type": "string", "description": "Stable error code in snake_case."},
                 "attempts": {"type": "array", "items": {"type": "object"}},
             },
         }
@@ -64,8 +64,8 @@ _FORMAT_B = {
             "required": ["type", "message"],
             "properties": {
                 "type": {"type": "string"},
-                "message": {"type": "string", "description": "For people; names the field."},
-                "code": {"type": "string", "description": "Stable reason in snake_case."},
+                "message": {"type": "string", "description": "Human-readable; names the field."},
+                "code": {"type": "string", "description": "Stable error code in snake_case."},
                 "param": {"type": "string", "description": "Path of the field."},
                 "attempts": {"type": "array", "items": {"type": "object"}},
             },
@@ -109,37 +109,41 @@ _STORAGE = {
     "type": "object",
     "required": ["files", "used_bytes", "quota_bytes"],
     "properties": {
-        "object": {"const": "storage", "description": "Format A alone."},
-        "type": {"const": "storage", "description": "Format B alone."},
-        "files": {"type": "integer", "description": "Number of files, also of a team's others."},
+        "object": {"const": "storage", "description": "OpenAI format only."},
+        "type": {"const": "storage", "description": "Anthropic format only."},
+        "files": {
+            "type": "integer",
+            "description": "Number of files, including those of other users in the team.",
+        },
         "used_bytes": {"type": "integer"},
-        "quota_bytes": {"type": "integer", "description": "What the plan allows."},
+        "quota_bytes": {"type": "integer", "description": "Maximum bytes that the plan allows."},
     },
 }
 _FILE_FORM = {
     "type": "object",
     "required": ["file", "purpose"],
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "Takes a filename."},
+        "file": {"type": "string", "format": "binary", "description": "Must have a filename."},
         "purpose": {
             "enum": list(PURPOSES),
-            "description": "Clients that send `anthropic-version` may leave it out.",
+            "description": "Optional for clients that send `anthropic-version`.",
         },
         "expires_after": {
             "type": "string",
-            "description": 'As JSON, {"anchor": "created_at", "seconds": 3600}; or the two as '
-            "fields `expires_after[anchor]` and `expires_after[seconds]`. 30 days when absent.",
+            "description": 'JSON, such as {"anchor": "created_at", "seconds": 3600}; or send '
+            "the fields `expires_after[anchor]` and `expires_after[seconds]`. 30 "
+            "days if omitted.",
         },
         "expires_in_seconds": {
             "type": "integer",
             "minimum": 1,
             "maximum": MAX_FILE_LIFETIME_S,
-            "description": "The same, for clients that send `anthropic-version`.",
+            "description": "Seconds until expiration, for clients that send `anthropic-version`.",
         },
     },
 }
 _SIGN_IN = {
-    "summary": "The development key, for the one-time code of a link to the console",
+    "summary": "Exchange the one-time code of a console link for the development key",
     "operationId": "signInToConsole",
     "security": [],
     "requestBody": {
@@ -153,7 +157,7 @@ _SIGN_IN = {
                     "properties": {
                         "code": {
                             "type": "string",
-                            "description": "Can be used once, within 10 minutes.",
+                            "description": "Valid once, within 10 minutes.",
                         }
                     },
                 }
@@ -183,22 +187,32 @@ def _document() -> dict[str, Any]:
         "info": {
             "title": "Gateway",
             "version": version("llm-gateway"),
-            "description": "One HTTP service in front of language-model providers. Every path "
-            "under `/beta/v1` answers under `/v1` too.",
+            "description": "HTTP gateway to language-model providers. Every path under "
+            "`/beta/v1` is also available under `/v1`.",
         },
         "paths": {
             "/beta/v1/chat/completions": {
                 "post": _post(
-                    "Chat completions", "createChatCompletion", chat, "FormatAError", streams=True
+                    "Create a chat completion",
+                    "createChatCompletion",
+                    chat,
+                    "FormatAError",
+                    streams=True,
                 )
             },
             "/beta/v1/embeddings": {
                 "post": _post(
-                    "Embeddings", "createEmbedding", embeddings, "FormatAError", streams=False
+                    "Create embeddings",
+                    "createEmbedding",
+                    embeddings,
+                    "FormatAError",
+                    streams=False,
                 )
             },
             "/beta/v1/responses": {
-                "post": _post("Responses", "createResponse", response, "FormatAError", streams=True)
+                "post": _post(
+                    "Create a response", "createResponse", response, "FormatAError", streams=True
+                )
             },
             **stored_responses.paths(_COMPAT_VERSION, _errors("FormatAError")),
             **conversations.paths(
@@ -213,9 +227,9 @@ def _document() -> dict[str, Any]:
             **articles.paths(),
             **admin.paths(_errors("FormatAError")),
             "/console/sign-in": {"post": _SIGN_IN | {"responses": _sign_in_responses()}},
-            "/healthz": {"get": _public("Whether the process runs", "healthz")},
-            "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
-            "/openapi.json": {"get": _public("This document", "openapi")},
+            "/healthz": {"get": _public("Check whether the process is running", "healthz")},
+            "/readyz": {"get": _public("Check whether requests can be served", "readyz", 503)},
+            "/openapi.json": {"get": _public("Get this document", "openapi")},
         },
         "components": {
             "schemas": {
@@ -237,7 +251,7 @@ def _document() -> dict[str, Any]:
                 "adminKey": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An admin key; without one configured there are no such paths.",
+                    "description": "An admin key. If none is configured, these paths do not exist.",
                 },
             },
         },
@@ -251,12 +265,12 @@ def _messages_paths(
     return {
         f"{prefix}/messages": {
             "post": _post(
-                "Messages", f"create{name}Message", messages, "FormatBError", streams=True
+                "Create a message", f"create{name}Message", messages, "FormatBError", streams=True
             )
         },
         f"{prefix}/messages/count_tokens": {
             "post": _post(
-                "Input tokens of a conversation",
+                "Count the input tokens of a conversation",
                 f"count{name}Tokens",
                 count,
                 "FormatBError",
@@ -271,22 +285,30 @@ def _models_paths(prefix: str, name: str) -> dict[str, Any]:
         "name": "model",
         "in": "path",
         "required": True,
-        "description": "Any name a request could give; it may hold slashes.",
+        "description": "Any model name that requests accept; may contain slashes.",
         "schema": {"type": "string", "minLength": 1},
     }
     errors = ("FormatAError", "FormatBError")
     paging = [
         {"name": key, "in": "query", "schema": schema, "description": description}
         for key, schema, description in (
-            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "Format B alone."),
-            ("after_id", {"type": "string"}, "Format B alone; not with `before_id`."),
-            ("before_id", {"type": "string"}, "Format B alone; not with `after_id`."),
+            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "Anthropic format only."),
+            (
+                "after_id",
+                {"type": "string"},
+                "Anthropic format only; not together with `before_id`.",
+            ),
+            (
+                "before_id",
+                {"type": "string"},
+                "Anthropic format only; not together with `after_id`.",
+            ),
         )
     ]
     return {
         f"{prefix}/models": {
             "get": {
-                "summary": "The models a caller can name",
+                "summary": "List the models available to the caller",
                 "operationId": f"list{name}Models",
                 "parameters": [_COMPAT_VERSION, *paging],
                 "responses": {"200": _json("The models", _OBJECT), **_errors(*errors)},
@@ -294,7 +316,7 @@ def _models_paths(prefix: str, name: str) -> dict[str, Any]:
         },
         f"{prefix}/models/{{model}}": {
             "get": {
-                "summary": "One model",
+                "summary": "Get a model",
                 "operationId": f"get{name}Model",
                 "parameters": [_COMPAT_VERSION, path],
                 "responses": {"200": _json("The model", _OBJECT), **_errors(*errors)},
@@ -311,13 +333,21 @@ def _files_paths() -> dict[str, Any]:
     one = {"parameters": [_COMPAT_VERSION, file_id]}
     form = {"$ref": _REF.format(model="FileForm")}
     query = (
-        ("limit", {"type": "integer", "minimum": 1, "maximum": 10_000}, "In Format B to 1000."),
-        ("after", _STRING, "Format A alone: id of the file before the page."),
-        ("order", {"enum": ["asc", "desc"]}, "Format A alone; newest first when absent."),
-        ("purpose", {"enum": list(PURPOSES)}, "Format A alone."),
-        ("after_id", _STRING, "Format B alone; not with `before_id`."),
-        ("before_id", _STRING, "Format B alone; not with `after_id`."),
-        ("page", _STRING, "For clients that send `anthropic-version`: an earlier `next_page`."),
+        (
+            "limit",
+            {"type": "integer", "minimum": 1, "maximum": 10_000},
+            "At most 1000 in the Anthropic format.",
+        ),
+        ("after", _STRING, "OpenAI format only: id of the last file of the previous page."),
+        ("order", {"enum": ["asc", "desc"]}, "OpenAI format only; newest first if omitted."),
+        ("purpose", {"enum": list(PURPOSES)}, "OpenAI format only."),
+        ("after_id", _STRING, "Anthropic format only; not together with `before_id`."),
+        ("before_id", _STRING, "Anthropic format only; not together with `after_id`."),
+        (
+            "page",
+            _STRING,
+            "For clients that send `anthropic-version`: the `next_page` of the previous page.",
+        ),
     )
     paging = [
         {"name": name, "in": "query", "schema": schema, "description": description}
@@ -325,12 +355,12 @@ def _files_paths() -> dict[str, Any]:
     ]
     content = {
         status: {"description": description, "content": {"*/*": {"schema": {}}}}
-        for status, description in (("200", "The bytes"), ("206", "The range of them"))
+        for status, description in (("200", "The content"), ("206", "The requested range"))
     }
     return {
         "/beta/v1/files": {
             "post": {
-                "summary": "Keep a file",
+                "summary": "Upload a file",
                 "operationId": "createFile",
                 "parameters": [_COMPAT_VERSION],
                 "requestBody": {
@@ -340,7 +370,7 @@ def _files_paths() -> dict[str, Any]:
                 "responses": described,
             },
             "get": {
-                "summary": "The caller's files",
+                "summary": "List the caller's files",
                 "operationId": "listFiles",
                 "parameters": [_COMPAT_VERSION, *paging],
                 "responses": {"200": _json("A page of files", _OBJECT), **errors},
@@ -348,7 +378,7 @@ def _files_paths() -> dict[str, Any]:
         },
         "/beta/v1/files/{file_id}": {
             "get": {
-                "summary": "One file",
+                "summary": "Get a file",
                 "operationId": "getFile",
                 **one,
                 "responses": described,
@@ -357,24 +387,24 @@ def _files_paths() -> dict[str, Any]:
                 "summary": "Delete a file",
                 "operationId": "deleteFile",
                 **one,
-                "responses": {"200": _json("It is gone", _OBJECT), **errors},
+                "responses": {"200": _json("The file was deleted", _OBJECT), **errors},
             },
         },
         "/beta/v1/files/{file_id}/content": {
             "get": {
-                "summary": "The bytes of a file; takes Range, If-Range and If-None-Match",
+                "summary": "Download a file; supports Range, If-Range and If-None-Match",
                 "operationId": "getFileContent",
                 **one,
                 "responses": {
                     **content,
-                    "304": {"description": "The caller has it already"},
+                    "304": {"description": "Not modified"},
                     **errors,
                 },
             }
         },
         "/beta/v1/storage": {
             "get": {
-                "summary": "What the caller's files take up, and may",
+                "summary": "Get the storage used by the caller's files, and its quota",
                 "operationId": "getStorage",
                 "parameters": [_COMPAT_VERSION],
                 "responses": {"200": _json("The storage", _STORAGE), **errors},
@@ -419,7 +449,7 @@ def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _errors(*names: str) -> dict[str, Any]:
     schemas = [{"$ref": _REF.format(model=name)} for name in names]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return {"4XX": _json("Refused", schema), "5XX": _json("Failed", schema)}
+    return {"4XX": _json("Client error", schema), "5XX": _json("Server error", schema)}
 
 
 @cache

@@ -102,7 +102,9 @@ class ParserPool:
         except (EOFError, OSError):
             process.kill()
             _end(process)
-            raise unavailable("the request could not be read now; try again") from None
+            raise unavailable(
+                "the request could not be parsed because of a temporary failure; try again"
+            ) from None
         self._idle.append(process)
         if "failed" in result:
             raise RuntimeError(f"a body could not be parsed:\n{result['failed']}")

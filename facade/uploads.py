@@ -84,9 +84,9 @@ class UploadForm:
         """
         self._parser.close()
         if self._file_bytes < 0:
-            raise invalid("file", "file: is needed, as a part with a filename")
+            raise invalid("file", "file: is required and must be a part with a filename")
         if "purpose" not in self._texts and not self._anthropic_client:
-            raise invalid("purpose", f"purpose: is needed, and {TAKES}")
+            raise invalid("purpose", f"purpose: is required and {TAKES}")
         trailer = FileTrailer(purpose=parse_purpose(self._texts.get("purpose", "assistants")))
         seconds = self._seconds()
         if seconds is not None:
@@ -100,9 +100,9 @@ class UploadForm:
     def _begin_file(self, part: Part) -> FileHeader:
         if part.name != "file":
             name = part.name[:64]
-            raise invalid(name, f"{name}: takes no file; the file goes in the field `file`")
+            raise invalid(name, f"{name}: must not be a file; send the file in the field `file`")
         if self._file_bytes >= 0:
-            raise invalid("file", "file: is there twice; a form takes one file")
+            raise invalid("file", "file: must be given only once")
         self._file_bytes = 0
         filename = part.filename or (_UNNAMED if self._anthropic_client else "")
         return FileHeader(filename=filename, mime_type=_mime_type(part.content_type))
@@ -115,18 +115,18 @@ class UploadForm:
 
     def _begin_text(self, name: str) -> None:
         if name == "file":
-            raise invalid("file", "file: takes a file, a part with a filename, not a text")
+            raise invalid("file", "file: must be a part with a filename, not a text field")
         if name in self._texts:
-            raise invalid(name, f"{name}: is there twice")
+            raise invalid(name, f"{name}: must be given only once")
         if name == _IN_SECONDS and not self._anthropic_client:
-            raise invalid(name, f"{name}: is written expires_after[seconds] here")
+            raise invalid(name, f"{name}: not supported in this format; use expires_after[seconds]")
         self._text.clear()
 
     def _add_text(self, name: str, data: bytes) -> None:
         self._text += data
         if len(self._text) > MAX_FIELD:
             name = name[:64]
-            raise invalid(name, f"{name}: takes at most {MAX_FIELD:,} bytes")
+            raise invalid(name, f"{name}: must have at most {MAX_FIELD:,} bytes")
 
     def _end_text(self, name: str) -> None:
         """Store a known field; invalid values are reported at once."""
@@ -135,7 +135,7 @@ class UploadForm:
         try:
             text = self._text.decode()
         except UnicodeDecodeError:
-            raise invalid(name, f"{name}: is not UTF-8") from None
+            raise invalid(name, f"{name}: must be UTF-8") from None
         self._texts[name] = text
         match name:
             case "purpose":
@@ -153,7 +153,9 @@ class UploadForm:
         if self._texts.keys() & {_ANCHOR, _SECONDS}:
             given = given | {_SECONDS}
         if len(given) > 1:
-            raise invalid("expires_after", f"expires_after: give one of {', '.join(sorted(given))}")
+            raise invalid(
+                "expires_after", f"expires_after: send only one of {', '.join(sorted(given))}"
+            )
         if "expires_after" in given:
             return _policy(self._texts["expires_after"])
         if _IN_SECONDS in given:
@@ -162,14 +164,16 @@ class UploadForm:
             return None
         for name in (_ANCHOR, _SECONDS):
             if name not in self._texts:
-                raise invalid(name, f"{name}: is needed with the other field of expires_after")
+                raise invalid(name, f"{name}: is required with the other field of expires_after")
         return _number(_SECONDS, self._texts[_SECONDS])
 
 
 def too_large(max_file_bytes: int) -> GatewayError:
     """Return the error for a file that is too large: 413."""
     return GatewayError(
-        errors_pb2.REASON_TOO_LARGE, f"file: takes at most {max_file_bytes:,} bytes", param="file"
+        errors_pb2.REASON_TOO_LARGE,
+        f"file: must have at most {max_file_bytes:,} bytes",
+        param="file",
     )
 
 
@@ -182,13 +186,14 @@ def _policy(text: str) -> int:
     if not isinstance(policy, dict):
         raise invalid(
             "expires_after",
-            'expires_after: takes an object as JSON, {"anchor": "created_at", "seconds": 3600}, '
-            f"or the fields {_ANCHOR} and {_SECONDS}",
+            "expires_after: must be a JSON object such as "
+            '{"anchor": "created_at", "seconds": 3600}, or the fields '
+            f"{_ANCHOR} and {_SECONDS}",
         )
     for key in policy:
         if key not in ("anchor", "seconds"):
             name = f"expires_after.{key[:64]}"
-            raise invalid(name, f"{name}: is unknown; expires_after takes anchor and seconds")
+            raise invalid(name, f"{name}: unknown field; expires_after has only anchor and seconds")
     _check_anchor("expires_after.anchor", policy.get("anchor"))
     seconds = policy.get("seconds")
     return _in_range("expires_after.seconds", seconds if type(seconds) is int else 0)
@@ -196,7 +201,7 @@ def _policy(text: str) -> int:
 
 def _check_anchor(name: str, value: object) -> None:
     if value != "created_at":
-        raise invalid(name, f"{name}: takes created_at")
+        raise invalid(name, f"{name}: must be created_at")
 
 
 def _number(name: str, text: str) -> int:
@@ -207,7 +212,7 @@ def _number(name: str, text: str) -> int:
 def _in_range(name: str, seconds: int) -> int:
     if not 1 <= seconds <= MAX_FILE_LIFETIME_S:
         raise invalid(
-            name, f"{name}: takes a whole number of seconds from 1 to {MAX_FILE_LIFETIME_S:,}"
+            name, f"{name}: must be an integer from 1 to {MAX_FILE_LIFETIME_S:,}, in seconds"
         )
     return seconds
 

@@ -57,11 +57,13 @@ class ImageAdaptation(_Extension):
     enabled: bool = Field(True, description="Whether images are described.")
     model: Name | None = Field(
         None,
-        description="Name of the model that describes images; `embedded`: their size, colours "
-        "and the text that OCR reads, without a model.",
+        description="Name of the model that describes images. `embedded`: no model; only "
+        "size, colours and the text found by OCR.",
     )
-    prompt: str | None = Field(None, description="What the describing model is asked.")
-    max_images: Positive = Field(20, description="More images in one request are an error.")
+    prompt: str | None = Field(None, description="Prompt for the model that describes images.")
+    max_images: Positive = Field(
+        20, description="Maximum images in one request; more are an error."
+    )
 
 
 class PdfAdaptation(_Extension):
@@ -69,19 +71,25 @@ class PdfAdaptation(_Extension):
 
     enabled: bool = Field(True, description="Whether documents are converted.")
     model: Name | None = Field(None, description="Name of the model that describes page images.")
-    max_pages: Positive = Field(50, description="More pages in one document are an error.")
-    mode: Literal["auto", "images", "text"] = Field("auto", description="What pages become.")
+    max_pages: Positive = Field(50, description="Maximum pages in one document; more are an error.")
+    mode: Literal["auto", "images", "text"] = Field(
+        "auto", description="Whether pages become images or text; `auto`: depending on the model."
+    )
     ocr: Literal["auto", "always", "never"] = Field(
-        "auto", description="Whether text is recognised: on pages without any, on all, on none."
+        "auto",
+        description="Pages on which text is recognised (OCR): `auto`: those without "
+        "text, `always`: all, `never`: none.",
     )
 
 
 class VideoAdaptation(_Extension):
     """How videos become frames and a transcript."""
 
-    enabled: bool = Field(True, description="Whether films are converted.")
+    enabled: bool = Field(True, description="Whether videos are converted.")
     model: Name | None = Field(None, description="Name of the model that describes frames.")
-    frames: Annotated[int, Field(ge=1, le=100)] = Field(8, description="Frames taken from a film.")
+    frames: Annotated[int, Field(ge=1, le=100)] = Field(
+        8, description="Number of frames taken from a video."
+    )
 
 
 class AudioAdaptation(_Extension):
@@ -89,69 +97,83 @@ class AudioAdaptation(_Extension):
 
     enabled: bool = Field(True, description="Whether recordings are transcribed.")
     model: Name | None = Field(
-        None, description="Name of the model that transcribes; `embedded`: the gateway itself."
+        None,
+        description="Name of the model that transcribes. `embedded`: the gateway's own engine.",
     )
     language: Annotated[str, Field(pattern=_LANGUAGE)] | None = Field(
-        None, description="Language spoken, as a BCP 47 tag."
+        None, description="Spoken language, as a BCP 47 tag."
     )
 
 
 class Multimodal(_Extension):
     """Conversion of media that the model cannot read."""
 
-    enabled: bool = Field(True, description="False turns every conversion off.")
-    image: ImageAdaptation | None = Field(None, description="Images; on unless turned off.")
-    pdf: PdfAdaptation | None = Field(None, description="PDF and DOCX; on unless turned off.")
-    video: VideoAdaptation | None = Field(None, description="Films; off unless given.")
-    audio: AudioAdaptation | None = Field(None, description="Recordings; off unless given.")
+    enabled: bool = Field(True, description="If false, all conversions are disabled.")
+    image: ImageAdaptation | None = Field(
+        None, description="Conversion of images; enabled by default."
+    )
+    pdf: PdfAdaptation | None = Field(
+        None, description="Conversion of PDF and DOCX; enabled by default."
+    )
+    video: VideoAdaptation | None = Field(
+        None, description="Conversion of videos; disabled if omitted."
+    )
+    audio: AudioAdaptation | None = Field(
+        None, description="Transcription of recordings; disabled if omitted."
+    )
 
 
 class Strategy(_Extension):
     """How the steps are scheduled."""
 
-    mode: Literal["sequential"] = Field(description="One step after the other.")
+    mode: Literal["sequential"] = Field(
+        description="`sequential`: steps are tried one after the other."
+    )
 
 
 class RetryPolicy(_Extension):
     """How often and after which delays a step is retried."""
 
-    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(0, description="Further attempts.")
-    backoff_factor: Annotated[float, Field(ge=1)] = Field(
-        2, description="Factor between one delay and the next."
+    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(
+        0, description="Maximum retries after the first attempt."
     )
-    jitter_ms: Count = Field(0, description="Upper bound of the random addition to a delay.")
+    backoff_factor: Annotated[float, Field(ge=1)] = Field(
+        2, description="Factor by which the delay grows with each retry."
+    )
+    jitter_ms: Count = Field(0, description="Maximum random addition to a delay, in milliseconds.")
 
 
 class FailOn(_Extension):
     """Failures after which the next step is tried; any other ends the chain."""
 
     status_code: list[Annotated[int, Field(ge=100, le=599)]] = Field(
-        [], fail_fast=True, max_length=1_000, description="HTTP statuses of the provider."
+        [], fail_fast=True, max_length=1_000, description="HTTP status codes of the provider."
     )
     error_contains: list[Annotated[str, Field(min_length=1)]] = Field(
         [],
         fail_fast=True,
         max_length=1_000,
-        description="Texts in the provider's answer, in either case.",
+        description="Substrings of the provider's answer, case-insensitive.",
     )
 
 
 class FallbackStep(_Extension):
     """One model of the chain."""
 
-    step_id: Name = Field(description="Unique in the chain.")
-    model: Name = Field(description="Name of the model to ask.")
+    step_id: Name = Field(description="Id of the step; must be unique in the chain.")
+    model: Name = Field(description="Name of the model to call.")
     timeout_ms: Positive | None = Field(
-        None, description="Milliseconds for the step, retries and waits included."
+        None, description="Timeout of the step in milliseconds, including retries and delays."
     )
-    retry_policy: RetryPolicy | None = Field(None, description="No retries when left out.")
+    retry_policy: RetryPolicy | None = Field(None, description="No retries if omitted.")
     fail_on: FailOn | None = Field(
         None,
-        description="When left out, transient failures, refused credentials, unknown models "
-        "and conversations that are too long move on.",
+        description="If omitted, the next step is tried after transient failures, "
+        "rejected credentials, unknown models and conversations that are too "
+        "long.",
     )
     parameters: dict[str, Any] | None = Field(
-        None, description="Fields of the request, with other values for this step."
+        None, description="Request fields that this step overrides."
     )
 
 
@@ -160,13 +182,14 @@ class FallbackConfig(_Extension):
 
     strategy: Strategy = Field(description="How the steps are scheduled.")
     global_timeout_ms: Positive | None = Field(
-        None, description="Milliseconds for the whole chain, retries and streaming included."
+        None,
+        description="Timeout of the whole chain in milliseconds, including retries and streaming.",
     )
     max_total_retries: Count | None = Field(
-        None, description="Upper bound on the sum of retries over all steps."
+        None, description="Maximum total retries over all steps."
     )
     steps: Annotated[list[FallbackStep], Field(fail_fast=True, min_length=1, max_length=16)] = (
-        Field(description="Tried in order.")
+        Field(description="The steps, tried in order.")
     )
 
 
@@ -174,16 +197,18 @@ class MemoryConfig(_Extension):
     """How the conversation called `memory_id` is remembered."""
 
     memory_mode: Literal["read_write", "read_only"] = Field(
-        "read_write", description="Whether what is said now is remembered too."
+        "read_write",
+        description="`read_write`: this turn is stored in the memory. `read_only`: the "
+        "memory is used but not changed.",
     )
     history_window: Annotated[int, Field(ge=5)] = Field(
-        10, description="Latest turns that are sent in full."
+        10, description="Number of latest turns that are sent in full."
     )
     summary_window: Annotated[int, Field(ge=5)] = Field(
-        5, description="Turns out of the history window that start a summary."
+        5, description="Number of turns outside the history window that triggers a summary."
     )
     personal_memory: bool = Field(
-        False, description="Whether facts about the user, from all conversations, take part."
+        False, description="Whether facts about the user, from all conversations, are included."
     )
 
 
@@ -194,13 +219,15 @@ class FallbackFields(BaseModel):
 
     fallback: Literal["disabled", "auto", "enabled", "strict"] | None = Field(
         "auto",
-        description="What happens when the model fails. `disabled`: nothing. `auto`: the gateway "
-        "decides. `enabled`: the steps of `fallback_config` follow. `strict`: those steps alone, "
-        "and `model` is ignored.",
+        description="Behaviour if the model fails. `disabled`: no fallback. `auto`: the "
+        "gateway decides. `enabled`: the steps of `fallback_config` are "
+        "tried. `strict`: only these steps are tried, and `model` is ignored.",
     )
     # Only read if `fallback` is `enabled` or `strict`; otherwise it may be anything.
     fallback_config: SkipValidation[FallbackConfig | None] = Field(
-        None, description="The chain; required with `enabled` and `strict`, otherwise ignored."
+        None,
+        description="The chain; required if `fallback` is `enabled` or `strict`, "
+        "otherwise ignored.",
     )
 
     @cached_property
@@ -221,12 +248,14 @@ class ExtensionFields(FallbackFields):
 
     multimodal: Multimodal | None = Field(
         None,
-        description="Conversion of media the model cannot read; images and PDF when left out.",
+        description="Conversion of media that the model cannot read; images and PDF if omitted.",
     )
     memory_id: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
-        None, description="The caller's name for a conversation that the server remembers."
+        None,
+        description="Name of the memory: a conversation stored by the gateway, named by "
+        "the caller.",
     )
-    memory_config: MemoryConfig | None = Field(None, description="How the server remembers it.")
+    memory_config: MemoryConfig | None = Field(None, description="Options of the memory.")
 
 
 EXTENSION_FIELDS = frozenset(ExtensionFields.model_fields)

@@ -13,7 +13,7 @@ PURPOSES: dict[str, Purpose.ValueType] = {
     "evals": files_pb2.PURPOSE_EVALS,
 }
 NAMES = {purpose: name for name, purpose in PURPOSES.items()}
-TAKES = f"takes one of {', '.join(PURPOSES)}"
+TAKES = f"must be one of {', '.join(PURPOSES)}"
 
 
 def parse_purpose(text: str) -> Purpose.ValueType:

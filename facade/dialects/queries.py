@@ -29,5 +29,5 @@ def parse_cursor(query: Mapping[str, str], name: str) -> str | None:
     """
     cursor = query.get(name)
     if cursor is not None and not (cursor and cursor.isascii()):
-        raise invalid(name, f"{name}: takes the id of a file")
+        raise invalid(name, f"{name}: must be the id of a file")
     return cursor

@@ -35,9 +35,9 @@ def check_step(
     for field, value in parameters.items():
         place = f"{path}.{field}"
         if field in of_the_whole:
-            raise invalid(place, f"{place}: cannot be set for a step, only for the whole request")
+            raise invalid(place, f"{place}: cannot be overridden in a fallback step")
         if field in lists and value == []:
-            raise invalid(place, f"{place}: must not be empty in a step")
+            raise invalid(place, f"{place}: must not be empty in a fallback step")
 
 
 def given_fields(wire: BaseModel, of: type[BaseModel]) -> dict[str, Any]:

@@ -255,7 +255,7 @@ def to_json(value: object, path: str) -> bytes:
     if exceeds(written, MAX_OPAQUE_VALUES):
         raise invalid(
             path,
-            f"{path or 'fields that are passed on unread'}: must have at most "
+            f"{path or 'fields that are passed through'}: must have at most "
             f"{MAX_OPAQUE_VALUES} values",
         )
     return written
@@ -281,7 +281,7 @@ def write_json(value: object, path: str) -> bytes:
         if is_large:
             orjson.loads(text)
     except ValueError:
-        raise invalid(path, f"{path or 'the body'}: must hold finite numbers only") from None
+        raise invalid(path, f"{path or 'the body'}: must contain only finite numbers") from None
     return text.encode()
 
 
@@ -330,7 +330,7 @@ def words(detail: ErrorDetails) -> str:
     kind = detail["type"]
     context = detail.get("ctx", {})
     if _is_untyped(detail):
-        return "is required, a string"
+        return "is required and must be a string"
     if kind in ("string_too_short", "too_short"):
         return "must not be empty" if context["min_length"] == 1 else detail["msg"]
     if template := _WORDS_WITH_LIMIT.get(kind):

@@ -22,7 +22,9 @@ def location_in_words(given: object, path: str) -> str:
     if given is None:
         return ""
     if not isinstance(given, dict):
-        raise invalid(path, f"{path}: takes an object, such as {{'city': 'Bern', 'country': 'CH'}}")
+        raise invalid(
+            path, f"{path}: must be an object, such as {{'city': 'Bern', 'country': 'CH'}}"
+        )
     parts = []
     for name in _PARTS:
         part = given.get(name)
@@ -30,7 +32,9 @@ def location_in_words(given: object, path: str) -> str:
             continue
         if not isinstance(part, str) or len(part) > _MAX_PART or not part.isprintable():
             where = f"{path}.{name}"
-            raise invalid(where, f"{where}: takes at most {_MAX_PART} printable characters")
+            raise invalid(
+                where, f"{where}: must be a string of at most {_MAX_PART} printable characters"
+            )
         parts.append(f"time zone {part}" if name == "timezone" else part)
     return ", ".join(parts)
 
@@ -48,5 +52,5 @@ def domains(given: object, path: str) -> Sequence[str]:
         or len(given) > _MAX_DOMAINS
         or not all(isinstance(one, str) and one for one in given)
     ):
-        raise invalid(path, f"{path}: takes a list of at most {_MAX_DOMAINS:,} domains")
+        raise invalid(path, f"{path}: must be a list of at most {_MAX_DOMAINS:,} domains")
     return given

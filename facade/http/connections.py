@@ -162,7 +162,7 @@ class Connections:
         if now - self._logged_at < _LOG_EVERY_S:
             return
         log.warning(
-            "as many connections as limits.max_connections and limits.reserved_connections allow",
+            "connection limit reached (limits.max_connections and limits.reserved_connections)",
             extra={
                 "connections": len(self),
                 "without_key": len(self._unauthenticated),

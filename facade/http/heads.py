@@ -66,15 +66,13 @@ def check_head(request: web.BaseRequest) -> None:
     headers = request.headers
     for name in _CREDENTIALS:
         if name in headers and len(headers.getall(name)) > 1:
-            raise invalid(name, f"{name}: is there twice; send the header once")
+            raise invalid(name, f"{name}: duplicate header; send it once")
     if hdrs.CONTENT_ENCODING in headers:
         _check_content_encoding(headers.getall(hdrs.CONTENT_ENCODING))
     if hdrs.TRANSFER_ENCODING in headers:
         _check_transfer_encoding(headers[hdrs.TRANSFER_ENCODING])
     if EXPECT in request and request[EXPECT] != "100-continue":
-        raise HttpError(
-            417, "expectation_failed", "Expect: takes 100-continue and nothing else", "Expect"
-        )
+        raise HttpError(417, "expectation_failed", "Expect: must be 100-continue", "Expect")
 
 
 def _check_content_encoding(lines: list[str]) -> None:
@@ -83,8 +81,7 @@ def _check_content_encoding(lines: list[str]) -> None:
         raise HttpError(
             415,
             "unsupported_content_encoding",
-            "Content-Encoding: takes identity alone; send the body uncompressed and leave the"
-            " header out",
+            "Content-Encoding: must be identity; send the body uncompressed and omit the header",
             "Content-Encoding",
         )
 
@@ -94,6 +91,6 @@ def _check_transfer_encoding(codings: str) -> None:
         raise HttpError(
             400,
             "unsupported_transfer_encoding",
-            "Transfer-Encoding: takes chunked alone",
+            "Transfer-Encoding: must be chunked",
             "Transfer-Encoding",
         )

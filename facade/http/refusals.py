@@ -65,7 +65,9 @@ def head_too_large(max_bytes: int) -> GatewayError:
 
 def unsupported_version() -> GatewayError:
     """Return the error for an unsupported version of HTTP: 400."""
-    return HttpError(400, "unsupported_http_version", "the gateway speaks HTTP/1.1 and HTTP/1.0")
+    return HttpError(
+        400, "unsupported_http_version", "unsupported HTTP version; use HTTP/1.1 or HTTP/1.0"
+    )
 
 
 def chunked_http_1_0() -> GatewayError:
@@ -73,7 +75,7 @@ def chunked_http_1_0() -> GatewayError:
     return HttpError(
         400,
         "malformed_request",
-        "Transfer-Encoding: needs HTTP/1.1; send Content-Length with HTTP/1.0",
+        "Transfer-Encoding: requires HTTP/1.1; send Content-Length with HTTP/1.0",
         param="Transfer-Encoding",
     )
 
@@ -83,20 +85,20 @@ def head_timed_out(seconds: float) -> GatewayError:
     return HttpError(
         408,
         "head_timeout",
-        f"the request line and header fields took more than {seconds:g} seconds",
+        f"the request line and header fields were not received within {seconds:g} seconds",
         limit="limits.head_timeout_s",
     )
 
 
 def too_many_connections() -> GatewayError:
     """Return the error for a connection beyond the maximum: 503. `Connections` counts it."""
-    return unavailable("the gateway has as many connections as it takes; try again")
+    return unavailable("the gateway has reached its maximum number of connections; try again")
 
 
 def too_many_heads() -> GatewayError:
     """Return the error for a head that exceeds the limit of all unfinished heads: 503."""
     return unavailable(
-        "the gateway is reading as many request heads as it takes; try again",
+        "the gateway has reached its limit for unfinished request heads; try again",
         limit="limits.max_head_bytes",
     )
 

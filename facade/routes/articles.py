@@ -96,5 +96,5 @@ def _check_json(request: web.Request) -> None:
         GatewayError: 40001 for another content type.
     """
     if request.content_type != "application/json":
-        problem = f"is {quoted(request.content_type)}, and takes application/json"
+        problem = f"must be application/json, not {quoted(request.content_type)}"
         raise articles.request_error(Code.BODY, "Content-Type", problem)

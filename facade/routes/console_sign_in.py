@@ -33,7 +33,7 @@ class SignInBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    code: Annotated[str, Field(description="The one-time code of a printed link.")]
+    code: Annotated[str, Field(description="One-time code of the printed link.")]
 
 
 _BODY = TypeAdapter(SignInBody)

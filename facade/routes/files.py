@@ -138,7 +138,7 @@ async def _relay(request: web.Request, call: Any, *, partial: bool) -> web.Strea
             await response.write(message.chunk)
     except grpc.aio.AioRpcError as error:
         # After the headers, a failure can only be signalled by ending before Content-Length.
-        log.warning("a download broke off", extra={"reason": from_rpc_error(error).code})
+        log.warning("download interrupted", extra={"reason": from_rpc_error(error).code})
         response.force_close()
     return response
 
@@ -184,7 +184,7 @@ async def _list(
         name = cursors.get(failure.param)
         if name is None:
             raise
-        raise invalid(name, f"{name}: names no file to go on from") from None
+        raise invalid(name, f"{name}: no file has this id") from None
 
 
 def _file(request: web.Request, file: File) -> web.StreamResponse:

@@ -109,7 +109,7 @@ def _to_caller_error(error: grpc.aio.AioRpcError) -> Exception:
     """Return the error of a call, with the query parameter `page` in place of `page_token`."""
     failure = from_rpc_error(error)
     if failure.param == "page_token":
-        return invalid("page", "page: takes the next_page of an earlier list")
+        return invalid("page", "page: must be the next_page of a previous page")
     return failure
 
 

@@ -50,5 +50,7 @@ def _betas(exchange: Exchange) -> list[str]:
     lines = exchange.header_lines("anthropic-beta")
     for line in lines:
         if not (line.isascii() and line.isprintable()):
-            raise invalid("anthropic-beta", "anthropic-beta: names of beta features are needed")
+            raise invalid(
+                "anthropic-beta", "anthropic-beta: must contain only printable ASCII characters"
+            )
     return [name for line in lines for part in line.split(",") if (name := part.strip())]

@@ -163,7 +163,7 @@ def message_of(path: str, answer: str) -> str:
             "/article/v1/block/insert",
             lambda: b'{"sessionId":"s","path":[0],"blocks":[' + b"1," * 990_000 + rb'"\ud800"]}',
             400,
-            "/blocks/990000: holds half of a surrogate pair",
+            "/blocks/990000: contains half of a surrogate pair",
             id="article surrogates",
         ),
         pytest.param(

@@ -37,7 +37,7 @@ async def test_a_bomb_without_a_key_is_not_unpacked(target: Gateway, observer: O
     for answer in answers:
         (refusal,) = read_answers(answer)
         assert refusal.status == 415
-        assert b"Content-Encoding: takes identity" in refusal.body
+        assert b"Content-Encoding: must be identity" in refusal.body
 
 
 async def test_a_body_that_nobody_wants_is_not_read(target: Gateway, observer: Observer) -> None:

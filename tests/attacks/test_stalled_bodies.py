@@ -67,7 +67,7 @@ async def test_bodies_that_stall_half_way(
     # some of those come when the first have been cut.
     assert len(stalled) >= 2
     assert len(stalled) + len(refused) == CONNECTIONS
-    assert all(b"body: nothing came for 4 seconds" in answer for answer in stalled)
+    assert all(b"body: no data received for 4 seconds" in answer for answer in stalled)
     assert all(b"Retry-After: 1" in answer for answer in refused)
     assert all(b'"type":"rate_limit_error"' in answer for answer in refused)
     measured.assert_harmless()

@@ -103,7 +103,8 @@ async def test_without_an_admin_key_there_are_no_such_paths(tmp_path: Path) -> N
                     assert status == 404
                     assert answer["error"]["code"] == "unknown_path"
                     assert answer["error"]["message"] == (
-                        f"{method} /admin/v1{path}: there is no such endpoint; GET /docs lists them"
+                        f"{method} /admin/v1{path}: unknown endpoint; "
+                        "GET /docs lists the available endpoints"
                     )
 
 

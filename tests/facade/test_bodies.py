@@ -111,7 +111,7 @@ def live(gateway: Gateway) -> float | None:
 @pytest.mark.parametrize(
     ("path", "beginning"),
     [
-        (CHAT, b'{"error":{"message":"body: nothing came for 0.3 seconds"'),
+        (CHAT, b'{"error":{"message":"body: no data received for 0.3 seconds"'),
         (MESSAGES, b'{"type":"error"'),
         (SEARCH, b'{"type":"error"'),
         (ARTICLES, b'{"code":40801'),
@@ -139,7 +139,7 @@ async def test_a_client_that_trickles_is_cut_too(gateway, connect):
     trickling = asyncio.create_task(trickle())
     status, body = await client.answer()
     trickling.cancel()
-    assert (status, b"slower than 1,024 bytes a second" in body) == (408, True)
+    assert (status, b"at less than 1,024 bytes per second" in body) == (408, True)
     assert reached(gateway, "min_body_bytes_per_s") == before + 1
 
 

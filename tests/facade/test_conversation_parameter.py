@@ -221,7 +221,7 @@ async def test_a_response_of_a_conversation_can_be_continued(at: ResponseGateway
     with pytest.raises(openai.BadRequestError) as raised:
         await at.ada.responses.create(model=ECHO, input="x", previous_response_id=second.id)
     assert raised.value.code == "previous_response_not_found"
-    assert raised.value.body["message"].startswith("The conversation that")
+    assert raised.value.body["message"].startswith("Conversation of the previous response")
 
 
 async def test_media_that_are_gone_are_named_by_the_field(at: ResponseGateway) -> None:
@@ -250,6 +250,6 @@ async def test_an_answer_without_room_is_an_error(tmp_path: Path) -> None:
         made = await at.ada.responses.create(**options, background=True)
         ended = await at.ended(made.id)
         assert ended.status == "failed"
-        assert "in its conversation" in ended.error.message
+        assert "the limits of its conversation" in ended.error.message
         assert len(at.upstream.asked("model")) == 5
         assert len(await at.texts(conversation.id)) == 4

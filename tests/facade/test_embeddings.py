@@ -141,7 +141,7 @@ async def test_anthropics_api_has_none(gateway: Gateway) -> None:
         ({"input": "a", "user": 1}, "user", "must be a string"),
         ({"input": "a", "model": ""}, "model", "must not be empty"),
         ({"input": "a", "model": "none"}, "model", "none"),
-        ({"input": "a", "memory_id": "m"}, "memory_id", "is not taken for embeddings"),
+        ({"input": "a", "memory_id": "m"}, "memory_id", "not supported for embeddings"),
         ({}, "input", "is required"),
     ],
 )

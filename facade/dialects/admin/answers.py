@@ -62,7 +62,7 @@ def render_list(
 
 _KEY_FIELDS: JsonObject = {
     "id": _STRING,
-    "prefix": {"type": "string", "description": "How the key begins."},
+    "prefix": {"type": "string", "description": "First characters of the key."},
     "name": _STRING,
     "user": _STRING,
     "user_id": _STRING,
@@ -74,10 +74,13 @@ _KEY_FIELDS: JsonObject = {
     "created_at": _TIME,
     "expires_at": _OPTIONAL_TIME,
     "revoked_at": _OPTIONAL_TIME,
-    "replaces": {"type": ["string", "null"], "description": "The key it was rotated from."},
+    "replaces": {
+        "type": ["string", "null"],
+        "description": "Id of the key that this key replaced in a rotation, or null.",
+    },
 }
 KEY = object_schema("api_key", _KEY_FIELDS)
-_WHOLE_KEY = {"key": {"type": "string", "description": "The key itself, shown this once."}}
+_WHOLE_KEY = {"key": {"type": "string", "description": "The key itself; returned only once."}}
 CREATED_KEY = object_schema("api_key", {**_KEY_FIELDS, **_WHOLE_KEY})
 ROTATED_KEY = object_schema("api_key", {**_KEY_FIELDS, **_WHOLE_KEY, "replaced": KEY})
 USER = object_schema(
@@ -87,7 +90,10 @@ USER = object_schema(
         "name": _STRING,
         "team": _OPTIONAL_STRING,
         "team_id": _OPTIONAL_STRING,
-        "plan": {**_PLAN, "description": "The one that counts: the team's in a team."},
+        "plan": {
+            **_PLAN,
+            "description": "Effective plan: the team's plan if the user is in a team.",
+        },
         "created_at": _TIME,
     },
 )
@@ -109,7 +115,7 @@ DELETED_USER = object_schema(
         "key_ids": {
             "type": "array",
             "items": _STRING,
-            "description": "The keys that were deleted, oldest first.",
+            "description": "Ids of the deleted keys, oldest first.",
         },
     },
 )
@@ -133,13 +139,19 @@ AUDIT_ENTRY = object_schema(
     "audit_entry",
     {
         "id": _STRING,
-        "at": {"type": "number", "description": "Unix seconds, with milliseconds."},
+        "at": {"type": "number", "description": "Unix seconds, with millisecond precision."},
         "actor": {"type": "string", "description": "Id of an admin key, or `command line`."},
         "action": _STRING,
         "subject_kind": {"enum": ["key", "user", "team", "admin_key"]},
         "subject_id": _STRING,
-        "before": {**_OPTIONAL_OBJECT, "description": "Null where it was created."},
-        "after": {**_OPTIONAL_OBJECT, "description": "Null where it was deleted."},
+        "before": {
+            **_OPTIONAL_OBJECT,
+            "description": "State before the change; null if the subject was created.",
+        },
+        "after": {
+            **_OPTIONAL_OBJECT,
+            "description": "State after the change; null if the subject was deleted.",
+        },
         "request_id": _OPTIONAL_STRING,
     },
 )

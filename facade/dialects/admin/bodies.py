@@ -48,28 +48,30 @@ class Page(Query):
 
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT), _Digits] = DEFAULT_LIMIT
     page: Annotated[str, Field(min_length=1, max_length=64)] = Field(
-        "", description="The `next_page` of an earlier list.", json_schema_extra={"default": None}
+        "",
+        description="Page token: the `next_page` of the previous page.",
+        json_schema_extra={"default": None},
     )
 
 
 class KeysQuery(Page):
     """Selects keys."""
 
-    user: Name | None = Field(None, description="Keys of the user with this name alone.")
-    team: Name | None = Field(None, description="Keys of this team's users alone.")
+    user: Name | None = Field(None, description="Only keys of the user with this name.")
+    team: Name | None = Field(None, description="Only keys of users in this team.")
 
 
 class UsersQuery(Page):
     """Selects users."""
 
-    name: Name | None = Field(None, description="The user with this name alone.")
-    team: Name | None = Field(None, description="Users of this team alone.")
+    name: Name | None = Field(None, description="Only the user with this name.")
+    team: Name | None = Field(None, description="Only users in this team.")
 
 
 class TeamsQuery(Page):
     """Selects teams."""
 
-    name: Name | None = Field(None, description="The team with this name alone.")
+    name: Name | None = Field(None, description="Only the team with this name.")
 
 
 class AuditQuery(Page):
@@ -82,11 +84,11 @@ class AuditQuery(Page):
 
 
 _Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)] | None
-_MONEY = "Decimal US dollars, with at most 12 decimals,"
+_MONEY = "Maximum spend in decimal US dollars, with at most 12 decimal places,"
 # Less than the four million dollars that a limit may have.
 Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,12})?$")]
 _LABEL = Annotated[str, Field(max_length=128)]
-_EXPIRY = "Unix seconds in the future; null: it does not expire."
+_EXPIRY = "Expiration time in Unix seconds, in the future; null if the key does not expire."
 
 
 class NoFields(Body):
@@ -96,22 +98,26 @@ class NoFields(Body):
 class CreateKey(Body):
     """Describes the key to create."""
 
-    user: Name = Field(description="Name of the user, created when it is new.")
+    user: Name = Field(description="Name of the user; created if it does not exist.")
     team: Name | None = Field(
-        None, description="Team of a new user, created when it is new; a known user's own team."
+        None,
+        description="Team of a new user, created if it does not exist; for an existing "
+        "user, the user's own team.",
     )
     plan: PlanName | None = Field(
         None, description="Plan of a new team or, without a team, of a new user."
     )
-    name: _LABEL = Field("", description="For people.")
+    name: _LABEL = Field("", description="Human-readable label.")
     expires_at: Time | None = Field(None, description=_EXPIRY)
 
 
 class UpdateKey(Body):
     """Describes changes of a key; omitted fields stay unchanged."""
 
-    name: _LABEL = Field("", description="For people.")
-    enabled: bool = Field(True, description="False: it is not valid until it is enabled again.")
+    name: _LABEL = Field("", description="Human-readable label.")
+    enabled: bool = Field(
+        True, description="If false, the key is rejected until it is enabled again."
+    )
     expires_at: Time | None = Field(None, description=_EXPIRY)
 
 
@@ -119,31 +125,37 @@ class RotateKey(Body):
     """Describes the rotation of a key."""
 
     grace_seconds: Annotated[int, Field(ge=0, le=MAX_GRACE_S)] = Field(
-        86_400, description="For how long the old key stays valid."
+        86_400, description="Number of seconds for which the old key stays valid."
     )
 
 
 class SetLimits(Body):
     """All limits of a key, user or team; a field that is omitted or null is unlimited."""
 
-    requests_per_minute: _Amount = Field(None, description="Requests begun in a UTC minute.")
-    tokens_per_minute: _Amount = Field(None, description="Tokens in and out in a UTC minute.")
-    concurrent_requests: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
-        None, description="Requests under way at once."
+    requests_per_minute: _Amount = Field(
+        None, description="Maximum requests started per UTC minute."
     )
-    spend_per_day: Dollars | None = Field(None, description=f"{_MONEY} in a UTC day.")
-    spend_per_month: Dollars | None = Field(None, description=f"{_MONEY} in a UTC month.")
+    tokens_per_minute: _Amount = Field(
+        None, description="Maximum input and output tokens per UTC minute."
+    )
+    concurrent_requests: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        None, description="Maximum concurrent requests."
+    )
+    spend_per_day: Dollars | None = Field(None, description=f"{_MONEY} per UTC day.")
+    spend_per_month: Dollars | None = Field(None, description=f"{_MONEY} per UTC month.")
     allowed_models: (
         Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
         | None
-    ) = Field(None, description="Models as callers name them; `*` at the end stands for any rest.")
+    ) = Field(
+        None, description="Model names that requests may use; a trailing `*` matches any suffix."
+    )
 
 
 class CreateUser(Body):
     """Describes the user to create."""
 
     name: Name
-    team: Name | None = Field(None, description="Name of the team, created when it is new.")
+    team: Name | None = Field(None, description="Name of the team; created if it does not exist.")
     plan: PlanName | None = Field(
         None, description="Plan of a new team or, without a team, of the user."
     )
@@ -152,8 +164,10 @@ class CreateUser(Body):
 class UpdateUser(Body):
     """Describes changes of a user; omitted fields stay unchanged."""
 
-    team: Name | None = Field(None, description="Name of a team that exists; null for none.")
-    plan: PlanName | None = Field(None, description="Plan of a user who is in no team then.")
+    team: Name | None = Field(None, description="Name of an existing team; null for no team.")
+    plan: PlanName | None = Field(
+        None, description="Plan of the user; only if the user is in no team after the change."
+    )
 
 
 class CreateTeam(Body):

@@ -21,7 +21,7 @@ def to_caller_error(error: GatewayError) -> GatewayError:
     A message about fields begins with their names and a colon.
     """
     if error.param == "page_token":
-        return invalid("page", "page: takes the next_page of an earlier list")
+        return invalid("page", "page: must be the next_page of a previous page")
     names, colon, reason = error.message.partition(": ")
     if not error.param or not colon:
         return error

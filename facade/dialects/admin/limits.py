@@ -66,7 +66,7 @@ def _endpoints(kind: str) -> Iterator[Endpoint]:
         method="GET",
         path=path,
         operation=f"get{name}",
-        summary=f"The limits of a {kind}",
+        summary=f"Get the limits of a {kind}",
         rpc="GetLimits",
         request=partial(_get, kind),
         render=_render,

@@ -37,7 +37,7 @@ def _operation(endpoint: Endpoint, errors: dict[str, Any]) -> dict[str, Any]:
         "security": [{"adminKey": []}],
         "parameters": [*map(_id, _ID.findall(endpoint.path)), *_query(endpoint)],
         "responses": {
-            "200": {"description": "Done", "content": _json(_answer_name(endpoint))},
+            "200": {"description": "Success", "content": _json(_answer_name(endpoint))},
             **errors,
         },
     }

@@ -39,7 +39,7 @@ def _parse_query(endpoint: Endpoint, query: Sequence[tuple[str, str]]) -> BaseMo
         if name not in endpoint.query.model_fields:
             raise invalid(name, f"{name}: is not a known parameter")
         if name in values:
-            raise invalid(name, f"{name}: takes one value")
+            raise invalid(name, f"{name}: must be given only once")
         values[name] = value
     try:
         return _adapter(endpoint.query).validate_python(values)

@@ -19,47 +19,60 @@ _OPTIONAL_MS: JsonObject = {"type": ["number", "null"], "minimum": 0}
 
 _FAILURE: JsonObject = {
     "type": ["object", "null"],
-    "description": "The latest failed attempt of the last hour.",
+    "description": "The latest failed attempt within the last hour, or null.",
     "required": ["at", "reason", "status"],
     "additionalProperties": False,
     "properties": {
-        "at": {"type": "number", "description": "Unix seconds, with milliseconds."},
-        "reason": {"type": "string", "description": "As `code` of errors."},
+        "at": {"type": "number", "description": "Unix seconds, with millisecond precision."},
+        "reason": {
+            "type": "string",
+            "description": "Reason of the failure, as in the `code` of errors.",
+        },
         "status": {"type": ["integer", "null"], "description": "The provider's HTTP status."},
     },
 }
 _MODEL = answers.object_schema(
     "provider.model",
     {
-        "id": {"type": "string", "description": "The provider's name of the model."},
+        "id": {"type": "string", "description": "The provider's name for the model."},
         "names": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "The models of the settings that it serves.",
+            "description": "Names of the configured models that it serves.",
         },
-        "healthy": {"type": "boolean", "description": "Whether no worker leaves it alone."},
-        "breaker": {"enum": ["closed", "half_open", "open"], "description": "The worst of all."},
-        "retry_at": {**_OPTIONAL_TIME, "description": "When the next request may probe it."},
+        "healthy": {"type": "boolean", "description": "True if no worker avoids the model."},
+        "breaker": {
+            "enum": ["closed", "half_open", "open"],
+            "description": "The worst state in any worker.",
+        },
+        "retry_at": {
+            **_OPTIONAL_TIME,
+            "description": "Time from which the next request may probe the model, in Unix seconds.",
+        },
         "cooling_until": {
             **_OPTIONAL_TIME,
-            "description": "Until when it is left alone because it said so.",
+            "description": "Time until which the provider asked not to be called, in Unix seconds.",
         },
-        "workers_avoiding": {**_COUNT, "description": "How many workers leave it alone."},
+        "workers_avoiding": {**_COUNT, "description": "Number of workers that avoid the model."},
         "requests": {**_COUNT, "description": "Attempts in the window."},
         "failed_requests": _COUNT,
         "cancelled_requests": {
             **_COUNT,
-            "description": "Attempts whose caller left, or that another model outran.",
+            "description": "Attempts cancelled because the caller disconnected or another model "
+            "answered first.",
         },
-        "mean_first_content_ms": {**_OPTIONAL_MS, "description": "To the first content."},
-        "mean_duration_ms": {**_OPTIONAL_MS, "description": "To the end, of those served."},
+        "mean_first_content_ms": {**_OPTIONAL_MS, "description": "Mean time to the first content."},
+        "mean_duration_ms": {
+            **_OPTIONAL_MS,
+            "description": "Mean duration of successful attempts.",
+        },
         "last_failure": _FAILURE,
     },
 )
 _PROVIDER = answers.object_schema(
     "provider",
     {
-        "id": {"type": "string", "description": "Its name in the settings."},
+        "id": {"type": "string", "description": "Name of the provider in the settings."},
         "kind": {"type": "string"},
         "status": {"enum": ["healthy", "degraded", "down"]},
         "models": {"type": "array", "items": _MODEL},
@@ -67,8 +80,8 @@ _PROVIDER = answers.object_schema(
 )
 _ANSWER = answers.list_schema(_PROVIDER)
 _ANSWER["properties"] |= {
-    "workers": {**_COUNT, "description": "How many workers of the host were heard."},
-    "window_seconds": {**_COUNT, "description": "How far counts of attempts go back."},
+    "workers": {**_COUNT, "description": "Number of workers of the host that are included."},
+    "window_seconds": {**_COUNT, "description": "Length of the time window of the attempt counts."},
 }
 _ANSWER["required"] += ["workers", "window_seconds"]
 
@@ -131,7 +144,7 @@ PROVIDERS = Endpoint(
     method="GET",
     path="/providers",
     operation="listProviders",
-    summary="How the providers are doing, as the workers of this host see them",
+    summary="List the providers and their health, as seen by the workers of this host",
     stub="providers",
     rpc="ListProviders",
     request=lambda given: ListProvidersRequest(),

@@ -23,13 +23,15 @@ _NAME = Annotated[str, Field(min_length=1, max_length=512)]
 class _Filter(bodies.Page):
     """The page of a list of sums, and filters of the usage in them."""
 
-    user_id: _NAME | None = Field(None, description="Usage of this user alone.")
-    team_id: _NAME | None = Field(None, description="Usage of this team alone.")
-    key_id: _NAME | None = Field(None, description="Usage of this key alone.")
-    model: _NAME | None = Field(None, description="Usage of this model alone.")
-    provider: _NAME | None = Field(None, description="Usage of this provider alone.")
+    user_id: _NAME | None = Field(None, description="Only usage of this user.")
+    team_id: _NAME | None = Field(None, description="Only usage of this team.")
+    key_id: _NAME | None = Field(None, description="Only usage of this key.")
+    model: _NAME | None = Field(None, description="Only usage of this model.")
+    provider: _NAME | None = Field(None, description="Only usage of this provider.")
     page: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
-        "", description="The `next_page` of an earlier list.", json_schema_extra={"default": None}
+        "",
+        description="Page token: the `next_page` of the previous page.",
+        json_schema_extra={"default": None},
     )
 
 
@@ -46,7 +48,7 @@ class ActivityQuery(_Filter):
 
     by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
     split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(
-        None, description="By what each row is divided further; not `by`."
+        None, description="Second grouping, within each row; must differ from `by`."
     )
     since: bodies.QueryTime | None = Field(
         None, description="Unix seconds, inclusive; 24 hours before `until` by default."
@@ -59,26 +61,26 @@ class ActivityQuery(_Filter):
 _SUM_FIELDS: JsonObject = {
     "id": {
         "type": "string",
-        "description": "The day, the id of the user, team or key, or the name of the model or "
-        "provider; empty for what belongs to none.",
+        "description": "The day, the id of the user, team or key, or the name of the model "
+        "or provider; empty for usage without one.",
     },
     "name": {
         "type": ["string", "null"],
-        "description": "The name of the user or team, or the beginning of the key.",
+        "description": "The name of the user or team, or the prefix of the key.",
     },
     **dict.fromkeys(_COUNTS, _COUNT),
-    "unpriced": {**_COUNT, "description": "Answers of unknown cost, left out of `cost`."},
+    "unpriced": {**_COUNT, "description": "Answers of unknown cost, not included in `cost`."},
     "cost": {"type": "string", "description": "Decimal US dollars, exact."},
 }
 _SUM = answers.object_schema("usage", _SUM_FIELDS)
 _PERCENTILES = ("p50", "p95", "p99", "max")
 _LATENCIES: JsonObject = {
     "type": ["object", "null"],
-    "description": "Milliseconds, of requests that were served; null if none is known.",
+    "description": "In milliseconds, over served requests; null if no value is known.",
     "required": ["count", "mean", *_PERCENTILES],
     "additionalProperties": False,
     "properties": {
-        "count": {**_COUNT, "description": "Of how many requests."},
+        "count": {**_COUNT, "description": "Number of requests measured."},
         "mean": {"type": "number", "minimum": 0},
         **dict.fromkeys(_PERCENTILES, _COUNT),
     },
@@ -87,13 +89,23 @@ _ACTIVITY = answers.object_schema(
     "activity",
     {
         **_SUM_FIELDS,
-        "id": {**_SUM_FIELDS["id"], "description": "As of usage; of hours their beginning."},
+        "id": {
+            **_SUM_FIELDS["id"],
+            "description": "As in usage; for hours, the start of the hour.",
+        },
         "split_id": {
             "type": ["string", "null"],
-            "description": "What of `split_by` the row is of, as `id`; null without it.",
+            "description": "Value of `split_by` for the row, in the format of `id`; null "
+            "without `split_by`.",
         },
-        "split_name": {"type": ["string", "null"], "description": "Its name, as `name`."},
-        "cancelled_requests": {**_COUNT, "description": "Requests whose callers left."},
+        "split_name": {
+            "type": ["string", "null"],
+            "description": "Name of `split_id`, in the format of `name`.",
+        },
+        "cancelled_requests": {
+            **_COUNT,
+            "description": "Requests cancelled because the caller disconnected.",
+        },
         "first_content_ms": _LATENCIES,
         "duration_ms": _LATENCIES,
     },
@@ -173,7 +185,7 @@ _USAGE = Endpoint(
     method="GET",
     path="/usage",
     operation="reportUsage",
-    summary="What requests used and cost, by day, user, team, key, model or provider",
+    summary="Get usage and cost by day, user, team, key, model or provider",
     stub="usage",
     rpc="ReportUsage",
     request=_request,
@@ -185,7 +197,8 @@ _ACTIVITY_ENDPOINT = Endpoint(
     method="GET",
     path="/activity",
     operation="reportActivity",
-    summary="What requests used and how long they took, by hour and more, of the last 31 days",
+    summary="Get usage and latencies of the last 31 days, by hour, day, user, "
+    "team, key, model or provider",
     stub="usage",
     rpc="ReportActivity",
     request=_activity_request,

@@ -36,7 +36,7 @@ def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesReques
             raise invalid("page", "page: must not be given together with after_id or before_id")
         after = page.removeprefix(_PAGE)
         if not after or after == page:
-            raise invalid("page", "page: takes the next_page of an earlier list")
+            raise invalid("page", "page: must be the next_page of a previous page")
     return ListFilesRequest(
         limit=parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT),
         after_id=after or "",

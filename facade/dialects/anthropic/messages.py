@@ -122,7 +122,7 @@ def add_messages(
             where = f"{path}[{index}]"
             current.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, where))
     if len(target) == before:
-        raise invalid(path, f"{path}: at least one message must hold more than empty text")
+        raise invalid(path, f"{path}: at least one message must contain more than empty text")
 
 
 def starts_with_billing(text: str) -> bool:
@@ -162,7 +162,7 @@ def _check_role(kind: str, role: str, path: str) -> None:
     if owner != role:
         raise invalid(
             f"{path}.type",
-            f"{path}.type: {kind} blocks belong into messages with the role {owner!r}",
+            f"{path}.type: {kind} blocks are allowed only in messages with role {owner!r}",
         )
 
 
@@ -220,7 +220,7 @@ def _server_call(block: Mapping[str, Any], path: str) -> types.ToolUseBlock:
         if not isinstance(block.get(field), kind):
             raise invalid(
                 f"{path}.{field}",
-                f"{path}.{field}: must be sent back just as the gateway gave it",
+                f"{path}.{field}: must be sent back unchanged, as the gateway returned it",
             )
     return cast(types.ToolUseBlock, block)
 
@@ -248,7 +248,7 @@ def _set_media(target: pb.Media, block: Mapping[str, Any], path: str) -> None:
             target.mime_type = source["media_type"]
             if is_image and not target.mime_type.lower().startswith("image/"):
                 where = f"{path}.source.media_type"
-                raise invalid(where, f"{where}: must be that of an image, such as image/png")
+                raise invalid(where, f"{where}: must be an image type, such as image/png")
             if not is_image:
                 # The dialect has no blocks for other media.
                 major = target.mime_type.lower().partition("/")[0]
@@ -289,7 +289,7 @@ def _set_tool_result(target: pb.ToolResult, block: types.ToolResultBlock, path: 
             if inner["type"] in _BELONGS_TO:
                 raise invalid(
                     f"{where}.type",
-                    f"{where}.type: a tool result holds text, images and documents, "
+                    f"{where}.type: tool results may contain text, images and documents, "
                     f"not {inner['type']} blocks",
                 )
             _add_block(target.blocks, inner, where)

@@ -57,7 +57,7 @@ def _position(models: Sequence[Model], name: str, parameter: str) -> int:
     for index, model in enumerate(models):
         if model.name == name:
             return index
-    raise invalid(parameter, f"{parameter}: no model in the list is called {quoted(name)}")
+    raise invalid(parameter, f"{parameter}: unknown model {quoted(name)}")
 
 
 def _model_info(model: Model) -> dict[str, object]:

@@ -142,7 +142,9 @@ def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.Gene
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
-                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
+                raise invalid(
+                    name, f"{name}: not supported on this endpoint; use /beta/v1/messages"
+                )
     request = pb.GenerateRequest(
         model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
     )
@@ -217,12 +219,14 @@ def _step_parameters(
     """
     for name in given:
         if name in _SHARED:
-            raise invalid(f"{path}.{name}", f"{path}.{name}: is the same for all steps")
+            raise invalid(
+                f"{path}.{name}", f"{path}.{name}: cannot be overridden in a fallback step"
+            )
     step = check(_PARAMETERS, given, path)
     overrides = {name: value for name, value in step if value is not None}
     for name, value in overrides.items():
         if name in ("tools", "stop_sequences") and not value:
-            raise invalid(f"{path}.{name}", f"{path}.{name}: must not be empty in a step")
+            raise invalid(f"{path}.{name}", f"{path}.{name}: must not be empty in a fallback step")
     merged = body.model_copy(update=overrides)
     parameters = pb.GenerateRequest()
     if overrides.keys() & {"system", "messages"}:

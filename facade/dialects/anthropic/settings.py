@@ -106,7 +106,7 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
         if name and seen.setdefault(name, index) != index:
             raise invalid(
                 f"{where}.name",
-                f"{where}.name: must be unique, and {name!r} is {path}[{seen[name]}] already",
+                f"{where}.name: must be unique; {path}[{seen[name]}] already has the name {name!r}",
             )
         added = target.tools.add(name=name)
         # The same distinction as in the wire type.
@@ -136,16 +136,18 @@ def _check_tool_choice(
     where = _at(path, "tool_choice")
     mode = choice if isinstance(choice, str) else choice["type"]
     if mode in ("any", "tool") and not known:
-        raise invalid(where, f"{where}: {mode!r} needs tools")
+        raise invalid(where, f"{where}: {mode!r} requires tools")
     if mode != "tool" or isinstance(choice, str):
         return
     name = choice.get("name", "")
     if not name:
-        raise invalid(f"{where}.name", f"{where}.name: is required with type 'tool'")
+        raise invalid(f"{where}.name", f"{where}.name: is required if type is 'tool'")
     # A tool without a name is a provider's toolset, whose names are unknown.
     if name not in known and all(known):
         where = f"{where}.name" if "tool_choice" in names else _at(path, "tools")
-        raise invalid(where, f"{where}: no tool in tools is called {name!r}, the one chosen")
+        raise invalid(
+            where, f"{where}: tool_choice must name one of the tools; unknown tool {name!r}"
+        )
 
 
 def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path: str) -> None:

@@ -42,7 +42,7 @@ def _mime_type(text: str) -> str:
 
 def _web_address(text: str) -> str:
     if _WEB_ADDRESS.fullmatch(text) is None:
-        raise ValueError("must be an http:// or https:// address")
+        raise ValueError("must be an http:// or https:// URL")
     return text
 
 
@@ -81,7 +81,7 @@ class Base64Source(TypedDict):
     media_type: Annotated[
         str, AfterValidator(_mime_type), Field(description="MIME type, such as `image/png`.")
     ]
-    data: Annotated[_Text, Field(description="The bytes in base64.")]
+    data: Annotated[_Text, Field(description="Content in base64.")]
 
 
 @with_config(_OPEN)
@@ -90,7 +90,7 @@ class UrlSource(TypedDict):
 
     type: Literal["url"]
     url: Annotated[
-        str, AfterValidator(_web_address), Field(description="An http:// or https:// address.")
+        str, AfterValidator(_web_address), Field(description="An http:// or https:// URL.")
     ]
 
 
@@ -198,7 +198,7 @@ class ToolResultBlock(_Cacheable):
     """The result of a tool call."""
 
     type: Literal["tool_result"]
-    tool_use_id: Annotated[_Text, Field(description="The `id` of the call.")]
+    tool_use_id: Annotated[_Text, Field(description="The `id` of the tool call.")]
     content: NotRequired[
         Annotated[
             Annotated[str, Tag("#string")]
@@ -281,11 +281,14 @@ class ToolChoice(TypedDict):
         str,
         Field(
             max_length=128,
-            description="`auto`, `any`, `tool` or `none`, or another one of Anthropic's.",
+            description="`auto`, `any`, `tool`, `none`, or another type that Anthropic supports.",
         ),
     ]
     name: NotRequired[
-        Annotated[str, Field(max_length=128, description="The tool; required with type `tool`.")]
+        Annotated[
+            str,
+            Field(max_length=128, description="Name of the tool; required if `type` is `tool`."),
+        ]
     ]
     disable_parallel_tool_use: NotRequired[bool | None]
 
@@ -298,7 +301,10 @@ class ThinkingEnabled(TypedDict):
     budget_tokens: Annotated[
         int,
         Field(
-            ge=MIN_THINKING_BUDGET, le=UINT32_MAX, description="Below `max_tokens`, part of them."
+            ge=MIN_THINKING_BUDGET,
+            le=UINT32_MAX,
+            description="Maximum tokens for thinking; must be below `max_tokens`, which "
+            "includes them.",
         ),
     ]
 
@@ -344,8 +350,8 @@ class OutputConfig(TypedDict):
             Field(
                 min_length=1,
                 max_length=64,
-                description="low, medium, high, xhigh or max. "
-                "Other names go on to providers of this dialect as they are.",
+                description="low, medium, high, xhigh or max. Other values are passed unchanged "
+                "to providers of this dialect.",
             ),
         ]
         | None
@@ -379,22 +385,24 @@ class Parameters(BaseModel):
     messages: Messages | None = Field(None, description="The conversation so far.")
     system: System | None = Field(None, description="The system prompt.")
     max_tokens: MaxTokens | None = Field(
-        None, description="Upper bound on the tokens written, thinking included."
+        None, description="Maximum number of tokens to generate, including thinking."
     )
     temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="Randomness; the model's default when left out."
+        None, description="Sampling temperature; the model's default if omitted."
     )
     top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="Share of the probability that tokens are drawn from."
+        None,
+        description="Nucleus sampling: samples only from the most likely tokens with "
+        "this total probability.",
     )
     top_k: Annotated[int, Field(ge=1, le=UINT32_MAX)] | None = Field(
-        None, description="How many of the likeliest tokens are drawn from."
+        None, description="Samples only from this many of the most likely tokens."
     )
     stop_sequences: (
         Annotated[list[_Text], Field(fail_fast=True, max_length=MAX_STOP_SEQUENCES)] | None
-    ) = Field(None, description="Strings that end the answer where they come up.")
+    ) = Field(None, description="Strings that end the answer when the model generates them.")
     tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
-        None, description="Tools the model may call; names are unique."
+        None, description="Tools the model may call; names must be unique."
     )
     tool_choice: (
         Annotated[
@@ -403,36 +411,45 @@ class Parameters(BaseModel):
             Field(union_mode="left_to_right"),
         ]
         | None
-    ) = Field(None, description="Whether and which tools are to be called.")
-    thinking: Thinking | None = Field(None, description="How much the model thinks first.")
-    output_config: OutputConfig | None = Field(None, description="Effort and form of the answer.")
-    metadata: Metadata | None = Field(None, description="What a provider may know.")
+    ) = Field(None, description="Whether the model may or must call tools, and which ones.")
+    thinking: Thinking | None = Field(
+        None, description="Whether and how much the model thinks before it answers."
+    )
+    output_config: OutputConfig | None = Field(None, description="Effort and format of the answer.")
+    metadata: Metadata | None = Field(
+        None, description="Information about the request for the provider."
+    )
     service_tier: Annotated[str, Field(max_length=256)] | None = Field(
-        None, description="The provider's tier: `auto` or `standard_only`."
+        None, description="The provider's service tier: `auto` or `standard_only`."
     )
 
 
 class CountTokensBody(Parameters, ExtensionFields):
     """Body of POST …/messages/count_tokens."""
 
-    model: Name = Field(description="Name of the model; GET /beta/v1/models lists them.")
+    model: Name = Field(description="Model name, as listed by `GET /beta/v1/models`.")
     messages: Messages = Field(
-        description="The conversation so far. An assistant message at the end is continued."
+        description="The conversation so far. An assistant message at the end is "
+        "continued by the model."
     )
-    stream: bool | None = Field(None, description="Whether the answer comes as it is written.")
+    stream: bool | None = Field(
+        None, description="Whether to stream the answer as server-sent events."
+    )
     thinking_block_strategy: Literal["preserve", "discard", "flatten"] | None = Field(
         None,
-        description="What becomes of thinking blocks in `messages`: those with a valid signature "
-        "stay, all go, or all become text. `preserve` when left out.",
+        description="How thinking blocks in `messages` are handled. `preserve`: blocks "
+        "with a valid signature are kept. `discard`: all are removed. "
+        "`flatten`: all become text. Default: `preserve`.",
     )
     use_built_in_tools: bool | None = Field(
         None,
-        description="Whether the gateway's own tools take part in the answer: `web_search`, where "
-        "a search engine is configured, and `web_fetch`. The gateway runs them within this one "
-        "request, and the answer holds their calls and results as `server_tool_use`, "
-        "`web_search_tool_result` and `web_fetch_tool_result`. A tool of `tools` with one of "
-        "these names takes the place of the gateway's. When left out: false; of coding agents, "
-        "wherever a search engine is configured.",
+        description="Whether the model may use the gateway's own tools: `web_search`, if "
+        "a search engine is configured, and `web_fetch`. The gateway runs "
+        "them within the request, and the answer contains their calls and "
+        "results as `server_tool_use`, `web_search_tool_result` and "
+        "`web_fetch_tool_result`. A tool in `tools` with one of these names "
+        "replaces the gateway's. Default: false; for coding agents, true if "
+        "a search engine is configured.",
     )
 
 
@@ -440,5 +457,5 @@ class MessagesBody(CountTokensBody):
     """Body of POST …/messages."""
 
     max_tokens: MaxTokens = Field(
-        description="Upper bound on the tokens written, thinking included."
+        description="Maximum number of tokens to generate, including thinking."
     )

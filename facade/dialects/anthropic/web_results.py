@@ -160,4 +160,4 @@ def _unpacked(packed: str, path: str) -> str:
 
 
 def _not_ours(path: str) -> GatewayError:
-    return invalid(path, f"{path}: must be sent back just as the gateway gave it")
+    return invalid(path, f"{path}: must be sent back unchanged, as the gateway returned it")

@@ -58,5 +58,5 @@ def _count(tool: Mapping[str, Any], name: str, path: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _UINT32_MAX:
-        raise invalid(f"{path}.{name}", f"{path}.{name}: takes a whole number from 1 on")
+        raise invalid(f"{path}.{name}", f"{path}.{name}: must be an integer of at least 1")
     return value

@@ -19,7 +19,7 @@ OK = 1
 # The default of a field that may be omitted.
 _ABSENT: Any = None
 
-Revision = Annotated[int, Field(description="Number of operations the document has had.")]
+Revision = Annotated[int, Field(description="Number of operations committed to the document.")]
 UnixSeconds = Annotated[int, Field(description="Unix seconds.")]
 
 _PERMISSIONS = {pb.PERMISSION_PRIVATE: "private", pb.PERMISSION_GROUP_ONLY: "group-only"}
@@ -38,8 +38,10 @@ class Session(_Answer):
     """An open document."""
 
     sessionId: str
-    blockCount: Annotated[int, Field(description="Blocks at the top.")]
-    reused: Annotated[bool, Field(description="Whether the caller had it open already.")]
+    blockCount: Annotated[int, Field(description="Number of top-level blocks.")]
+    reused: Annotated[
+        bool, Field(description="Whether an existing session of the caller was reused.")
+    ]
     revision: Revision
 
 
@@ -58,22 +60,22 @@ class Edited(Done):
 class SharePermission(_Answer):
     """The permissions of a document."""
 
-    operation: Annotated[bool, Field(description="Whether the caller may edit it.")]
+    operation: Annotated[bool, Field(description="Whether the caller may edit the document.")]
     permission: Annotated[
         Literal["private", "group-only"],
-        Field(description="Who reads and edits it: its creator, or its group."),
+        Field(description="Who can read and edit the document: its creator, or its group."),
     ]
 
 
 class ArticleNode(_Answer):
     """A document in a list."""
 
-    outer_id: Annotated[str, Field(description="The document's id.")]
+    outer_id: Annotated[str, Field(description="Id of the document.")]
     name: str
     group: int
     sharePermission: SharePermission
     children: Annotated[list[Any], Field(max_length=0)]
-    fileholderDeep: Annotated[int, Field(description="How deep it lies; 0 at the group's root.")]
+    fileholderDeep: Annotated[int, Field(description="Depth in the group; 0 at the group's root.")]
     time_create: UnixSeconds
 
 
@@ -103,7 +105,7 @@ class Created(_Answer):
 class Deleted(_Answer):
     """The deleted document."""
 
-    article: Annotated[str, Field(description="Its id.")]
+    article: Annotated[str, Field(description="Id of the document.")]
 
 
 class BlockSummary(_Answer):
@@ -118,10 +120,10 @@ class Document(_Answer):
     """A whole document."""
 
     blocks: list[BlockSummary]
-    text: Annotated[str, Field(description="All of it as Markdown.")]
+    text: Annotated[str, Field(description="The whole document as Markdown.")]
     style: ArticleStyle
     reference: list[Reference]
-    version: Annotated[str, Field(description="Version of the format.")]
+    version: Annotated[str, Field(description="Version of the document format.")]
     revision: Revision
 
 
@@ -131,16 +133,17 @@ class WholeBlock(_Answer):
     block: Block | TableCell
     path: Annotated[list[int], Field(description="Child indices from the root.")]
     style: Annotated[
-        dict[str, Any], Field(description="What applies to it, the document's style included.")
+        dict[str, Any],
+        Field(description="Effective style of the block, including the document's style."),
     ]
-    text: Annotated[str, Field(description="Markdown.")]
+    text: Annotated[str, Field(description="The block as Markdown.")]
     revision: Revision
 
 
 class Blocks(_Answer):
     """Blocks, all of one revision."""
 
-    blocks: Annotated[list[WholeBlock], Field(description="In the order of the ids.")]
+    blocks: Annotated[list[WholeBlock], Field(description="In the order of the requested ids.")]
     revision: Revision
 
 
@@ -148,25 +151,30 @@ class DocumentChanges(_Answer):
     """The changes of a document; only the revision if there are none."""
 
     revision: Revision
-    order: Annotated[list[str], Field(description="Ids of all top-level blocks in order.")] = (
+    order: Annotated[list[str], Field(description="Ids of all top-level blocks, in order.")] = (
         _ABSENT
     )
     changed: Annotated[
         list[str],
-        Field(description="Those that are new, or whose content, style or Markdown differs."),
+        Field(
+            description="Ids of blocks that are new, or whose content, style or Markdown changed."
+        ),
     ] = _ABSENT
     style: ArticleStyle = _ABSENT
     reference: list[Reference] = _ABSENT
     cited: Annotated[
         list[str],
-        Field(description="Ids of the cited references in the order of their numbers, from 1."),
+        Field(
+            description="Ids of the cited references, in the order of their citation "
+            "numbers, from 1."
+        ),
     ] = _ABSENT
 
 
 class Inserted(_Answer):
     """The inserted blocks."""
 
-    ids: Annotated[list[str], Field(description="One for each block, in order.")]
+    ids: Annotated[list[str], Field(description="Ids of the inserted blocks, in order.")]
     revision: Revision
 
 

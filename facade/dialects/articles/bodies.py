@@ -31,8 +31,8 @@ _ABSENT: Any = None
 Index = Annotated[int, Field(ge=0)]
 # Validation stops at the first wrong index: reporting a million would take seconds.
 Path = Annotated[list[Index], Field(min_length=1, fail_fast=True)]
-SessionId = Annotated[str, Field(description="From session/create.")]
-BlockId = Annotated[str, Field(description="From block/insert or doc/read.")]
+SessionId = Annotated[str, Field(description="Session id, from session/create.")]
+BlockId = Annotated[str, Field(description="Block id, from block/insert or doc/read.")]
 
 
 class _Body(BaseModel):
@@ -42,7 +42,7 @@ class _Body(BaseModel):
 class CreateSession(_Body):
     """Names the document to open."""
 
-    docId: str = Field(description="From doc/create or doc/list.")
+    docId: str = Field(description="Document id, from doc/create or doc/list.")
 
 
 class OfSession(_Body):
@@ -59,9 +59,9 @@ class CreateArticle(_Body):
     """Describes the document to create."""
 
     group: Annotated[int, Field(ge=-_INT64, lt=_INT64)] | None = Field(
-        0, description="Of the caller's groups; 0 is the private one."
+        0, description="Id of one of the caller's groups; 0 is the private group."
     )
-    name: str | None = Field(None, description="At most 200 characters; `Untitled` if left out.")
+    name: str | None = Field(None, description="At most 200 characters; `Untitled` if omitted.")
 
 
 class DeleteArticle(_Body):
@@ -86,7 +86,7 @@ class ReadChanges(OfSession):
     """Names the revision that the caller has seen."""
 
     since: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
-        None, description="Without it every block counts as changed."
+        None, description="Last known revision; if omitted, every block counts as changed."
     )
 
 
@@ -94,7 +94,9 @@ class EditBody(OfSession):
     """Names a session, and the expected revision of its document."""
 
     ifRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
-        None, description="The revision the caller has seen: 409 when there is a newer one."
+        None,
+        description="Expected revision; the request fails with 409 if the document has a "
+        "newer one.",
     )
 
 
@@ -102,7 +104,8 @@ class InsertBlocks(EditBody):
     """Describes blocks to insert, all or none."""
 
     path: Path = Field(
-        description="Child indices from the root; the first block goes before what is there now."
+        description="Child indices from the root; the blocks are inserted before the "
+        "element at this position."
     )
     blocks: SkipValidation[Annotated[list[Block], Field(min_length=1, max_length=500)]]
 
@@ -120,12 +123,12 @@ class ReplaceText(EditBody):
     children: SkipValidation[str | Children] = Field(
         _ABSENT, description="A string, leaves, or the elements of a list, table or label."
     )
-    equation: SkipValidation[str] = Field(_ABSENT, description="equation alone: LaTeX.")
-    code: SkipValidation[str] = Field(_ABSENT, description="code alone.")
-    language: SkipValidation[str] = Field(_ABSENT, description="code alone.")
-    image: SkipValidation[list[ImageItem]] = Field(_ABSENT, description="image alone.")
-    author: SkipValidation[list[AuthorItem]] = Field(_ABSENT, description="author alone.")
-    institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="author alone.")
+    equation: SkipValidation[str] = Field(_ABSENT, description="Only for equation: LaTeX.")
+    code: SkipValidation[str] = Field(_ABSENT, description="Only for code.")
+    language: SkipValidation[str] = Field(_ABSENT, description="Only for code.")
+    image: SkipValidation[list[ImageItem]] = Field(_ABSENT, description="Only for image.")
+    author: SkipValidation[list[AuthorItem]] = Field(_ABSENT, description="Only for author.")
+    institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="Only for author.")
 
 
 class AppendText(EditBody):
@@ -138,8 +141,10 @@ class AppendText(EditBody):
 class Cite(EditBody):
     """Describes a citation to set or clear, under a block or on one leaf."""
 
-    blockId: BlockId | None = Field(None, description="This or `leafPath`.")
-    leafPath: Path | None = Field(None, description="This or `blockId`: indices from the root.")
+    blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
+    leafPath: Path | None = Field(
+        None, description="Either this or `blockId`: child indices from the root."
+    )
     cite: str | None = Field(None, description="Id of a reference; null clears the citation.")
 
 
@@ -173,37 +178,47 @@ class SetBlockStyle(EditBody):
 
     blockId: BlockId
     style: SkipValidation[styles.ListCss | None] = Field(
-        None, description="`columnGap`, `rowGap`: image, list alone; `alignItems`: list alone."
+        None,
+        description="`columnGap` and `rowGap`: only for image and list; `alignItems`: "
+        "only for list.",
     )
-    indent: SkipValidation[styles.Indent] = Field(None, description="paragraph alone.")
-    serial: SkipValidation[styles.Serial] = Field(None, description="equation and image alone.")
-    isHideIndex: SkipValidation[styles.IsHideIndex] = Field(None, description="h1, h2, h3 alone.")
-    textAlign: SkipValidation[styles.TextAlign] = Field(None, description="table alone.")
-    verticalAlign: SkipValidation[styles.VerticalAlign] = Field(None, description="table alone.")
-    firstRowBold: SkipValidation[styles.Flag] = Field(None, description="table alone.")
-    firstColBold: SkipValidation[styles.Flag] = Field(None, description="table alone.")
-    padding: SkipValidation[styles.Value] = Field(None, description="table alone.")
-    isHideLanguage: SkipValidation[styles.IsHideLanguage] = Field(None, description="code alone.")
-    nameWidth: SkipValidation[styles.NameWidth] = Field(None, description="label alone.")
-    twoColumn: SkipValidation[styles.Flag] = Field(None, description="label alone.")
-    columnGap: SkipValidation[styles.Value] = Field(None, description="label alone.")
-    rowGap: SkipValidation[styles.Value] = Field(None, description="label alone.")
-    language: SkipValidation[styles.Language] = Field(None, description="abstract alone.")
-    titlePosition: SkipValidation[styles.TitlePosition] = Field(None, description="abstract alone.")
+    indent: SkipValidation[styles.Indent] = Field(None, description="Only for paragraph.")
+    serial: SkipValidation[styles.Serial] = Field(None, description="Only for equation and image.")
+    isHideIndex: SkipValidation[styles.IsHideIndex] = Field(
+        None, description="Only for h1, h2 and h3."
+    )
+    textAlign: SkipValidation[styles.TextAlign] = Field(None, description="Only for table.")
+    verticalAlign: SkipValidation[styles.VerticalAlign] = Field(None, description="Only for table.")
+    firstRowBold: SkipValidation[styles.Flag] = Field(None, description="Only for table.")
+    firstColBold: SkipValidation[styles.Flag] = Field(None, description="Only for table.")
+    padding: SkipValidation[styles.Value] = Field(None, description="Only for table.")
+    isHideLanguage: SkipValidation[styles.IsHideLanguage] = Field(
+        None, description="Only for code."
+    )
+    nameWidth: SkipValidation[styles.NameWidth] = Field(None, description="Only for label.")
+    twoColumn: SkipValidation[styles.Flag] = Field(None, description="Only for label.")
+    columnGap: SkipValidation[styles.Value] = Field(None, description="Only for label.")
+    rowGap: SkipValidation[styles.Value] = Field(None, description="Only for label.")
+    language: SkipValidation[styles.Language] = Field(None, description="Only for abstract.")
+    titlePosition: SkipValidation[styles.TitlePosition] = Field(
+        None, description="Only for abstract."
+    )
     titlePadding: SkipValidation[styles.Value] = Field(
-        None, description="abstract and image alone."
+        None, description="Only for abstract and image."
     )
-    titleLanguage: SkipValidation[styles.Language] = Field(None, description="image alone.")
-    titleMargin: SkipValidation[styles.Value] = Field(None, description="image alone.")
-    columns: SkipValidation[styles.Columns] = Field(None, description="image alone.")
-    columnRatios: SkipValidation[styles.ColumnRatios] = Field(None, description="image alone.")
-    authorStyle: SkipValidation[styles.AuthorCss | None] = Field(None, description="author alone.")
+    titleLanguage: SkipValidation[styles.Language] = Field(None, description="Only for image.")
+    titleMargin: SkipValidation[styles.Value] = Field(None, description="Only for image.")
+    columns: SkipValidation[styles.Columns] = Field(None, description="Only for image.")
+    columnRatios: SkipValidation[styles.ColumnRatios] = Field(None, description="Only for image.")
+    authorStyle: SkipValidation[styles.AuthorCss | None] = Field(
+        None, description="Only for author."
+    )
     institutionStyle: SkipValidation[styles.AuthorCss | None] = Field(
-        None, description="author alone."
+        None, description="Only for author."
     )
-    orderType: SkipValidation[styles.OrderType] = Field(None, description="list alone.")
-    orderWidth: SkipValidation[styles.Value] = Field(None, description="list alone.")
-    indentWidth: SkipValidation[styles.Value] = Field(None, description="list alone.")
+    orderType: SkipValidation[styles.OrderType] = Field(None, description="Only for list.")
+    orderWidth: SkipValidation[styles.Value] = Field(None, description="Only for list.")
+    indentWidth: SkipValidation[styles.Value] = Field(None, description="Only for list.")
     isTemplate: SkipValidation[styles.IsTemplate] = None
 
 
@@ -212,8 +227,10 @@ class SetLeafStyle(EditBody):
 
     model_config = _CHANGE
 
-    blockId: BlockId | None = Field(None, description="This or `leafPath`.")
-    leafPath: Path | None = Field(None, description="This or `blockId`: indices from the root.")
+    blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
+    leafPath: Path | None = Field(
+        None, description="Either this or `blockId`: child indices from the root."
+    )
     bold: SkipValidation[bool | None] = None
     italic: SkipValidation[bool | None] = None
     textDecoration: SkipValidation[TextDecoration] = None

@@ -21,9 +21,12 @@ _ERROR = {
         "code": {
             "type": "integer",
             "minimum": 40000,
-            "description": "The HTTP status times 100, and a number.",
+            "description": "HTTP status times 100, plus an error number.",
         },
-        "message": {"type": "string", "description": "For people; names the place."},
+        "message": {
+            "type": "string",
+            "description": "Human-readable; names the location of the error.",
+        },
         "data": {"type": "object", "maxProperties": 0},
     },
 }
@@ -62,7 +65,7 @@ def _operation(endpoint: Endpoint, example: Example) -> dict[str, Any]:
         },
         "responses": {
             "200": _answer(
-                "Done",
+                "Success",
                 {
                     "type": "object",
                     "required": ["code", "data"],
@@ -71,8 +74,8 @@ def _operation(endpoint: Endpoint, example: Example) -> dict[str, Any]:
                 },
                 {"code": 1, "data": example.data},
             ),
-            "4XX": _answer("Refused", {"$ref": _REF.format(model="Error")}),
-            "5XX": _answer("Failed", {"$ref": _REF.format(model="Error")}),
+            "4XX": _answer("Client error", {"$ref": _REF.format(model="Error")}),
+            "5XX": _answer("Server error", {"$ref": _REF.format(model="Error")}),
         },
     }
 

@@ -79,7 +79,7 @@ def _to_gateway_error(detail: ErrorDetails) -> GatewayError:
     if detail["type"] == "missing":
         return request_error(Code.FIELDS, pointer(location), "is required")
     if location[0] in _PATHS:
-        takes = "takes a list of indices, whole numbers from 0 on, and not an empty one"
+        takes = "must be a non-empty list of indices (integers of at least 0)"
         return request_error(Code.PATH, pointer(location), takes)
     return request_error(Code.SCHEMA, pointer(location), words(detail))
 
@@ -95,7 +95,7 @@ def _check_surrogates(body: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if place is not None:
-        raise request_error(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
+        raise request_error(Code.SCHEMA, pointer(place[::-1]), "contains half of a surrogate pair")
 
 
 def _find_lone_surrogate(value: object) -> list[int | str] | None:

@@ -21,8 +21,8 @@ def room_error(error: GatewayError) -> GatewayError:
         return error
     return GatewayError(
         error.reason,
-        "conversation: the items do not fit in what your plan has for memories, stored responses "
-        "and conversations",
+        "conversation: the items exceed your plan's storage quota for "
+        "memories, stored responses and conversations",
         param="conversation",
         limit=error.limit,
     )

@@ -42,8 +42,8 @@ _PAGE = {
     "properties": {
         "object": {"const": "list"},
         "data": {"type": "array", "items": {"$ref": "#/components/schemas/ConversationItem"}},
-        "first_id": {"type": "string", "description": "Empty where the page is."},
-        "last_id": {"type": "string", "description": "Empty where the page is."},
+        "first_id": {"type": "string", "description": "Empty if the page is empty."},
+        "last_id": {"type": "string", "description": "Empty if the page is empty."},
         "has_more": {"type": "boolean"},
     },
 }
@@ -75,7 +75,7 @@ def paths(
             "summary": summary,
             "operationId": name,
             "parameters": [compat_version, *parameters],
-            "responses": {"200": {"description": "Done", "content": content}, **errors},
+            "responses": {"200": {"description": "Success", "content": content}, **errors},
         }
         if body is not None:
             described["requestBody"] = {
@@ -96,7 +96,7 @@ def paths(
             "post": operation("createConversation", "Create a conversation", whole, body=create)
         },
         one: {
-            "get": operation("getConversation", "A conversation", whole, _CONVERSATION_ID),
+            "get": operation("getConversation", "Get a conversation", whole, _CONVERSATION_ID),
             "post": operation(
                 "updateConversation",
                 "Replace the metadata of a conversation",
@@ -119,7 +119,7 @@ def paths(
             ),
             "get": operation(
                 "listConversationItems",
-                "The items of a conversation",
+                "List the items of a conversation",
                 page,
                 _CONVERSATION_ID,
                 *ITEM_PAGE,
@@ -128,7 +128,7 @@ def paths(
         f"{one}/items/{{item_id}}": {
             "get": operation(
                 "getConversationItem",
-                "An item of a conversation",
+                "Get an item of a conversation",
                 item,
                 _CONVERSATION_ID,
                 _ITEM_ID,

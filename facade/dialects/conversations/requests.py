@@ -37,9 +37,9 @@ class ConversationBody(BaseModel):
     model_config = _OPEN
 
     items: _Items | None = Field(
-        None, description="The first items, as those of the input of a response."
+        None, description="The first items, in the format of a response's `input`."
     )
-    metadata: Metadata | None = Field(None, description="Up to 16 texts.")
+    metadata: Metadata | None = Field(None, description="Up to 16 key-value pairs of strings.")
 
 
 class UpdateBody(BaseModel):
@@ -47,7 +47,9 @@ class UpdateBody(BaseModel):
 
     model_config = _OPEN
 
-    metadata: Metadata | None = Field(description="Up to 16 texts, in place of all earlier ones.")
+    metadata: Metadata | None = Field(
+        description="Up to 16 key-value pairs of strings; replaces the existing metadata."
+    )
 
 
 class ItemsBody(BaseModel):
@@ -55,7 +57,7 @@ class ItemsBody(BaseModel):
 
     model_config = _OPEN
 
-    items: _Items = Field(description="The items to append, as those of the input of a response.")
+    items: _Items = Field(description="The items to append, in the format of a response's `input`.")
 
 
 _CREATE: TypeAdapter[ConversationBody] = TypeAdapter(ConversationBody)

@@ -13,7 +13,7 @@ _MEMORY_ID = {
     "name": "memory_id",
     "in": "path",
     "required": True,
-    "description": "The caller's name of the memory, percent-encoded: it may hold slashes.",
+    "description": "Name of the memory, percent-encoded; may contain slashes.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 256},
 }
 _PAGE = [
@@ -30,7 +30,7 @@ _PAGE = [
     {
         "name": "page",
         "in": "query",
-        "description": "The `next_page` of an earlier list.",
+        "description": "Page token: the `next_page` of the previous page.",
         "schema": {"type": "string", "minLength": 1},
     },
 ]
@@ -84,30 +84,32 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
             "summary": summary,
             "operationId": name,
             "parameters": [compat_version, *parameters],
-            "responses": {"200": {"description": "Done", "content": content}, **errors},
+            "responses": {"200": {"description": "Success", "content": content}, **errors},
         }
 
-    search = operation("searchMemory", "Find archived turns by what they say", _MEMORY_ID)
+    search = operation("searchMemory", "Search the archived turns of a memory", _MEMORY_ID)
     body = {"schema": {"$ref": f"#/components/schemas/{_PREFIX}Search"}, "example": SEARCH}
     search["requestBody"] = {"required": True, "content": {"application/json": body}}
     one = "/beta/v1/memories/{memory_id}"
     return {
         "/beta/v1/memories": {
-            "get": operation("listMemories", "The caller's memories, latest first", *_PAGE)
+            "get": operation("listMemories", "List the caller's memories, latest first", *_PAGE)
         },
         one: {
-            "get": operation("getMemory", "One memory, with its summary", _MEMORY_ID),
-            "delete": operation("deleteMemory", "Forget a memory", _MEMORY_ID),
+            "get": operation("getMemory", "Get a memory, with its summary", _MEMORY_ID),
+            "delete": operation("deleteMemory", "Delete a memory", _MEMORY_ID),
         },
         f"{one}/turns": {
             "get": operation(
-                "listMemoryTurns", "Turns of a memory, newest first", _MEMORY_ID, *_PAGE
+                "listMemoryTurns", "List the turns of a memory, newest first", _MEMORY_ID, *_PAGE
             )
         },
         f"{one}/search": {"post": search},
         "/beta/v1/memory/profile": {
-            "get": operation("getProfile", "What is known about the caller"),
-            "delete": operation("deleteProfile", "Forget what is known about the caller"),
+            "get": operation(
+                "getProfile", "Get the caller's profile: the facts known about the user"
+            ),
+            "delete": operation("deleteProfile", "Delete the caller's profile"),
         },
     }
 
@@ -139,7 +141,7 @@ def _answers(letter: str) -> dict[str, dict[str, Any]]:
     turn = {
         "id": _INTEGER,
         "created_at": time,
-        "open": {"type": "boolean", "description": "Whether results of tools are to come."},
+        "open": {"type": "boolean", "description": "Whether tool results are still missing."},
         "messages": {"type": "array", "items": _MESSAGE},
     }
     snippet = {"id": _INTEGER, "created_at": time, "text": _STRING, "score": {"type": "number"}}

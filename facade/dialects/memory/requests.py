@@ -32,10 +32,10 @@ class SearchBody(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)] = Field(
-        description="What archived turns are to be about."
+        description="Text to search for in archived turns."
     )
     limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = Field(
-        DEFAULT_FOUND, description="How many turns to give at most."
+        DEFAULT_FOUND, description="Maximum number of turns to return."
     )
 
 
@@ -63,7 +63,7 @@ def parse_page(query: Mapping[str, str]) -> Page:
     limit = parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT)
     token = query.get("page", "")
     if "page" in query and not (token and token.isascii()):
-        raise invalid("page", "page: takes the next_page of an earlier list")
+        raise invalid("page", "page: must be the next_page of a previous page")
     return Page(limit, token)
 
 

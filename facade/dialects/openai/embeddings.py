@@ -61,7 +61,9 @@ class EmbeddingsRequest(FallbackFields):
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    model: Name = Field(description="An embedding model of `GET /beta/v1/models`.")
+    model: Name = Field(
+        description="Name of an embedding model, as listed by `GET /beta/v1/models`."
+    )
     input: Annotated[
         Annotated[Text, Tag("#text")]
         | Annotated[
@@ -75,13 +77,14 @@ class EmbeddingsRequest(FallbackFields):
         ],
         Discriminator(_form_of),
         Field(
-            description="A text, or several; a text may be a list of the model's tokens, for "
-            "providers of this dialect."
+            description="A text or a list of texts; with providers of this dialect, a text "
+            "may also be a list of the model's tokens."
         ),
     ]
-    dimensions: Positive | None = Field(None, description="How many numbers a vector has.")
+    dimensions: Positive | None = Field(None, description="Number of dimensions of a vector.")
     encoding_format: Literal["float", "base64"] | None = Field(
-        None, description="Numbers (the default), or the base64 of 32-bit floats, little-endian."
+        None,
+        description="`float` (default): numbers. `base64`: base64 of little-endian 32-bit floats.",
     )
     user: str | None = Field(None, description="An id of the end user.")
 
@@ -106,7 +109,7 @@ def parse_embeddings(body: bytes) -> ParsedRequest:
     _set_inputs(request, wire.input)
     extra = {name: value for name, value in (wire.model_extra or {}).items() if value is not None}
     for name in sorted(_REFUSED & extra.keys()):
-        raise invalid(name, f"{name}: is not taken for embeddings")
+        raise invalid(name, f"{name}: not supported for embeddings")
     if extra:
         request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, ""))
     source_map = SourceMap()
@@ -144,4 +147,4 @@ def _set_inputs(request: EmbedRequest, given: str | list[Any]) -> None:
 
 def _no_parameters(parameters: object, path: str, source_map: SourceMap) -> GenerateRequest:
     """Reject the parameters of a fallback step; see `ReadParameters`."""
-    raise invalid(path, f"{path}: are not taken for embeddings")
+    raise invalid(path, f"{path}: not supported for embeddings")

@@ -26,7 +26,7 @@ def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
     """
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
-        raise invalid("order", "order: takes asc or desc")
+        raise invalid("order", "order: must be asc or desc")
     wanted = ListFilesRequest(
         limit=parse_limit(query, default=MAX_LIMIT, largest=MAX_LIMIT),
         ascending=order == "asc",

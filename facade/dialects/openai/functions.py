@@ -38,7 +38,9 @@ def set_functions(request: GenerateRequest, wire: ChatRequest) -> None:
         return
     for field in ("tools", "tool_choice"):
         if getattr(wire, field) is not None:
-            raise invalid(field, f"{field}: cannot be together with functions and function_call")
+            raise invalid(
+                field, f"{field}: cannot be used together with functions and function_call"
+            )
     functions = wire.functions or []
     add_functions(request, functions, "functions")
     names = {function["name"] for function in functions}

@@ -74,10 +74,10 @@ def image_at(url: str, detail: str | None, path: str) -> Media:
     elif url[:5].lower() == "data:":
         media.mime_type, media.data = _read_data_url(url, path)
         if not media.mime_type.startswith("image/"):
-            raise invalid(path, f"{path}: must be of an image type such as image/png")
+            raise invalid(path, f"{path}: must be an image type, such as image/png")
     else:
         raise invalid(
-            path, f"{path}: must be an http(s) address, a base64 data URL or the id of a file"
+            path, f"{path}: must be an http(s) URL, a base64 data URL or the id of a file"
         )
     return media
 

@@ -107,7 +107,7 @@ def add_messages(
                 blocks.add(text=text)
             number += 1
     if not request.messages:
-        raise invalid(path, f"{path}: must hold at least one message that is not empty")
+        raise invalid(path, f"{path}: must contain at least one message that is not empty")
 
 
 def _plain_texts(message: Message) -> list[str] | None:
@@ -138,7 +138,7 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
     role, path = message["role"], place.path
     for field, owner in _FIELDS_OF_ROLE.items():
         if role != owner and message.get(field) is not None:
-            raise invalid(f"{path}.{field}", f"{path}.{field}: is for the role {owner} only")
+            raise invalid(f"{path}.{field}", f"{path}.{field}: allowed only if role is {owner}")
     if role == "assistant":
         blocks = _assistant_blocks(message, place)
     else:
@@ -171,7 +171,9 @@ def _tool_call_id(message: Message, path: str) -> str:
     tool_call_id = message.get("tool_call_id")
     if tool_call_id is None:
         path = f"{path}.tool_call_id"
-        raise invalid(path, f"{path}: is required, the id of the tool call that this answers")
+        raise invalid(
+            path, f"{path}: is required: the id of the tool call that the message answers"
+        )
     return tool_call_id
 
 
@@ -180,7 +182,10 @@ def _last_call_id(request: GenerateRequest, path: str) -> str:
     before = request.messages[-1].blocks if request.messages else ()
     if not before or not before[-1].HasField("tool_use"):
         path = f"{path}.role"
-        raise invalid(path, f"{path}: function must follow the assistant's message that calls it")
+        raise invalid(
+            path,
+            f"{path}: function is allowed only after an assistant message with the function call",
+        )
     return before[-1].tool_use.id
 
 
@@ -249,10 +254,13 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
     allowed = _PARTS_OF_ROLE[role]
     if kind not in allowed:
         takes = ", ".join(sorted(allowed))
-        raise invalid(f"{path}.type", f"{path}.type: the role {role} takes {takes}, not {kind}")
+        raise invalid(
+            f"{path}.type",
+            f"{path}.type: {kind} is not allowed for role {role}; allowed types: {takes}",
+        )
     value: Any = part.get(kind)
     if value is None:
-        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
     if read := _MEDIA.get(kind):
         block = Block(media=read(value, f"{path}.{kind}"))
     elif not value:
@@ -287,7 +295,7 @@ def _call(call: ToolCall, path: str) -> Block:
     elif kind == "custom" and (custom := call.get("custom")):
         use.name, use.input, use.freeform = custom["name"], custom["input"], True
     else:
-        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
     rest: dict[str, object] = {**call}
     inner = rest.pop(kind)
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:

@@ -37,8 +37,8 @@ _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would otherwise count as unknown, with the error message.
 _REFUSED = {
-    "use_built_in_tools": "is a field of the messages endpoint alone",
-    "thinking_block_strategy": "is a field of the messages endpoint alone",
+    "use_built_in_tools": "not supported on this endpoint; use /beta/v1/messages",
+    "thinking_block_strategy": "not supported on this endpoint; use /beta/v1/messages",
 }
 # Fields that a fallback step cannot override, as they apply to the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
@@ -82,7 +82,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
-        raise invalid("stream_options", "stream_options: is taken only where stream is true")
+        raise invalid("stream_options", "stream_options: allowed only if stream is true")
     source_map = SourceMap()
     if partial_wire is None:
         lazy = None
@@ -250,7 +250,7 @@ def _token_limit(wire: ChatParameters, prefix: str) -> int:
     old, new = wire.max_tokens, wire.max_completion_tokens
     if old is not None and new is not None and old != new:
         path = f"{prefix}max_completion_tokens"
-        raise invalid(path, f"{path}: must equal max_tokens where both are given; one is enough")
+        raise invalid(path, f"{path}: must equal max_tokens if both are given")
     limit = old if new is None else new
     assert limit is not None
     return limit
@@ -263,7 +263,7 @@ def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> N
     if given["type"] == "json_schema":
         path = f"{path}.json_schema"
         if described is None:
-            raise invalid(path, f"{path}: is required with the type json_schema")
+            raise invalid(path, f"{path}: is required if type is json_schema")
     set_format(request.output_format, given["type"], described or {}, path)
 
 

@@ -43,7 +43,8 @@ def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> Non
             place = f"{path}[{index}].{tool['type']}.name"
             raise invalid(
                 place,
-                f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
+                f"{place}: must be unique; {path}[{earlier}] already has the name "
+                f"{quoted(added.name)}",
             )
         request.tools.append(added)
 
@@ -61,7 +62,10 @@ def add_functions(
         name, place = function["name"], f"{path}[{index}].name"
         check_name(name, place)
         if name in seen:
-            raise invalid(place, f"{place}: must be unique, and {quoted(name)} is there already")
+            raise invalid(
+                place,
+                f"{place}: must be unique; another function already has the name {quoted(name)}",
+            )
         seen.add(name)
         tool: Tool = {"type": "function", "function": function}
         request.tools.append(_function(name, tool, f"{path}[{index}]"))
@@ -91,7 +95,7 @@ def set_tool_choice(
     if not tools:
         # Without tools, `auto` and `none` have no effect, and some servers reject them.
         if choice not in (None, "auto", "none"):
-            raise invalid(path, f"{path}: must be auto or none where there are no tools")
+            raise invalid(path, f"{path}: must be auto or none if there are no tools")
         return
     if choice is None and parallel is None:
         return
@@ -125,7 +129,7 @@ def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
         return inference_pb2.Tool(extra=opaque, opaque=True)
     definition = tool.get("function") if kind == "function" else tool.get("custom")
     if definition is None:
-        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
     name = definition["name"]
     check_name(name, f"{path}.{kind}.name")
     if kind == "custom":
@@ -167,7 +171,7 @@ def read_choice(choice: NamedToolChoice, names: Collection[str], path: str) -> T
     if kind not in _CHOICE_TYPES:
         return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))
     if choice.get(kind) is None:
-        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
     for name, place in _names(choice, path):
         if not isinstance(name, str) or name not in names:
             given = f", not {quoted(name)}" if isinstance(name, str) else ""

@@ -24,7 +24,7 @@ def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
     for name, value, kind in (("search_context_size", size, str), ("user_location", place, dict)):
         if value is not None and not isinstance(value, kind):
             what = "a string" if kind is str else "an object"
-            raise invalid(f"{path}.{name}", f"{path}.{name}: takes {what}")
+            raise invalid(f"{path}.{name}", f"{path}.{name}: must be {what}")
     known = set(_KNOWN)
     if size is not None and size not in _RESULTS:
         known.remove("search_context_size")
@@ -66,5 +66,5 @@ def _domains(given: object, path: str) -> Sequence[str]:
     if given is None:
         return ()
     if not isinstance(given, dict):
-        raise invalid(path, f"{path}: takes an object with `allowed_domains`")
+        raise invalid(path, f"{path}: must be an object with `allowed_domains`")
     return domains(given.get("allowed_domains"), f"{path}.allowed_domains")

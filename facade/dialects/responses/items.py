@@ -268,4 +268,6 @@ def check_not_empty(messages: Sequence[Message], path: str) -> None:
         or message.HasField("extra")
         for message in messages
     ):
-        raise invalid(path, f"{path}: must hold a text, or at least one item that is not empty")
+        raise invalid(
+            path, f"{path}: must be a text or contain at least one item that is not empty"
+        )

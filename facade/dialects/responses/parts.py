@@ -54,8 +54,12 @@ def _block(part: ContentPart, path: str, *, assistant: bool) -> Block | None:
     if known is None:
         return Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, part, path))
     if (kind in _MEDIA) if assistant else kind == "refusal":
-        who = "the assistant's messages" if assistant else "other messages than the assistant's"
-        raise invalid(f"{path}.type", f"{path}.type: {who} cannot hold {kind}")
+        who = (
+            "not allowed in assistant messages"
+            if assistant
+            else "allowed only in assistant messages"
+        )
+        raise invalid(f"{path}.type", f"{path}.type: {kind} is {who}")
     if kind in _TEXTS:
         text = _required(part, "text", path)
         if not text:
@@ -82,7 +86,7 @@ def _required(part: ContentPart, field: str, path: str) -> Any:
     value = part.get(field)
     if value is None:
         where = f"{path}.{field}"
-        raise invalid(where, f"{where}: is required with the type {part['type']}")
+        raise invalid(where, f"{where}: is required if type is {part['type']}")
     return value
 
 
@@ -110,12 +114,12 @@ def _file(part: ContentPart, path: str) -> Media:
     file_id, content, url = part.get("file_id"), part.get("file_data"), part.get("file_url")
     name = part.get("filename") or ""
     if sum(map(bool, (file_id, content, url))) != 1:
-        raise invalid(path, f"{path}: must have one of file_id, file_data and file_url")
+        raise invalid(path, f"{path}: must have exactly one of file_id, file_data and file_url")
     if content:
         return file_in(content, name, f"{path}.file_data")
     kind = conversation.MEDIA_KIND_DOCUMENT
     if file_id:
         return Media(kind=kind, file_id=file_id, name=name)
     if url is None or not is_address(url):
-        raise invalid(f"{path}.file_url", f"{path}.file_url: must be an http(s) address")
+        raise invalid(f"{path}.file_url", f"{path}.file_url: must be an http(s) URL")
     return Media(kind=kind, url=url, name=name)

@@ -228,7 +228,7 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
     held = wire.__dict__
     has_input = held["input"] is not None
     if held["stream_options"] is not None and not stream:
-        raise invalid("stream_options", "stream_options: is taken only where stream is true")
+        raise invalid("stream_options", "stream_options: allowed only if stream is true")
     if held["conversation"] is not None:
         name = conversation_name(wire)
         if wire.previous_response_id is not None:
@@ -245,7 +245,7 @@ def _check(wire: ResponseRequest, stream: bool) -> None:
                 )
             has_input = True
     if held["background"] and held["store"] is False:
-        raise invalid("background", "background: needs store to be true")
+        raise invalid("background", "background: requires store to be true")
     if not has_input and wire.previous_response_id is None and wire.prompt is None:
         raise invalid("input", "input: is required")
 
@@ -371,5 +371,5 @@ def _set_format(request: GenerateRequest, form: Format, path: str) -> None:
         for field in ("name", "schema"):
             if field not in form:
                 where = f"{path}.{field}"
-                raise invalid(where, f"{where}: is required with the type json_schema")
+                raise invalid(where, f"{where}: is required if type is json_schema")
     set_format(request.output_format, form["type"], form, path)

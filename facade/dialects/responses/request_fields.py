@@ -17,13 +17,13 @@ from services.common.errors import invalid
 
 # Fields that would otherwise count as unknown, with the error message.
 _REFUSED = {
-    "messages": "is a field of chat completions; use input",
-    "max_tokens": "is a field of chat completions; use max_output_tokens",
-    "max_completion_tokens": "is a field of chat completions; use max_output_tokens",
-    "response_format": "is a field of chat completions; use text.format",
-    "reasoning_effort": "is a field of chat completions; use reasoning.effort",
-    "use_built_in_tools": "is a field of the messages endpoint alone",
-    "thinking_block_strategy": "is a field of the messages endpoint alone",
+    "messages": "not supported on this endpoint; use input",
+    "max_tokens": "not supported on this endpoint; use max_output_tokens",
+    "max_completion_tokens": "not supported on this endpoint; use max_output_tokens",
+    "response_format": "not supported on this endpoint; use text.format",
+    "reasoning_effort": "not supported on this endpoint; use reasoning.effort",
+    "use_built_in_tools": "not supported on this endpoint; use /beta/v1/messages",
+    "thinking_block_strategy": "not supported on this endpoint; use /beta/v1/messages",
 }
 # Fields that are kept, with the condition under which the gateway handles them too.
 _KEPT: Mapping[str, Callable[[Any], bool]] = {

@@ -19,13 +19,15 @@ class Function(TypedDict):
     type: Literal["function"]
     name: Annotated[Text, Field(description="1 to 128 letters, digits, `_` and `-`.")]
     description: NotRequired[
-        Annotated[str | None, Field(description="What it does, for the model.")]
+        Annotated[str | None, Field(description="Description of the function, for the model.")]
     ]
     parameters: NotRequired[
         Annotated[Object | None, Field(description="JSON Schema of the arguments.")]
     ]
     strict: NotRequired[
-        Annotated[bool | None, Field(description="Whether the arguments must match exactly.")]
+        Annotated[
+            bool | None, Field(description="Whether the arguments must match the schema exactly.")
+        ]
     ]
 
 
@@ -94,15 +96,20 @@ class NamedToolChoice(TypedDict):
     type: Annotated[
         Text,
         Field(
-            description="function, custom, web_search or allowed_tools. "
-            "Other types go on to providers of this dialect as they are."
+            description="function, custom, web_search or allowed_tools. Other types are "
+            "passed unchanged to providers of this dialect."
         ),
     ]
-    name: NotRequired[Annotated[Text, Field(description="With `function` and `custom`: which.")]]
+    name: NotRequired[
+        Annotated[Text, Field(description="With `function` and `custom`: name of the tool.")]
+    ]
     mode: NotRequired[
         Annotated[
             Literal["auto", "required"],
-            Field(description="With `allowed_tools`: whether one must be called."),
+            Field(
+                description="With `allowed_tools`. `required`: the model must call one of the "
+                "tools. `auto`: the model decides."
+            ),
         ]
     ]
     tools: NotRequired[
@@ -111,7 +118,7 @@ class NamedToolChoice(TypedDict):
             Field(
                 fail_fast=True,
                 max_length=MAX_TOOLS,
-                description="With `allowed_tools`: the tools, each by its type and name.",
+                description="With `allowed_tools`: the tools, each given by its type and name.",
             ),
         ]
     ]

@@ -46,7 +46,8 @@ def add_tools(
             place = f"{path}[{index}].name"
             raise invalid(
                 place,
-                f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
+                f"{place}: must be unique; {path}[{earlier}] already has the name "
+                f"{quoted(added.name)}",
             )
         request.tools.append(added)
     if not all(tool.opaque for tool in request.tools):

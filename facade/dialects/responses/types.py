@@ -24,8 +24,8 @@ class Format(TypedDict):
     type: Annotated[
         Text,
         Field(
-            description="text, json_object or json_schema. "
-            "Other types go on to providers of this dialect as they are."
+            description="text, json_object or json_schema. Other types are passed unchanged "
+            "to providers of this dialect."
         ),
     ]
     name: NotRequired[
@@ -43,13 +43,16 @@ class Format(TypedDict):
     ]
     description: NotRequired[
         Annotated[
-            str | None, Field(description="With `json_schema`: what the answer is, for the model.")
+            str | None,
+            Field(description="With `json_schema`: description of the answer, for the model."),
         ]
     ]
     strict: NotRequired[
         Annotated[
             bool | None,
-            Field(description="With `json_schema`: whether the answer must match exactly."),
+            Field(
+                description="With `json_schema`: whether the answer must match the schema exactly."
+            ),
         ]
     ]
 
@@ -58,7 +61,7 @@ class Format(TypedDict):
 class TextConfig(TypedDict):
     """Options of the answer's text."""
 
-    format: NotRequired[Annotated[Format | None, Field(description="The form of the answer.")]]
+    format: NotRequired[Annotated[Format | None, Field(description="Format of the answer.")]]
     verbosity: NotRequired[Annotated[str | None, Field(description="low, medium or high.")]]
 
 
@@ -71,12 +74,13 @@ class ReasoningConfig(TypedDict):
             Annotated[Text, Field(max_length=64)] | None,
             Field(
                 description="How much the model thinks before it answers: none, minimal, low, "
-                "medium, high, xhigh or max. Other names go on to providers of this dialect."
+                "medium, high, xhigh or max. Other values are passed unchanged to "
+                "providers of this dialect."
             ),
         ]
     ]
     summary: NotRequired[
-        Annotated[str | None, Field(description="Which summary of its thoughts is wanted.")]
+        Annotated[str | None, Field(description="Type of the thinking summary to return.")]
     ]
 
 
@@ -108,47 +112,52 @@ class ResponseParameters(BaseModel):
     model_config = OPEN
 
     instructions: str | None = Field(
-        None, description="The system prompt; not kept for a next response."
+        None, description="The system prompt; not carried over to responses that continue this one."
     )
     max_output_tokens: Annotated[int, Field(ge=1, le=UINT32_MAX)] | None = Field(
-        None, description="Upper bound on the tokens written, thinking included."
+        None, description="Maximum number of tokens to generate, including thinking."
     )
     max_tool_calls: Annotated[int, Field(ge=1, le=UINT32_MAX)] | None = Field(
-        None, description="Upper bound on the searches of the web."
+        None, description="Maximum number of web searches."
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
-        None, description="0 is steady, 2 is wild."
+        None, description="Sampling temperature, from 0 (most deterministic) to 2 (most random)."
     )
     top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="The share of probability that tokens are drawn from."
+        None,
+        description="Nucleus sampling: samples only from the most likely tokens with "
+        "this total probability.",
     )
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = Field(
         None,
-        description="How many alternatives to return for each token; "
-        "`include` has to name `message.output_text.logprobs`.",
+        description="Number of alternatives to return for each token; `include` must "
+        "contain `message.output_text.logprobs`.",
     )
-    text: TextConfig | None = Field(None, description="How the answer is written.")
-    reasoning: ReasoningConfig | None = Field(None, description="How the model thinks.")
+    text: TextConfig | None = Field(None, description="Options of the answer's text.")
+    reasoning: ReasoningConfig | None = Field(None, description="Options of the model's thinking.")
     tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
-        None, description="Tools the model may call; names are unique."
+        None, description="Tools the model may call; names must be unique."
     )
     tool_choice: (
         Annotated[Literal["none", "auto", "required"], Tag("#mode")]
         | Annotated[NamedToolChoice, Tag("#named")]
         | None
-    ) = Field(None, description="Whether and which tools are to be called.")
+    ) = Field(None, description="Whether the model may or must call tools, and which ones.")
     parallel_tool_calls: bool | None = Field(
-        None, description="Whether several tools may be called in one answer."
+        None, description="Whether the model may call several tools in one answer."
     )
     include: Annotated[list[Text], Field(fail_fast=True, max_length=64)] | None = Field(
         None,
-        description="What else the answer holds: `message.output_text.logprobs`, "
-        "`web_search_call.action.sources`. `reasoning.encrypted_content` is always there.",
+        description="Additional data to return: `message.output_text.logprobs`, "
+        "`web_search_call.action.sources`. `reasoning.encrypted_content` is "
+        "always returned.",
     )
     truncation: Literal["auto", "disabled"] | None = Field(
-        None, description="Whether the provider may leave out the oldest items."
+        None, description="Whether the provider may drop the oldest items."
     )
-    metadata: Metadata | None = Field(None, description="Up to 16 texts that the answer repeats.")
+    metadata: Metadata | None = Field(
+        None, description="Up to 16 key-value pairs of strings, returned in the response."
+    )
     user: str | None = Field(None, description="An id of the end user.")
     safety_identifier: str | None = Field(
         None, description="An id of the end user, for the provider's abuse detection."
@@ -158,14 +167,14 @@ class ResponseParameters(BaseModel):
     )
     service_tier: str | None = Field(None, description="The provider's service tier.")
     prompt: Object | None = Field(
-        None, description="A prompt kept at the provider; for providers of this dialect alone."
+        None, description="A prompt stored at the provider; only for providers of this dialect."
     )
 
 
 class StepParameters(ResponseParameters):
     """The fields of a request that a fallback step may override."""
 
-    input: Input | None = Field(None, description="Another conversation.")
+    input: Input | None = Field(None, description="Replaces the conversation.")
 
 
 class ResponseRequest(ExtensionFields, ResponseParameters):
@@ -200,26 +209,33 @@ class ResponseRequest(ExtensionFields, ResponseParameters):
         }
     )
 
-    model: Name = Field(description="A model of `GET /beta/v1/models`.")
+    model: Name = Field(description="Model name, as listed by `GET /beta/v1/models`.")
     input: Input | None = Field(
-        None, description="The user's words, or the items of the conversation so far."
+        None, description="A text of the user, or the items of the conversation so far."
     )
-    stream: bool | None = Field(None, description="Whether the answer comes as Server-Sent Events.")
-    stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
+    stream: bool | None = Field(
+        None, description="Whether to stream the answer as server-sent events."
+    )
+    stream_options: StreamOptions | None = Field(
+        None, description="Allowed only if `stream` is true."
+    )
     store: bool | None = Field(
-        True, description="Whether the response is kept, to be read or continued later."
+        True,
+        description="Whether to store the response, so that it can be retrieved or "
+        "continued later.",
     )
     background: bool | None = Field(
-        None, description="Whether to answer at once, and generate the response afterwards."
+        None, description="Whether to return at once and generate the response in the background."
     )
     previous_response_id: Text | None = Field(
-        None, description="The stored response that this one continues."
+        None, description="Id of the stored response that this one continues."
     )
     conversation: (
         Annotated[Name, Tag("#name")] | Annotated[Conversation, Tag("#conversation")] | None
     ) = Field(
         None,
-        description="Id of a stored conversation, whose items go before the input, and which "
-        "those of the input and of the response are appended to. Any other name is that of a "
-        "memory, as `memory_id`. Not with `previous_response_id`.",
+        description="Id of a stored conversation: its items precede the input, and the "
+        "items of the input and of the response are appended to it. Any "
+        "other name is the name of a memory, as in `memory_id`. Cannot be "
+        "given together with `previous_response_id`.",
     )

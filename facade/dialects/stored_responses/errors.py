@@ -16,7 +16,7 @@ def stored_error(error: GatewayError, response_id: str) -> GatewayError:
             what = "Conversation of the response"
         return GatewayError(error.reason, f"{what} with id '{name}' not found.")
     if error.param == "after":
-        return invalid("after", f"after: names no input item of the response '{name}'")
+        return invalid("after", f"after: no input item of response '{name}' has this id")
     return error
 
 
@@ -35,14 +35,14 @@ def continued_error(error: GatewayError, response_id: str) -> GatewayError:
         case errors_pb2.REASON_NOT_FOUND:
             said = f"Previous response with id '{name}' not found."
             if error.param == "conversation_id":
-                said = f"The conversation that the response '{name}' goes on from not found."
+                said = f"Conversation of the previous response with id '{name}' not found."
             elif quoted(response_id) not in error.message:
                 said = f"A response before the previous response with id '{name}' not found."
             missing = invalid(field, said)
             missing.upstream_code = "previous_response_not_found"
             return missing
         case errors_pb2.REASON_CONFLICT:
-            return invalid(field, f"{field}: the response '{name}' has not ended yet")
+            return invalid(field, f"{field}: response '{name}' has not finished yet")
     if error.param:
         error.message = f"{field}: {error.message.removeprefix(error.param).lstrip(': ')}"
         error.param = field

@@ -9,7 +9,7 @@ _RESPONSE_ID = {"name": "response_id", "in": "path", "required": True, "schema":
 INCLUDE = {
     "name": "include[]",
     "in": "query",
-    "description": "Changes nothing: all that is stored is shown.",
+    "description": "Ignored: all stored data is returned.",
     "schema": {"type": "array", "items": {"type": "string"}},
 }
 _RETRIEVE = [
@@ -17,13 +17,15 @@ _RETRIEVE = [
     {
         "name": "stream",
         "in": "query",
-        "description": "The response's events, once it has ended.",
+        "description": "Whether to return the response's events; they are sent after the "
+        "response has finished.",
         "schema": {"type": "boolean", "default": False},
     },
     {
         "name": "starting_after",
         "in": "query",
-        "description": "With `stream` alone: sequence number of the last event to leave out.",
+        "description": "Sequence number of the last event to skip; allowed only if `stream` "
+        "is true.",
         "schema": {"type": "integer", "minimum": 0, "maximum": 999_999_999},
     },
 ]
@@ -43,7 +45,7 @@ ITEM_PAGE = [
     {
         "name": "after",
         "in": "query",
-        "description": "Id of the last item of the page before.",
+        "description": "Id of the last item of the previous page.",
         "schema": _STRING,
     },
 ]
@@ -96,13 +98,13 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
             "summary": summary,
             "operationId": name,
             "parameters": [compat_version, _RESPONSE_ID, *parameters],
-            "responses": {"200": {"description": "Done", "content": content}, **errors},
+            "responses": {"200": {"description": "Success", "content": content}, **errors},
         }
 
     one = "/beta/v1/responses/{response_id}"
     return {
         one: {
-            "get": operation("getResponse", "A stored response", "StoredResponse", _RETRIEVE),
+            "get": operation("getResponse", "Get a stored response", "StoredResponse", _RETRIEVE),
             "delete": operation(
                 "deleteResponse", "Delete a stored response", "DeletedResponse", []
             ),
@@ -110,14 +112,14 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
         f"{one}/cancel": {
             "post": operation(
                 "cancelResponse",
-                "Cancel a response that is generated in the background",
+                "Cancel a background response",
                 "StoredResponse",
                 [],
             )
         },
         f"{one}/input_items": {
             "get": operation(
-                "listInputItems", "What a response was generated from", "ResponseItems", ITEM_PAGE
+                "listInputItems", "List the input items of a response", "ResponseItems", ITEM_PAGE
             )
         },
     }

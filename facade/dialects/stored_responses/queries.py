@@ -47,7 +47,7 @@ def parse_retrieve_query(query: Mapping[str, str]) -> RetrieveQuery:
     if not (after.isascii() and after.isdigit() and len(after) < 10):
         raise invalid("starting_after", "starting_after: must be the sequence number of an event")
     if not _FLAGS[given]:
-        raise invalid("starting_after", "starting_after: is taken only where stream is true")
+        raise invalid("starting_after", "starting_after: allowed only if stream is true")
     return RetrieveQuery(stream=True, starting_after=int(after))
 
 
@@ -63,5 +63,5 @@ def parse_items_query(query: Mapping[str, str]) -> ItemsQuery:
     limit = parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT)
     after = query.get("after", "")
     if "after" in query and not after:
-        raise invalid("after", "after: takes the id of an item")
+        raise invalid("after", "after: must be the id of an item")
     return ItemsQuery(limit, order == "asc", after)

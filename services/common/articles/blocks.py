@@ -19,10 +19,11 @@ Name = Annotated[str, at_most(limits.LEAF_TEXT)]
 BlockId = Annotated[
     str,
     at_most(limits.IDENTIFIER),
-    Field(description="Made by the server; one sent is replaced."),
+    Field(description="Assigned by the server; a given value is replaced."),
 ]
 TextDecoration = Annotated[
-    Literal["underline", "line-through"] | None, Field(description="A line.")
+    Literal["underline", "line-through"] | None,
+    Field(description="Line under or through the text."),
 ]
 Color = Annotated[
     Annotated[str, at_most(limits.CSS_VALUE)] | None, Field(description="A CSS colour.")
@@ -57,14 +58,14 @@ class TextLeaf(TypedDict):
     type: NotRequired[
         Annotated[
             Literal["default", "latex", "inlinecode", "url"],
-            Field(description="`default` when left out; `url` needs the field `url`."),
+            Field(description="`default` if omitted; `url` requires the field `url`."),
         ]
     ]
     text: Annotated[str, Field(max_length=limits.LEAF_TEXT), at_most(limits.LEAF_TEXT)]
     url: NotRequired[
         Annotated[
             Annotated[str, not_empty, at_most(limits.URL)] | SkipJsonSchema[None],
-            Field(description="With `url`: where it leads."),
+            Field(description="With `url`: target of the link."),
         ]
     ]
     bold: NotRequired[bool | None]
@@ -176,13 +177,13 @@ class ImageItem(TypedDict):
     url: NotRequired[
         Annotated[
             Annotated[str, at_most(limits.DATA_URL)] | SkipJsonSchema[None],
-            Field(description="http, https, or data:image of at most 1 MiB."),
+            Field(description="An http or https URL, or a data:image URL of at most 1 MiB."),
         ]
     ]
     fileId: NotRequired[
         Annotated[
             Annotated[str, not_empty, at_most(limits.IDENTIFIER)] | SkipJsonSchema[None],
-            Field(description="A file of the caller's."),
+            Field(description="Id of one of the caller's files."),
         ]
     ]
     alt: NotRequired[Name | SkipJsonSchema[None]]
@@ -209,17 +210,25 @@ class Image(TypedDict):
 class AuthorItem(TypedDict):
     """An author."""
 
-    id: NotRequired[Annotated[NumberId, Field(description="Its place from 1 if left out.")]]
+    id: NotRequired[
+        Annotated[NumberId, Field(description="If omitted, the position in the list, from 1.")]
+    ]
     name: Name
-    institutionId: NotRequired[Annotated[NumberId, Field(description="0: none.")]]
-    isStar: NotRequired[Annotated[bool, Field(description="Marked by a star.")]]
+    institutionId: NotRequired[
+        Annotated[NumberId, Field(description="Id of an institution; 0 for none.")]
+    ]
+    isStar: NotRequired[
+        Annotated[bool, Field(description="Whether the author is marked with a star.")]
+    ]
 
 
 @with_config(CLOSED)
 class Institution(TypedDict):
     """An institution of authors."""
 
-    id: NotRequired[Annotated[NumberId, Field(description="Its place from 1 if left out.")]]
+    id: NotRequired[
+        Annotated[NumberId, Field(description="If omitted, the position in the list, from 1.")]
+    ]
     name: Name
 
 
@@ -361,7 +370,7 @@ class Reference(TypedDict, total=False):
     Any further name of letters, digits, `_` and `-` may hold a string or a list of them.
     """
 
-    id: Annotated[str, Field(description="Made by the server when left out.")]
+    id: Annotated[str, Field(description="Assigned by the server if omitted.")]
     name: str | None
     tag: str | None
     author: list[str] | None

@@ -20,37 +20,37 @@ Ratio = Annotated[int | float, Field(gt=0)]
 
 Language = Annotated[
     Literal["none", "zh", "en"] | None,
-    Field(description="In which language the block is headed; `none` when left out."),
+    Field(description="Language of the block's heading; `none` if omitted."),
 ]
 TextAlign = Annotated[
-    Literal["center", "start", "end"] | None, Field(description="How cells are aligned.")
+    Literal["center", "start", "end"] | None, Field(description="Horizontal alignment of cells.")
 ]
 TitlePosition = Annotated[
-    Literal["left", "top"] | None, Field(description="Where the block's heading stands.")
+    Literal["left", "top"] | None, Field(description="Position of the block's heading.")
 ]
 VerticalAlign = Annotated[
     Literal["top", "middle", "bottom", "start", "center", "end"] | None,
-    Field(description="How cells are aligned in their rows."),
+    Field(description="Vertical alignment of cells in their rows."),
 ]
 OrderType = Annotated[
     Literal["disc", "decimal", "lower-alpha", "upper-alpha", "lower-roman", "upper-roman"] | None,
-    Field(description="How items are marked; `disc` when left out."),
+    Field(description="Marker of the items; `disc` if omitted."),
 ]
 Columns = Annotated[
-    Annotated[int, Field(ge=1, le=3)] | None, Field(description="Pictures beside each other.")
+    Annotated[int, Field(ge=1, le=3)] | None, Field(description="Number of pictures side by side.")
 ]
 ColumnRatios = Annotated[
     Annotated[list[Ratio], Field(min_length=1, max_length=3, fail_fast=True)] | None,
-    Field(description="How wide the columns are to each other."),
+    Field(description="Relative widths of the columns."),
 ]
 NameWidth = Annotated[
     Annotated[str, at_most(limits.CSS_VALUE)] | None,
-    Field(description="How wide names are, a CSS length."),
+    Field(description="Width of the names, a CSS length."),
 ]
 Indent = Annotated[Flag, Field(description="Whether the first line is indented.")]
-Serial = Annotated[Flag, Field(description="Whether it is numbered.")]
-IsHideIndex = Annotated[Flag, Field(description="Whether its number is hidden.")]
-IsHideLanguage = Annotated[Flag, Field(description="Whether the language's name is hidden.")]
+Serial = Annotated[Flag, Field(description="Whether the block is numbered.")]
+IsHideIndex = Annotated[Flag, Field(description="Whether the number is hidden.")]
+IsHideLanguage = Annotated[Flag, Field(description="Whether the name of the language is hidden.")]
 IsTemplate = Annotated[Flag, Field(description="Whether the block belongs to a template.")]
 
 

@@ -129,7 +129,7 @@ def test_an_opaque_value_says_whose_it_is(value):
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("beside", [None, 2**80, "null"])
 def test_a_number_that_json_cannot_say_is_refused(number, beside):
-    with pytest.raises(GatewayError, match=r"^a\.b: must hold finite numbers only") as caught:
+    with pytest.raises(GatewayError, match=r"^a\.b: must contain only finite numbers") as caught:
         to_json({"x": [beside, number]}, "a.b")
     assert caught.value.param == "a.b"
 

@@ -68,32 +68,32 @@ def test_the_options_of_web_search_go_on_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"stream_options": {}}, "stream_options: is taken only where stream is true"),
+        ({"stream_options": {}}, "stream_options: allowed only if stream is true"),
         (
             {"use_built_in_tools": True},
-            "use_built_in_tools: is a field of the messages endpoint alone",
+            "use_built_in_tools: not supported on this endpoint; use /beta/v1/messages",
         ),
         (
             {"thinking_block_strategy": "discard"},
-            "thinking_block_strategy: is a field of the messages endpoint alone",
+            "thinking_block_strategy: not supported on this endpoint; use /beta/v1/messages",
         ),
         (
             {"max_tokens": 1, "max_completion_tokens": 2},
-            "max_completion_tokens: must equal max_tokens where both are given; one is enough",
+            "max_completion_tokens: must equal max_tokens if both are given",
         ),
         (
             {"response_format": {"type": "json_schema"}},
-            "response_format.json_schema: is required with the type json_schema",
+            "response_format.json_schema: is required if type is json_schema",
         ),
         (
             chain({}, {"stream": True}),
-            f"{STEP}.stream: cannot be set for a step, only for the whole request",
+            f"{STEP}.stream: cannot be overridden in a fallback step",
         ),
-        (chain({}, {"stop": []}), f"{STEP}.stop: must not be empty in a step"),
-        (chain({}, {"tools": []}), f"{STEP}.tools: must not be empty in a step"),
+        (chain({}, {"stop": []}), f"{STEP}.stop: must not be empty in a fallback step"),
+        (chain({}, {"tools": []}), f"{STEP}.tools: must not be empty in a fallback step"),
         (
             chain({}, {"functions": []}),
-            f"{STEP}.functions: cannot be set for a step, only for the whole request",
+            f"{STEP}.functions: cannot be overridden in a fallback step",
         ),
     ],
 )
