@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from facade.dialects import anthropic, openai, responses
@@ -18,6 +19,7 @@ Option = bool | list[str] | dict[str, str]
 Options = Mapping[str, Any]
 
 
+@cache
 def field_names(kind: Kind, *, are_functions: bool = False) -> FieldNames:
     """Return the names of the canonical request's fields in an endpoint's bodies."""
     match kind:
