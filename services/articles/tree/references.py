@@ -58,7 +58,7 @@ def _checked(value: object, pointer: str) -> Reference:
         place = join_pointer(pointer, str(key))
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise schema_error(
-                place, "is no name of a field: a letter, then letters, digits, _ or -"
+                place, "invalid field name: must be a letter, then letters, digits, _ or -"
             )
         if key == "id":
             made[key] = string(entry, place, limits.IDENTIFIER, empty=False)
