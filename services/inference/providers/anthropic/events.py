@@ -69,7 +69,9 @@ def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False
     try:
         _read_whole(message, answer, Bounds(upstream.name, upstream.limits))
     except MalformedError as error:
-        raise broken_answer(upstream.name, f"answered a message with a wrong `{error}`") from error
+        raise broken_answer(
+            upstream.name, f"returned a message with an invalid `{error}`"
+        ) from error
     thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
     return [event] if as_one and not thinks else events_of(answer)
 
@@ -155,7 +157,7 @@ class StreamReader:
             self._read(sent, out)
         except MalformedError as error:
             raise broken_answer(
-                self._upstream.name, f"streamed an event with a wrong `{error}`", sent.data
+                self._upstream.name, f"streamed an event with an invalid `{error}`", sent.data
             ) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:

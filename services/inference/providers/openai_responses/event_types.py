@@ -61,5 +61,5 @@ def failure_of(kind: str, event: Json, data: bytes, upstream: Failures) -> Upstr
         return None
     error = event["response"].get("error")
     if not error:
-        return failures.broken_answer(upstream.name, "ended its answer as failed", data)
+        return failures.broken_answer(upstream.name, "reported that its answer failed", data)
     return upstream.in_band(dump({"error": error}))
