@@ -77,7 +77,7 @@ def chain(*steps: dict[str, Any]) -> dict[str, Any]:
         (
             chain(STEP, STEP),
             "fallback_config.steps[1].step_id",
-            f"must be unique, and 'a' is {FIRST_STEP} already",
+            f"must be unique; {FIRST_STEP} has the same id 'a'",
         ),
     ],
 )
